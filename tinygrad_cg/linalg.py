@@ -222,12 +222,12 @@ def eigh_tridiagonal(
 ) -> Tensor | Any:
     """Return the eigenvalues, ascending, of Hermitian matrices of three diagonals.
 
-    Modelled on ``tf.linalg.eigh_tridiagonal``: `alpha` (..., n) is the main diagonal, whose real
-    part counts, `beta` (..., n - 1) the one above it. Unless `eigvals_only` the eigenvectors follow
-    (the original has none). `select` is "a" for all, "i" for those from one index of `select_range`
-    to the other, or "v", of one matrix, for those in that interval but its lower end. The matrices
-    are made and given to LAPACK; see `eigh` for derivatives. InvalidArgumentError for what does not
-    fit.
+    Modelled on ``tf.linalg.eigh_tridiagonal``: `alpha` (..., n) is the main diagonal, of which the
+    real part counts, `beta` (..., n - 1) the one above it. Unless `eigvals_only` the eigenvectors
+    follow (the original has none). `select` is "a" for all, "i" for those from one index of
+    `select_range` to the other, or "v", of one matrix, for those in that interval but its lower
+    end. The matrices are made and given to LAPACK; see `eigh` for derivatives. InvalidArgumentError
+    for what does not fit.
     """
     return _systems.eigh_tridiagonal(alpha, beta, eigvals_only, select, select_range)
 
@@ -241,7 +241,7 @@ def expm(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def logm(input: TensorLike, name: str | None = None) -> Tensor:
-    """Return the principal logarithm of each square matrix, the inverse of `expm`.
+    """Return the principal logarithm of each square matrix, of which `expm` is the matrix.
 
     Shapes, dtypes and errors as for `sqrtm`.
     """
@@ -260,7 +260,7 @@ def sqrtm(input: TensorLike, name: str | None = None) -> Tensor:
 def global_norm(t_list: Any, name: str | None = None) -> Tensor:
     """Return the Euclidean norm of all elements of several tensors together; None counts as 0.
 
-    Raises TypeError unless it is a list or tuple, ValueError for one without a tensor.
+    Raises TypeError for what is no list or tuple, ValueError for one without a tensor.
     """
     return _normalizations.global_norm(t_list)
 
@@ -321,7 +321,7 @@ def lu(
 def lu_matrix_inverse(
     lower_upper: Any, perm: Axes, validate_args: bool = False, name: str | None = None
 ) -> Tensor:
-    """Return the inverses of the matrices that ``lu`` factors into `lower_upper` and `perm`.
+    """Return the inverses of the matrices of which ``lu`` gives `lower_upper` and `perm`.
 
     Modelled on ``tf.linalg.lu_matrix_inverse``.
     """
@@ -331,7 +331,7 @@ def lu_matrix_inverse(
 def lu_reconstruct(
     lower_upper: Any, perm: Axes, validate_args: bool = False, name: str | None = None
 ) -> Tensor:
-    """Return the matrices that ``lu`` factors into `lower_upper` and `perm`.
+    """Return the matrices of which ``lu`` gives `lower_upper` and `perm`.
 
     Modelled on ``tf.linalg.lu_reconstruct``.
     """

@@ -284,7 +284,7 @@ def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def ndtri(x: TensorLike, name: str | None = None) -> Tensor:
-    """Return the quantile of the normal distribution at the probability `x`, from 0 to 1.
+    """Return the number up to which the normal distribution has the share `x`, from 0 to 1.
 
     Accurate for small shares; infinite at 0 and 1, NaN beyond. Modelled on ``tf.math.ndtri``.
     """
@@ -360,7 +360,7 @@ def in_top_k(targets: Any, predictions: Any, k: int, name: str | None = None) ->
     """Return whether fewer than `k` of the `predictions` of each row exceed that of its target.
 
     Modelled on ``tf.math.in_top_k``: `predictions` are (rows, classes) and `targets`, one for each
-    row, integers; false where a target is not a class or its prediction is not finite.
+    row, integers; false where a target is no class or its prediction not finite.
     InvalidArgumentError for other shapes.
     """
     return _sorting.in_top_k(targets, predictions, k)

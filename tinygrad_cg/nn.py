@@ -541,7 +541,7 @@ def dropout(
 
     `noise_shape` broadcasts to the shape of `x`: where it is 1 (or None: the size of `x`), the
     elements are dropped together. `seed` as for `random.uniform`. After N. Srivastava et al.,
-    "Dropout" (2014). Raises ValueError for a rate outside [0, 1) or an `x` that is not floating,
+    "Dropout" (2014). Raises ValueError for a rate outside [0, 1) or an `x` that is no float,
     InvalidArgumentError for a `noise_shape` that does not broadcast.
     """
     return _ops.normalizations.dropout(x, rate, noise_shape, seed)
@@ -576,7 +576,7 @@ def in_top_k(targets: Any, predictions: Any, k: int, name: str | None = None) ->
     """Return whether fewer than `k` of the `predictions` of each row exceed that of its target.
 
     Modelled on ``tf.math.in_top_k``: `predictions` are (rows, classes) and `targets`, one for each
-    row, integers; false where a target is not a class or its prediction is not finite.
+    row, integers; false where a target is no class or its prediction not finite.
     InvalidArgumentError for other shapes.
     """
     return _sorting.in_top_k(targets, predictions, k)

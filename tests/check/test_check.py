@@ -85,7 +85,7 @@ def test_wrong_rules_are_called_wrong(name):
     assert words(case.words) in words(report), report
     others = [row for row in report.rows if row.order < case.first]
     assert all(row.verdict == "true" for row in others), report
-    with pytest.raises(tf.errors.GradientError, match=r"false from order"):
+    with pytest.raises(tf.errors.GradientError, match=r"wrong from order"):
         report.raise_if_wrong()
 
 
@@ -239,14 +239,14 @@ def test_log1pexp_at_100():
     assert np.isnan(row.value)
     assert row.reference == 0.0
     assert "`exp` of 100 overflows" in words(report)
-    assert "a slope at inf is not known" in words(report)
+    assert "the slope at inf is not known" in words(report)
     assert tf.check_gradients(log1pexp, np.array(100.0)).ok
 
 
 def test_a_state_is_seen():
     report = tf.check_gradients(Stateful(), 2.0)
     assert not report.ok
-    assert "it has a state" in words(report)
+    assert "the rule has a state" in words(report)
 
 
 def test_a_random_function_is_not_judged():
@@ -254,7 +254,7 @@ def test_a_random_function_is_not_judged():
     report = tf.check_gradients(lambda x: x * float(rng.normal()), 2.0)
     assert report.rows == []
     assert not report.ok
-    assert "gives another value when it is called again" in words(report)
+    assert "returns another value when it is called again" in words(report)
 
 
 # Parts of a program --------------------------------------------------------------------------
@@ -264,14 +264,14 @@ def test_each_rule_is_checked_by_itself():
     report = tf.check_gradients(lambda x: wrong_factor(x) + cube(x), 2.0)
     first_false = {rule.name: rule.first_false_order for rule in report.rules}
     assert first_false == {"wrong_factor": 1, "cube": None}
-    assert "The rule of `wrong_factor` (check_rules.py:" in words(report)
+    assert "On its own, the rule of `wrong_factor` (check_rules.py:" in words(report)
 
 
 def test_a_rule_of_a_rule_serves_the_second_order():
     report = tf.check_gradients(example_one(2.0), 2.0)
     (rule,) = report.rules
     assert (rule.name, rule.order, rule.first_false_order) == ("grad_fn", 2, 1)
-    assert "Along the upstream gradient the rule of `grad_fn`" in words(report)
+    assert "With respect to the upstream gradient, the rule of `grad_fn`" in words(report)
 
 
 def test_forward_mode_is_compared():
@@ -279,7 +279,7 @@ def test_forward_mode_is_compared():
     assert {row.mode for row in report.rows} == {"forward"}
     assert {row.verdict for row in report.rows} == {"true"}
     report = tf.check_gradients(example_one(1.0), 2.0)
-    assert "Fails: forward over reverse agrees" in str(report)
+    assert "Failed: forward over reverse agrees" in str(report)
 
 
 def test_unnamed_variables_are_numbered():
@@ -478,7 +478,7 @@ def test_references_are_named():
 def test_assert_gradients():
     tf.assert_gradients(softplus, np.linspace(-50.0, 50.0, 7))
     tf.test.assert_gradients(cube, 2.0, order=3)
-    with pytest.raises(AssertionError, match=r"wrong_sign: false from order 1 on") as caught:
+    with pytest.raises(AssertionError, match=r"wrong_sign: wrong from order 1 onwards") as caught:
         tf.assert_gradients(wrong_sign, 2.0, 3.0)
     assert "expected 2, got -2" in words(caught.value)
 
@@ -617,7 +617,7 @@ def test_words_at_kinks():
         return tf.nn.relu(x), lambda dy: 2.0 * dy
 
     text = words(tf.check_gradients(doubled, 0.0))
-    assert "outside the slopes to both sides, 0 and 1: got 2." in text
-    assert "times that" not in text
+    assert "outside the slopes on both sides, 0 and 1: got 2." in text
+    assert "times the correct" not in text
     text = words(tf.check_gradients(doubled, np.array([0.0, 1.0, -1.0])))
-    assert "Kinks aside, it is false only at x[1]" in text
+    assert "Apart from kinks, it is wrong only at x[1]" in text

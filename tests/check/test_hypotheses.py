@@ -28,7 +28,7 @@ def single_softmax(factor):
 # Claims that are not true of every element: the rule, its argument, what must be said, and what not
 CLAIMS = {
     "a factor of 1.01 in float32": (
-        single_softmax(1.01), WIDE.astype(np.float32), "It is 1.01 times that.",
+        single_softmax(1.01), WIDE.astype(np.float32), "It is 1.01 times the correct gradient.",
         ("softmax over", "permuted"),
     ),
     "a factor of 1.01 of a softmax": (
@@ -36,23 +36,23 @@ CLAIMS = {
             tf.nn.softmax,
             lambda dy, x: 1.01 * tf.vjp(tf.nn.softmax, x)[1](dy)[0],
         ),
-        WIDE, "It is 1.01 times that.", ("softmax over", "permuted"),
+        WIDE, "It is 1.01 times the correct gradient.", ("softmax over", "permuted"),
     ),
     "one small element": (
         rule(tf.square, lambda dy, x: dy * (2 * x + np.array([0.0, 0.5, 0.0, 0.0]))),
-        MIXED, "It is false only at x[1] (", ("everywhere",),
+        MIXED, "It is wrong only at x[1] (", ("everywhere",),
     ),
     "a slope of 2 at a kink": (
-        rule(tf.nn.relu, lambda dy, x: 2.0 * dy), 0.0, "outside the slopes to both sides, 0 and 1",
-        ("times that",),
+        rule(tf.nn.relu, lambda dy, x: 2.0 * dy), 0.0, "outside the slopes on both sides, 0 and 1",
+        ("times the correct",),
     ),
     "some of many elements": (
         rule(
             lambda x: x**3,
             lambda dy, x: dy * 3 * x**2 * tf.where(tf.range(5000) < 4999, 2.0, 2.5),
         ),
-        np.random.default_rng(0).normal(size=5000), "were not looked at one by one",
-        ("times that",),
+        np.random.default_rng(0).normal(size=5000), "were not compared one by one",
+        ("times the correct",),
     ),
 }  # fmt: skip
 
@@ -72,7 +72,7 @@ def test_what_is_right_at_one_point_alone(name):
     function, args, order = NEAR[name]
     text = words(tf.check_gradients(function, *map(np.array, args), order=order))
     whose = {2: "the function", 3: "order 1"}[order]
-    assert f"Order {order - 1} is right at this point alone: order {order}, which is its " in text
+    assert f"Order {order - 1} is right at this point only: order {order}, which is its " in text
     assert f"is not the second derivative of {whose}." in text
     assert f"Order {order} is not the derivative" not in text
 
@@ -116,16 +116,16 @@ def least_squares(w):
 
 
 CAUSES = {
-    "a quotient whose denominator is constant": (dice, P, "It takes `sizes` for constant ("),
-    "a weight that is constant": (focal, P, "It takes `weight` for constant ("),
-    "a norm that is constant": (cosine, P, "It takes `norms` for constant ("),
+    "a quotient whose denominator is constant": (dice, P, "It holds `sizes` constant ("),
+    "a weight that is constant": (focal, P, "It holds `weight` constant ("),
+    "a norm that is constant": (cosine, P, "It holds `norms` constant ("),
     "a mean over another axis": (
         rule(
             lambda x: x - tf.reduce_mean(x, 1, keepdims=True),
             lambda dy, x: dy - tf.reduce_mean(dy, 0, keepdims=True),
         ),
         WIDE,
-        "It subtracts the mean over axis 0; the outputs subtract that over axis 1.",
+        "It subtracts the mean over axis 0; the outputs subtract the mean over axis 1.",
     ),
     "a mean over as many as another axis has": (
         rule(lambda x: tf.reduce_mean(x**2, 1), lambda dy, x: dy[:, None] * 2 * x / 3.0),
@@ -138,25 +138,25 @@ CAUSES = {
             lambda dy, z: tf.linalg.matvec(tf.transpose(COMPLEX), dy),
         ),
         np.array([1.0 + 2.0j, 0.3 - 1.0j]),
-        "the Jacobian, a matrix say, must be conjugated, too.",
+        "the Jacobian (a matrix, for example) must be conjugated as well.",
     ),
     "a cumulative sum that is not reversed": (
         rule(lambda x: tf.cumsum(x, 1), lambda dy, x: tf.cumsum(dy, 1)),
         WIDE,
-        "For a cumulative sum that is the one in reverse order, along axis 1.",
+        "The gradient of a cumulative sum must be summed in reverse, along axis 1.",
     ),
     "an example that is left out": (
         rule(lambda w: BATCH @ w, lambda dy, w: tf.transpose(BATCH[:4]) @ dy[:4]),
         WIDE,
-        "What leads through index 4 of axis 0 of the output is missing",
+        "It lacks index 4 of axis 0 of the output",
     ),
     "an example that is left out of a loss": (
-        least_squares, WIDE, "is missing: is an example of a batch left out?"
+        least_squares, WIDE, "is an example of a batch left out?"
     ),
     "few digits of pi": (
         rule(lambda x: np.pi * x**2, lambda dy, x: dy * 2 * 3.1416 * x),
         V,
-        "It is 1.00000234 times that: is a constant written with too few digits, 3.1416?",
+        "correct gradient: is a constant written with too few digits, 3.1416?",
     ),
 }  # fmt: skip
 
@@ -178,7 +178,7 @@ def test_a_dictionary_that_each_call_overwrites():
         return x**2, lambda dy: dy * 2 * saved["x"]
 
     text = words(tf.check_gradients(lambda x: square(x) * square(2.0 * x), V))
-    assert "The rule of `square` reads something that each call of `square` overwrites" in text
+    assert "The rule of `square` reads a value that each call of `square` overwrites" in text
 
 
 def test_an_attribute_that_the_rule_reads_late():
@@ -190,7 +190,7 @@ def test_an_attribute_that_the_rule_reads_late():
 
     layer = Layer()
     text = words(tf.check_gradients(lambda x: layer.square(x) * layer.square(2.0 * x), V))
-    assert "The rule of `square` reads something that each call of `square` overwrites" in text
+    assert "The rule of `square` reads a value that each call of `square` overwrites" in text
 
 
 def test_numbers_from_a_global_random_state():
@@ -201,7 +201,7 @@ def test_numbers_from_a_global_random_state():
     report = tf.check_gradients(dropout, V)
     assert not report.ok
     text = words(report)
-    assert "The gradient is another when the rule runs again" in text
+    assert "The gradient differs when the rule runs again" in text
     assert "It draws from the global state of `numpy.random`" in text
     report = tf.check_gradients(lambda x: x * np.random.uniform(size=4), V)
     assert "It draws from the global state of `numpy.random`" in words(report)

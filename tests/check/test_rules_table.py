@@ -9,7 +9,7 @@ import tinygrad_cg as tf
 from tests.check.test_check import defined, words
 from tests.support import right_rules, wrong_rules
 from tests.support.rule_table import RULES, false_rows
-from tinygrad_cg._check.problem import CheckedFunction
+from tinygrad_cg._check import evaluate, operations, setup
 
 assert right_rules
 assert wrong_rules  # they fill the table
@@ -20,16 +20,16 @@ def evaluations(monkeypatch):
     """A list with an entry for each evaluation of a function in checks; surrogates do not count."""
     calls = []
 
-    def count(method):
-        def counted(self, *args):
-            if not getattr(self.f, "__module__", "").endswith(("surrogates", "elementwise")):
-                calls.append(self.name)
-            return method(self, *args)
+    def count(function):
+        def counted(problem, *args):
+            if not getattr(problem.f, "__module__", "").endswith(("surrogates", "elementwise")):
+                calls.append(problem.name)
+            return function(problem, *args)
 
         return counted
 
-    for name in ("run", "run_body"):
-        monkeypatch.setattr(CheckedFunction, name, count(getattr(CheckedFunction, name)))
+    for module, name in ((evaluate, "run"), (setup, "run"), (operations, "run_body")):
+        monkeypatch.setattr(module, name, count(getattr(module, name)))
     return calls
 
 
@@ -50,7 +50,9 @@ def test_the_report_of_a_rule(name, evaluations):
         report.raise_if_wrong()
         assert all(finding.remark for finding in report.findings), report
     else:
-        with pytest.raises(tf.errors.GradientError, match=f"false from order {min(orders)} on"):
+        with pytest.raises(
+            tf.errors.GradientError, match=f"wrong from order {min(orders)} onwards"
+        ):
             report.raise_if_wrong()
         assert not all(finding.remark for finding in report.findings), report
     for code in [finding.code for finding in report.findings if finding.code]:

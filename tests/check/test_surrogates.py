@@ -75,7 +75,7 @@ def test_another_surrogate_is_false_at_order_one(name):
     report = tf.check_gradients(function, np.array([0.3, -1.2]), against=lambda x: 3.0 * x * x)
     assert report.first_false_order == 1
     assert rows(report, 1)[0].false
-    with pytest.raises(AssertionError, match=r"false from order 1"):
+    with pytest.raises(AssertionError, match=r"wrong from order 1"):
         tf.assert_gradients(function, np.array([0.3, -1.2]), against=lambda x: 3.0 * x * x)
 
 
@@ -148,13 +148,13 @@ RECOGNISED = {
     "stop_gradient": (idiom, "`idiom` is piecewise constant here", IDENTITY),
     "spike": (spike, "is piecewise constant here", "against=tf.sigmoid)"),
     "gradient reversal": (reverse, "or a gradient reversal?", "against=lambda x: -0.5 * x)"),
-    "clipping": (clip, "returns elements of its argument as they are", IDENTITY),
+    "clipping": (clip, "returns elements of its argument unchanged", IDENTITY),
     "hard tanh": (sign, "straight-through estimator", "lambda x: tf.clip_by_value(x, -1.0, 1.0))"),
     "inside": (lambda x: quantise(3.0 * x), "piecewise constant", "against=lambda x: 3 * x)"),
     "no surrogate": (
         tf.custom_gradient(lambda x: (tf.floor(x), lambda dy: dy * x**2)),
         "piecewise constant here",
-        "declare the function whose derivative the rule gives",
+        "declare a function of the same arguments whose derivative the rule returns",
     ),
 }
 
@@ -261,7 +261,7 @@ def test_full_of_a_surrogate_is_batched():
     assert len(calls) < 30 * x.size
     report = tf.check_gradients(factor(wrong), x, full=True, order=1, against=lambda x: x @ x)
     assert [row.index for row in report.rows if row.false and row.index] == [(3, 4)]
-    assert "It is false only at x[3, 4] (" in words(report)
+    assert "It is wrong only at x[3, 4] (" in words(report)
 
 
 def test_a_false_second_order_of_a_surrogate_is_found_element_by_element():

@@ -254,10 +254,10 @@ def test_reports_say_to_how_many_digits():
     f = with_rule(tf.sin, lambda x, dy: dy * tf.cos(x))
     text = str(tf.check_gradients(f, np.array(0.7)))
     assert (
-        "References: complex step to 10 digits, central differences to 6, linearity to 6." in text
+        "References: complex step (10 digits); central differences, linearity (6 digits)." in text
     )
     report = tf.check_gradients(lambda x: tf.sin(tf.cast(x, "float32")), np.float32(0.7), order=1)
-    assert "References: central differences to 4 digits." in str(report)
+    assert "References: central differences (4 digits)." in str(report)
     off = with_rule(tf.sin, lambda x, dy: dy * tf.cos(x) * (1.0 + 1e-8))
     report = tf.check_gradients(off, np.array(0.7), order=1)
     assert "expected 0.7648421872845, got 0.7648421949329" in " ".join(str(report).split())
@@ -406,7 +406,7 @@ def test_a_second_point_is_named():
     assert all(row.nearby.startswith("x = ") for row in false)
     assert false[0].value == pytest.approx(1.5 * false[0].reference)
     assert "not a derivative, at a nearby point" in str(report)
-    assert "The nearby point: x = " in str(report)
+    assert "Nearby point: x = " in str(report)
     report = tf.check_gradients(tf.nn.relu, 0.0, order=1)
     assert "kink; at a nearby point: true" in str(report)
 
@@ -534,7 +534,7 @@ def test_ties_of_several_arguments_are_kinks():
 
 def test_assert_needs_a_row_of_each_argument():
     tf.assert_gradients(lambda x, y: tf.nn.relu(x) * y, 1.0, 2.0, order=1)
-    with pytest.raises(tf.errors.GradientError, match="Nothing can be said of order 1 by x"):
+    with pytest.raises(tf.errors.GradientError, match="Inconclusive: order 1 with respect to x"):
         tf.assert_gradients(lambda x, y: tf.nn.relu(x) + y, 0.0, 2.0, order=1)
 
 
@@ -559,7 +559,7 @@ def test_true_never_stands_beside_a_relative_error_of_1():
         ),
         pytest.param(
             lambda x, dy: dy * tf.cos(x) + tf.where(tf.equal(dy, 0.0), 1.0, 0.0),
-            "for an upstream of zeros",
+            "for an upstream gradient of zeros",
             id="affine",
         ),
     ],

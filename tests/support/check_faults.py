@@ -265,7 +265,7 @@ def main(count: int, first: int = 0) -> int:
                 missed += 1
                 print(f"{seed}: {fault.name}\n{report}\n", flush=True)
             elif report.first_false_order != fault.first:
-                words = f"false from order {report.first_false_order} on, not {fault.first}"
+                words = f"wrong from order {report.first_false_order} onwards, not {fault.first}"
                 print(f"{seed}: {fault.name}: {words}", flush=True)
     print(f"{count} faults at whole numbers, {missed} missed")
     return missed

@@ -309,18 +309,20 @@ TWO = np.array([0.3, -0.7])
 
 WRONG = {
     "sign": Case(wrong_sign, (2.0, 3.0), 1, "not a derivative", "y", words="The sign is wrong."),
-    "factor": Case(wrong_factor, (2.0,), 1, "not a derivative", words="It is 2 times that."),
-    "constant": Case(constant_rule, (2.0,), 1, "not a derivative", words="expected 12, got 100"),
-    "swapped": Case(
-        swapped, (TWO, VECTOR[:2]), 1, "not a derivative", "y", words="in each other's place"
+    "factor": Case(
+        wrong_factor, (2.0,), 1, "not a derivative", words="It is 2 times the correct gradient."
     ),
+    "constant": Case(constant_rule, (2.0,), 1, "not a derivative", words="expected 12, got 100"),
+    "swapped": Case(swapped, (TWO, VECTOR[:2]), 1, "not a derivative", "y", words="are swapped"),
     "no upstream": Case(
         forgets_upstream, (2.0,), 1, "not linear in the upstream", path="upstream", words="product"
     ),
     "clipping": Case(
         clips, (2.0,), 1, "not linear in the upstream", path="upstream", words="Clipping"
     ),
-    "None": Case(forgets_an_argument, (2.0, 3.0), 1, "detached", "y", words="returns None"),
+    "None": Case(
+        forgets_an_argument, (2.0, 3.0), 1, "detached", "y", words="the rule returns None"
+    ),
     "not summed": Case(
         not_summed, (MATRIX, VECTOR), 1, "raises", words="tf.reduce_sum(dy * x, axis=[0])"
     ),

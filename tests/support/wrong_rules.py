@@ -40,8 +40,14 @@ def error_function(x):
     return tf.math.erf(x), lambda dy: dy * tf.exp(-x * x) / np.sqrt(np.pi)
 
 
-add(error_function, V, false="1 x*", words="It is 0.5 times that.")
-add(error_function, SINGLE, at="float32", false="1 x*", words="It is 0.5 times that.")
+add(error_function, V, false="1 x*", words="It is 0.5 times the correct gradient.")
+add(
+    error_function,
+    SINGLE,
+    at="float32",
+    false="1 x*",
+    words="It is 0.5 times the correct gradient.",
+)
 
 
 @tf.custom_gradient
@@ -50,7 +56,12 @@ def sine_of_degrees(x):
     return tf.sin(angle), lambda dy: dy * tf.cos(angle)
 
 
-add(sine_of_degrees, np.array([30.0, 45.0, 120.0]), false="1 x*", words="It is 57.2958 times that.")
+add(
+    sine_of_degrees,
+    np.array([30.0, 45.0, 120.0]),
+    false="1 x*",
+    words="It is 57.2958 times the correct gradient.",
+)
 
 
 @tf.custom_gradient
@@ -58,7 +69,12 @@ def decimal_logarithm(x):
     return tf.math.log(x) / np.log(10.0), lambda dy: dy / x
 
 
-add(decimal_logarithm, np.array([1.0, 10.0, 1e-3]), false="1 x*", words="It is 2.30259 times that.")
+add(
+    decimal_logarithm,
+    np.array([1.0, 10.0, 1e-3]),
+    false="1 x*",
+    words="It is 2.30259 times the correct gradient.",
+)
 
 
 @tf.custom_gradient
@@ -74,8 +90,8 @@ def off_by_one_power(x):
     return x**4, lambda dy: dy * 4.0 * x**4
 
 
-add(off_by_one_power, V, false="1 x*", words="A factor is too much: x.")
-add(off_by_one_power, 1.0, at="1", false="1 x* nearby", words="A factor is too much: x.")
+add(off_by_one_power, V, false="1 x*", words="It has one factor too many: x.")
+add(off_by_one_power, 1.0, at="1", false="1 x* nearby", words="It has one factor too many: x.")
 
 
 @tf.custom_gradient
@@ -83,14 +99,14 @@ def square_without_two(x):
     return x * x, lambda dy: dy * x
 
 
-add(square_without_two, V, false="1 x*", words="It is 0.5 times that.")
+add(square_without_two, V, false="1 x*", words="It is 0.5 times the correct gradient.")
 add(
     square_without_two,
     np.zeros(2),
     at="zeros",
     false="1 x* nearby",
     doubtful="inconclusive",
-    words="It is 0.5 times that.",
+    words="It is 0.5 times the correct gradient.",
 )
 
 
@@ -105,7 +121,7 @@ add(
     at="its minimum",
     doubtful="inconclusive",
     false="1 x* nearby",
-    words="It is 0.5 times that.",
+    words="It is 0.5 times the correct gradient.",
 )
 
 
@@ -145,7 +161,7 @@ add(
     np.array([0.0, -1.0]),
     at="a kink",
     false=("1 x* nearby", "1 x[1]"),
-    words="by x[1]",
+    words="with respect to x[1], ",
     doubtful="kink",
 )
 
@@ -169,7 +185,7 @@ add(
     length_not_divided,
     np.array([3.0, 4.0, 1.0]),
     false="1 x*",
-    words="A factor is too much: the output.",
+    words="It has one factor too many: the output.",
 )
 
 
@@ -191,7 +207,12 @@ def swish_without_first_term(x):
     return x * s, lambda dy: dy * x * s * (1.0 - s)
 
 
-add(swish_without_first_term, V, false="1 x*", words="The output divided by x is missing")
+add(
+    swish_without_first_term,
+    V,
+    false="1 x*",
+    words="It lacks the term dy times the output divided by x",
+)
 
 
 @tf.custom_gradient
@@ -199,7 +220,7 @@ def shifted_slope(x):
     return tf.sin(x) + x, lambda dy: dy * tf.cos(x)
 
 
-add(shifted_slope, V, false="1 x*", words="is 1 less than it must be, everywhere.")
+add(shifted_slope, V, false="1 x*", words="is too small by 1, everywhere.")
 
 
 @tf.custom_gradient
@@ -207,7 +228,7 @@ def temperature(x):
     return tf.tanh(x / 5.0), lambda dy: dy * (1.0 - tf.tanh(x / 5.0) ** 2)
 
 
-add(temperature, V, false="1 x*", words="It is 5 times that.")
+add(temperature, V, false="1 x*", words="It is 5 times the correct gradient.")
 
 
 # Pieces --------------------------------------------------------------------------------------
@@ -218,7 +239,7 @@ def leaky(x):
     return tf.maximum(x, 0.1 * x), lambda dy: dy * tf.where(x > 0.0, 1.0, 0.01)
 
 
-add(leaky, POINTS, false="1 x*", words=("false only where x < 0 (2 of 5", "There it is 0.1 times"))
+add(leaky, POINTS, false="1 x*", words=("wrong only where x < 0 (2 of 5", "There it is 0.1 times"))
 
 
 @tf.custom_gradient
@@ -227,7 +248,7 @@ def exponential_linear(x):
     return y, lambda dy: dy * tf.where(x > 0.0, tf.ones_like(x), y)
 
 
-add(exponential_linear, POINTS, false="1 x*", words="false only where x < 0 (2 of 5 elements)")
+add(exponential_linear, POINTS, false="1 x*", words="wrong only where x < 0 (2 of 5 elements)")
 
 
 @tf.custom_gradient
@@ -237,10 +258,10 @@ def relu_six(x):
 
 add(
     relu_six, np.array([7e-5, 8e-5, 7e-7, 1e-5, 13.5]), at="mixed scale",
-    false=("1 x[4]", "1 x[4] nearby"), words="by x[4]: expected 0",
+    false=("1 x[4]", "1 x[4] nearby"), words="with respect to x[4], ",
     doubtful="kink",
 )  # fmt: skip
-add(relu_six, POINTS, false="1 x*", words="false only at x[3] (")
+add(relu_six, POINTS, false="1 x*", words="wrong only at x[3] (")
 
 
 @tf.custom_gradient
@@ -255,7 +276,7 @@ def pseudo_huber(x):
 
 add(
     pseudo_huber, np.array([0.3, -0.7, 2.5, -40.0, 3.0]), false="1 x*",
-    words=("It is false only at x[2] (", "There it is 0.5 times that."),
+    words=("It is wrong only at x[2] (", "There it is 0.5 times the correct gradient."),
 )  # fmt: skip
 
 
@@ -284,7 +305,7 @@ add(
     np.array([0.0, 2.0]),
     at="its kink",
     false="1 x[0]",
-    words="there is a kink, and the value lies outside the slopes to both sides",
+    words="there is a kink, and the value lies outside the slopes on both sides",
     doubtful=("kink", "inconclusive"),
 )
 
@@ -303,7 +324,7 @@ def masked_loss(x):
     return tf.reduce_sum(mask * x * x), lambda dy: dy * 2.0 * x
 
 
-add(masked_loss, V, false="1 x*", words="That is x[1] (-3 in place of 0).")
+add(masked_loss, V, false="1 x*", words="That is x[1] (-3 instead of 0).")
 
 
 @tf.custom_gradient
@@ -312,7 +333,7 @@ def dropout(x):
     return x * keep / 0.8, lambda dy: dy * keep
 
 
-add(dropout, V, false="1 x*", words="It is 0.8 times that.")
+add(dropout, V, false="1 x*", words="It is 0.8 times the correct gradient.")
 
 
 @tf.custom_gradient
@@ -323,7 +344,7 @@ def differences(x):
     return x[1:] - x[:-1], grad
 
 
-add(differences, V, false="1 x*", words="It is false only at x[1]")
+add(differences, V, false="1 x*", words="It holds the result of `getitem` constant (")
 
 
 @tf.custom_gradient
@@ -339,7 +360,7 @@ def padding_row(table):
 
 add(
     padding_row, S, false="1 table",
-    words=("It is false only at index 2 of axis 0 (3 of 9", "The rule gives 0 for it."),
+    words=("It is wrong only at index 2 of axis 0 (3 of 9", "The rule returns 0 there."),
 )  # fmt: skip
 
 
@@ -353,7 +374,7 @@ add(
     mixed_scale,
     np.array([1e4, 1e-4, 3.0]),
     false=("1 x", "1 x[1]"),
-    words="by x[1]",
+    words="with respect to x[1], ",
 )
 
 
@@ -367,7 +388,7 @@ def mean_not_divided(x):
 
 add(
     mean_not_divided, W, false="1 x*",
-    words="x has 2 elements for each output: is the rule of a mean not scaled?",
+    words="x has 2 elements for each output: was the division of a mean forgotten?",
 )  # fmt: skip
 
 
@@ -377,7 +398,7 @@ def loss_not_averaged(logits):
     return loss, lambda dy: dy * (tf.nn.softmax(logits) - LABELS)
 
 
-add(loss_not_averaged, W, false="1 logits*", words="It is 2 times that.")
+add(loss_not_averaged, W, false="1 logits*", words="It is 2 times the correct gradient.")
 
 
 @tf.custom_gradient
@@ -394,7 +415,7 @@ def bias_along_rows(x, b):
     return x + b, lambda dy: (dy, tf.reduce_sum(dy, axis=1))
 
 
-add(bias_along_rows, SQUARE, V, false="1 b*", words="It is the sum over axis 1, which is another")
+add(bias_along_rows, SQUARE, V, false="1 b*", words="It is the sum over axis 1 instead of axis 0.")
 
 
 @tf.custom_gradient
@@ -402,7 +423,7 @@ def bias_averaged(x, b):
     return x + b, lambda dy: (dy, tf.reduce_mean(dy, axis=0))
 
 
-add(bias_averaged, SQUARE, V, false="1 b*", words="It is 0.333333 times that.")
+add(bias_averaged, SQUARE, V, false="1 b*", words="It is 0.333333 times the correct gradient.")
 
 
 @tf.custom_gradient
@@ -434,7 +455,7 @@ def softmax_of_one_element(x):
     return y, lambda dy: dy * y * (1.0 - y)
 
 
-add(softmax_of_one_element, V, false="1 x*", words="It has the diagonal of the Jacobian only")
+add(softmax_of_one_element, V, false="1 x*", words="It has only the diagonal of the Jacobian")
 
 
 @tf.custom_gradient
@@ -445,7 +466,7 @@ def softmax_over_rows(x):
 
 add(
     softmax_over_rows, SQUARE, false="1 x*",
-    words="It is that of a softmax over axis 0; the outputs are one over axis 1.",
+    words="It is that of a softmax over axis 0; the outputs are a softmax over axis 1.",
 )  # fmt: skip
 
 
@@ -454,7 +475,7 @@ def running_sum_forwards(x):
     return tf.cumsum(x), lambda dy: tf.cumsum(dy)
 
 
-add(running_sum_forwards, V, false="1 x*", words="its transpose is needed")
+add(running_sum_forwards, V, false="1 x*", words="must be summed in reverse, along axis 0")
 
 
 @tf.custom_gradient
@@ -462,7 +483,7 @@ def backwards(x):
     return 2.0 * x[::-1], lambda dy: 2.0 * dy
 
 
-add(backwards, V, false="1 x*", words="Its elements stand in reverse order.")
+add(backwards, V, false="1 x*", words="Its elements are in reverse order.")
 
 
 @tf.custom_gradient
@@ -473,7 +494,7 @@ def ordered_upstream(x):
 
 add(
     ordered_upstream, np.array([3.0, 1.0, 4.0, -5.0]), false="1 x*",
-    words="The elements of the upstream gradient are permuted: it needs the inverse order.",
+    words="The elements of the upstream gradient are permuted: the rule needs the inverse order.",
 )  # fmt: skip
 
 
@@ -496,7 +517,7 @@ def outer(a, b):
     return a[:, None] * b[None, :], grad
 
 
-add(outer, V, V + 0.5, false=("1 a*", "1 b*"), words="stand in each other's place.")
+add(outer, V, V + 0.5, false=("1 a*", "1 b*"), words="are swapped.")
 
 
 @tf.custom_gradient
@@ -506,7 +527,7 @@ def quotient(x, y):
 
 add(
     quotient, V, V + 3.0, false=("1 x*", "1 y*"),
-    words="The gradients of x and y stand in each other's place.",
+    words="The gradients of x and y are swapped.",
 )  # fmt: skip
 
 
@@ -515,7 +536,7 @@ def transposed_matrix(x):
     return tf.sin(x), lambda dy: tf.transpose(dy * tf.cos(x))
 
 
-add(transposed_matrix, SQUARE, false="1 x*", words="It is the transpose of that.")
+add(transposed_matrix, SQUARE, false="1 x*", words="It is the transpose of the correct gradient.")
 
 
 # Matrices and solvers ------------------------------------------------------------------------
@@ -526,7 +547,13 @@ def product_transposed(a, b):
     return a @ b, lambda dy: (b @ tf.transpose(dy), tf.transpose(a) @ dy)
 
 
-add(product_transposed, SQUARE, S, false="1 a*", words="It is the transpose of that.")
+add(
+    product_transposed,
+    SQUARE,
+    S,
+    false="1 a*",
+    words="It is the transpose of the correct gradient.",
+)
 
 
 @tf.custom_gradient
@@ -534,7 +561,7 @@ def product_not_transposed(a, b):
     return a @ b, lambda dy: (dy @ b, tf.transpose(a) @ dy)
 
 
-add(product_not_transposed, SQUARE, S, false="1 a*", words="its transpose is needed")
+add(product_not_transposed, SQUARE, S, false="1 a*", words="the transposed Jacobian is needed")
 
 
 @tf.custom_gradient
@@ -543,7 +570,7 @@ def inverse_not_transposed(a):
     return y, lambda dy: -(y @ dy @ y)
 
 
-add(inverse_not_transposed, S, false="1 a*", words="its transpose is needed")
+add(inverse_not_transposed, S, false="1 a*", words="the transposed Jacobian is needed")
 
 
 @tf.custom_gradient
@@ -551,7 +578,12 @@ def log_determinant_not_transposed(a):
     return tf.linalg.slogdet(a)[1], lambda dy: dy * tf.linalg.inv(a)
 
 
-add(log_determinant_not_transposed, S, false="1 a*", words="It is the transpose of that.")
+add(
+    log_determinant_not_transposed,
+    S,
+    false="1 a*",
+    words="It is the transpose of the correct gradient.",
+)
 
 
 @tf.custom_gradient
@@ -559,7 +591,7 @@ def trace_of_square(a):
     return tf.einsum("ij,ji->", a, a), lambda dy: 2.0 * dy * a
 
 
-add(trace_of_square, S, false="1 a*", words="It is the transpose of that.")
+add(trace_of_square, S, false="1 a*", words="It is the transpose of the correct gradient.")
 
 
 @tf.custom_gradient
@@ -576,7 +608,7 @@ def solve_not_transposed(b):
     return tf.linalg.matvec(tf.linalg.inv(S), b), lambda dy: tf.linalg.matvec(tf.linalg.inv(S), dy)
 
 
-add(solve_not_transposed, V, false="1 b*", words="its transpose is needed")
+add(solve_not_transposed, V, false="1 b*", words="the transposed Jacobian is needed")
 
 
 @tf.custom_gradient
@@ -615,7 +647,9 @@ def few_iterations(b):
     return tf.linalg.matvec(np.linalg.inv(S), b), grad
 
 
-add(few_iterations, V, false="1 b*", words=("It agrees to", "digits: an approximate solve"))
+add(
+    few_iterations, V, false="1 b*", words=("It agrees to", "digits: is it an approximate solution")
+)
 
 
 @tf.custom_gradient
@@ -631,7 +665,7 @@ add(
     newton_not_implicit,
     np.array([2.0, 8.0, 0.3]),
     false="1 a*",
-    words="is the reciprocal of the right one",
+    words="is the reciprocal of the correct one",
 )
 
 
@@ -663,7 +697,7 @@ def attention_not_scaled(q, k, v):
     return p @ v, grad
 
 
-add(attention_not_scaled, W, S, S + 1.0, false="1 q*", words="It is 2 times that.")
+add(attention_not_scaled, W, S, S + 1.0, false="1 q*", words="It is 2 times the correct gradient.")
 
 
 @tf.custom_gradient
@@ -676,7 +710,7 @@ def layer_norm_detached(x):
 
 add(
     layer_norm_detached, W, false="1 x*",
-    words="It takes the mean and the variance over axis 1 for constant",
+    words="It holds the mean and the variance over axis 1 constant",
 )  # fmt: skip
 
 
@@ -690,7 +724,7 @@ def layer_norm_of_detached_mean(x):
 
 add(
     layer_norm_of_detached_mean, W, false="1 x*",
-    words="It takes the mean over axis 1 for constant: the outputs depend on x through the mean",
+    words="It holds the mean over axis 1 constant: the outputs depend on x through the mean",
 )  # fmt: skip
 
 
@@ -703,7 +737,7 @@ def quadratic_form(x):
 
 add(
     quadratic_form, V, false="1 x*",
-    words="2 A x is for x A x: a matrix that is not symmetric needs A plus its transpose.",
+    words="2 A x is for x A x: if A is not symmetric, the gradient needs A plus its transpose.",
 )  # fmt: skip
 
 
@@ -720,7 +754,7 @@ add(
     sine_and_cosine,
     V,
     false="1 x*",
-    words="It is false for output 1 of 2 only, counted from 0. The sign is wrong.",
+    words="It is wrong only for output 1 of 2, counted from 0. The sign is wrong.",
 )
 
 
@@ -733,7 +767,7 @@ def log_density(mean, log_scale):
 
 add(
     log_density, np.array([0.0, 1.0, 0.0]), np.array([0.0, -1.0, 1.0]), false="1 log_scale*",
-    words="The factor of the upstream gradient is 1 more than it must be",
+    words="The factor of the upstream gradient is too large by 1",
 )  # fmt: skip
 
 
@@ -742,7 +776,7 @@ def none_for_second(x, y):
     return x * tf.exp(y), lambda dy: (dy * tf.exp(y), None)
 
 
-add(none_for_second, V, V, false="1 y*: detached", words="returns None")
+add(none_for_second, V, V, false="1 y*: detached", words="the rule returns None")
 
 
 @tf.custom_gradient
@@ -750,7 +784,7 @@ def zero_for_second(x, y):
     return x * tf.exp(y), lambda dy: (dy * tf.exp(y), tf.zeros_like(y))
 
 
-add(zero_for_second, V, V, false="1 y*", words="The rule gives 0 for it.")
+add(zero_for_second, V, V, false="1 y*", words="The rule returns 0 for it.")
 
 
 @tf.custom_gradient
@@ -772,7 +806,12 @@ def of_a_structure(inputs):
     return y, lambda dy: {"a": dy * tf.exp(inputs["b"]), "b": 2.0 * dy * y}
 
 
-add(of_a_structure, {"a": V, "b": V}, false="1 inputs['b']*", words="It is 2 times that.")
+add(
+    of_a_structure,
+    {"a": V, "b": V},
+    false="1 inputs['b']*",
+    words="It is 2 times the correct gradient.",
+)
 
 coupling = tf.Variable(np.array([0.5, -2.0, 1.0]), name="coupling")
 
@@ -785,7 +824,7 @@ def of_a_variable(x):
     return coupling * x, grad
 
 
-add(of_a_variable, V, false="1 coupling:0*", words="A factor is too much: x.")
+add(of_a_variable, V, false="1 coupling:0*", words="It has one factor too many: x.")
 
 
 @tf.custom_gradient
@@ -808,7 +847,7 @@ def scaled_twice(x, scale):
     return scale * x, lambda dy: (dy * scale**2, tf.reduce_sum(dy * x))
 
 
-add(scaled_twice, V, np.array(1.7), false="1 x*", words="It is 1.7 times that.")
+add(scaled_twice, V, np.array(1.7), false="1 x*", words="It is 1.7 times the correct gradient.")
 
 
 @tf.custom_gradient
@@ -818,7 +857,7 @@ def conjugated(z):
 
 add(
     conjugated, np.array([1.0 + 2.0j, -0.5 + 0.1j]), false="1 z*",
-    words="Its factor of the upstream gradient is the complex conjugate of the right one.",
+    words="Its factor of the upstream gradient must be conjugated.",
 )  # fmt: skip
 
 
@@ -827,7 +866,12 @@ def modulus_without_two(z):
     return tf.math.real(z * tf.math.conj(z)), lambda dy: tf.cast(dy, z.dtype) * z
 
 
-add(modulus_without_two, np.array([1.0 + 2.0j, -0.5j]), false="1 z*", words="It is 0.5 times that.")
+add(
+    modulus_without_two,
+    np.array([1.0 + 2.0j, -0.5j]),
+    false="1 z*",
+    words="It is 0.5 times the correct gradient.",
+)
 
 
 # The upstream --------------------------------------------------------------------------------
@@ -846,7 +890,12 @@ def normalised(x):
     return tf.sin(x), lambda dy: tf.cos(x) * dy / tf.norm(dy)
 
 
-add(normalised, V, false=(*OF_UPSTREAM, "1 x reverse", "2 x both"), words="or divides by its size")
+add(
+    normalised,
+    V,
+    false=(*OF_UPSTREAM, "1 x reverse", "2 x both"),
+    words="or is divided by its size",
+)
 
 
 @tf.custom_gradient
@@ -932,7 +981,12 @@ def cube_with_false_curvature(x):
     return x**3, grad
 
 
-add(cube_with_false_curvature, V, false=("2 x", "2 x both"), words="It is 0.5 times that.")
+add(
+    cube_with_false_curvature,
+    V,
+    false=("2 x", "2 x both"),
+    words="It is 0.5 times the correct gradient.",
+)
 
 
 @tf.custom_gradient
@@ -1001,7 +1055,7 @@ def differences_as_rule(x):
     return tf.sin(x), grad
 
 
-add(differences_as_rule, SINGLE, at="float32", order=1, words="loses more than two digits")
+add(differences_as_rule, SINGLE, at="float32", order=1, words="loses more than two of three digits")
 
 
 @tf.custom_gradient
@@ -1050,7 +1104,7 @@ def gumbel_softmax(logits):
     return y, lambda dy: y * (dy - tf.reduce_sum(dy * y))
 
 
-add(gumbel_softmax, V, false="1 logits*", words="It is 0.5 times that.")
+add(gumbel_softmax, V, false="1 logits*", words="It is 0.5 times the correct gradient.")
 
 
 @tf.custom_gradient
@@ -1075,7 +1129,7 @@ def round_through(x):
 add(round_through, V, at="jumps", false="1 x[2]", doubtful="inconclusive")
 add(
     round_through, np.array([0.3, -1.2, 2.2]), false="1 x*",
-    words=("is piecewise constant here", "against=lambda x: x)` finds no fault"),
+    words=("is piecewise constant here", "against=lambda x: x)` passes"),
 )  # fmt: skip
 
 

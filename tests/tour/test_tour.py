@@ -111,8 +111,8 @@ def test_timings_are_ratios(output):
 
 
 def test_a_wrong_rule_is_found_and_drawn(output, prose):
-    assert "op: false from order 2 on" in output
-    assert "For order 2 of op(x)**2: expected 480, got 288." in prose
+    assert "op: wrong from order 2 onwards" in output
+    assert "Order 2: for op(x)**2, expected 480, got 288." in prose
     assert "def grad_fn(dy): return 3 * x**2 * dy return x**3, grad_fn" in prose
     assert "tape inner: its gradient is of order 1, inside tape outer" in output
     assert "uses x, and is not differentiated by it is dy/dx" in prose

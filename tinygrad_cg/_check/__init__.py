@@ -12,10 +12,12 @@ from .._rules.definition import source_line
 from ..errors import GradientError
 from .check import Check, Property
 from .compare import run_check
-from .diagnosis import Evidence, diagnose
-from .problem import CheckedFunction
-from .recorder import Seen
-from .report import Finding, GradientReport, RuleReport, where
+from .diagnosis import diagnose
+from .evidence import gather_evidence
+from .recorder import CustomCall
+from .report import Finding, GradientReport, RuleReport
+from .rewrite import where
+from .setup import make_problem
 from .verdicts import DerivativeRow
 
 __all__ = [
@@ -41,57 +43,57 @@ def check_gradients(
     seed: int = 0,
     against: Callable[..., Any] | None = None,
 ) -> GradientReport:
-    """Compare the derivatives of ``f(*args)`` that its rules give with references.
+    """Compare the derivatives that the rules of ``f(*args)`` return with references.
 
     Parameters
     ----------
     f:
-        A function, or a custom gradient, of floats, arrays, tensors and Variables, nested as
-        you like, to tensors, nested as you like, of any shapes. Variables that it reads count
+        A function, or a custom gradient, of floats, arrays, tensors and Variables in any nested
+        structure, to tensors in any nested structure, of any shapes. Variables that it reads count
         as arguments.
     order:
         The highest order of derivatives.
     modes:
-        "reverse" (tapes in tapes) and "forward" (forward mode, over reverse mode).
+        "reverse" (nested tapes) and "forward" (forward mode over reverse mode).
     full:
         True to compare every element of the derivatives of each order.
-        By default each order is compared in one random direction for each argument, which
-        takes about thirty evaluations of f, whatever the sizes; up to sixty if a rule is wrong,
-        more at kinks and zeros, for several arguments and for rules in rules. Points that are
-        computed in one batch count as one evaluation.
+        By default each order is compared in one random direction for each argument. This takes
+        about thirty evaluations of f, whatever the sizes, and up to sixty if a rule is wrong; more
+        at kinks and zeros, for several arguments and for nested rules. Points that are computed
+        in one batch count as one evaluation.
     seed:
-        Of the random directions and weights; these are 1 where there is one number only.
+        The seed of the random directions and weights. Where there is a single number, these are 1.
 
     against:
         A surrogate: a function of the same arguments, with outputs of the same shapes, whose
-        derivative the rules of `f` are meant to give. For rules that differ from the derivative
-        on purpose, as straight-through estimators and gradient reversal do. Order 1 is compared
-        with the derivative of `against`, order k with that of what the rules gave for order
+        derivative the rules of `f` are meant to return. For rules that differ from the derivative
+        on purpose, such as straight-through estimators and gradient reversal. Order 1 is compared
+        with the derivative of `against`, order k with that of what the rules returned for order
         k - 1.
 
     Returns
     -------
-    A `GradientReport`, with a row for each order, argument, path and mode; printing it gives a
-    table and a diagnosis. Order k is compared with the derivative of what the rules gave for
-    order k - 1, so that the first false order is found. Computed in float64 where f takes that,
-    whatever the arguments' dtypes; a result that is infinite or NaN in these alone is reported.
+    A `GradientReport`, with a row for each order, argument, path and mode; printing it shows a
+    table and a diagnosis. Order k is compared with the derivative of what the rules returned for
+    order k - 1, so the first wrong order is found. The comparison runs in float64 if f takes that,
+    whatever the arguments' dtypes; a result that is infinite or NaN in these only is reported.
     References are complex steps, compared to 10 digits, or extrapolated differences, compared to
-    6, with an estimate of their error: a smaller difference is 'inconclusive', and kinks are not
-    errors, unless the value lies outside the slopes to both sides of one.
+    6, with an estimate of their error: a smaller difference is 'inconclusive'. A kink is not an
+    error, unless the value lies outside the slopes on its two sides.
 
-    Where wrong rules may look right (at zeros, integers, kinks and optima, and where nothing can
-    be said) a second, nearby point is checked as well; what is false there is false. Order k is
-    compared with second differences of order k - 2, too, which show a wrong factor of a gradient
-    that is 0. Differences across other branches than the point's are no reference. At kinks
-    each of up to 64 elements is looked at, elsewhere elements of very different size have steps
-    of their own. The gradient has to be linear in its upstream from 1e-6 to 1e6 times, and 0 for
-    zeros. What rounding explains is no error, and 0 where the function does not change: its effect
-    is measured by rounding the terms of each operation at random. Variables that f assigns get
-    their values back.
+    Where wrong rules may look right (at zeros, integers, kinks and optima, and where a row is
+    inconclusive) a second, nearby point is checked as well; what is wrong there is wrong. Order k
+    is also compared with second differences of order k - 2, which show a wrong factor of a
+    gradient that is 0. Differences across branches that the point is not in are not used. At kinks
+    up to 64 elements are compared one by one; elsewhere elements of very different size have steps
+    of their own. The gradient has to be linear in the upstream gradient from 1e-6 to 1e6 times it,
+    and 0 for zeros. Differences within rounding error are ignored, also where the function does
+    not change: the error is measured by rounding the terms of each operation at random. Variables
+    that f assigns get their values back.
 
-    Raises TypeError if `f` or `against` is no function of floats to tensors, ValueError for wrong
-    options and for outputs of `against` of other shapes; what the functions raise, too. Errors of
-    gradient rules are reported.
+    Raises TypeError if `f` or `against` is not a function of floats to tensors, ValueError for
+    wrong options and if outputs of `against` have other shapes, and what the functions raise.
+    Errors of gradient rules are reported.
 
     Examples
     --------
@@ -119,10 +121,10 @@ def check_gradients(
             "check_gradients: against must be a function of the arguments of f, got "
             f"{type(against).__name__}"
         )
-    problem = CheckedFunction(f, args, {}, seed, order, against)
+    problem = make_problem(f, args, {}, seed, order, against)
     check = Check(problem, order, modes, full)
     run_check(check)
-    evidence = Evidence(check)
+    evidence = gather_evidence(check)
     rules = [
         rule
         for seen in (evidence.calls if against is None else ())
@@ -139,23 +141,23 @@ def _key(f: Any) -> tuple:
     return (*source_line(function), getattr(function, "__name__", ""))
 
 
-def _check_alone(seen: Seen, whole: Check, seed: int) -> RuleReport | None:
-    """Return the report of a custom gradient that ran on the way, checked by itself.
+def _check_alone(seen: CustomCall, whole: Check, seed: int) -> RuleReport | None:
+    """Return the report of a custom gradient that ran in the check, checked on its own.
 
-    If the `whole` is false, in brief: whether that comes of this rule.
+    If the `whole` is wrong, the check is brief: it tells whether this rule is the cause.
     """
     if not seen.standalone:
         return None
     own, is_false = max(1, whole.order - seen.order + 1), any(row.false for row in whole.rows)
     try:
-        problem = CheckedFunction(custom_gradient(seen.function), seen.args, seen.kwargs, seed, own)
+        problem = make_problem(custom_gradient(seen.function), seen.args, seen.kwargs, seed, own)
         check = Check(problem, own, whole.modes, is_brief=is_false)
         run_check(check)
-    except Exception:  # it cannot be called like this: the whole is what counts
+    except Exception:  # it cannot be called on its own
         return None
-    evidence = Evidence(check)
+    evidence = gather_evidence(check)
     if any(call.key == seen.key and not call.through >= seen.through for call in evidence.calls):
-        return None  # it captures what its arguments were made of
+        return None  # it captures what its arguments were computed from
     site = where(source_line(seen.function))
     return RuleReport(seen.name, site, seen.order, check.rows, check.properties)
 
@@ -172,8 +174,8 @@ def assert_gradients(
 ) -> None:
     """Raise a `GradientError`, an AssertionError, unless the rules of `f` are right at `args`.
 
-    The message is the report of `check_gradients`, whose arguments these are. Raises, too, if
-    nothing could be found out of an order by an argument: at a kink, say. For tests.
+    The message is the report of `check_gradients`, which has the same arguments. It also raises if
+    an order is inconclusive for an argument, at a kink for example. For tests.
 
     Examples
     --------
@@ -184,6 +186,6 @@ def assert_gradients(
     )
     report.raise_if_wrong()
     if report.undecided or not report.conclusive:
-        what = "; ".join(f"order {k} by {name}" for k, name in report.undecided)
-        words = f"\nNothing can be said of {what}. Check at another point." if what else ""
+        what = "; ".join(f"order {k} with respect to {name}" for k, name in report.undecided)
+        words = f"\nInconclusive: {what}. Check at another point." if what else ""
         raise GradientError(f"\n{report}{words}", function=report.name, report=report)

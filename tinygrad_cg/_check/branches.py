@@ -1,9 +1,8 @@
-"""Levels that look at the operations of a function: what they take, and what they choose.
+"""Levels that look at the operations of a function: their constants, and the branches they take.
 
-Branches of a function are what comparisons, maxima and roundings choose on the way.
-
-Where these choose the same the function is one smooth formula. A difference over several branches
-is no derivative: over many steps of `floor`, or over a kink nearer than the step.
+A branch is what comparisons, maxima and roundings choose. Within one branch the function is a
+smooth formula. A difference across branches is not a derivative: across steps of `floor`, or
+across a kink that is nearer than the step.
 """
 
 from __future__ import annotations
@@ -15,16 +14,17 @@ from typing import Any
 import numpy as np
 
 from .._core.kinds import is_complex, is_inexact
-from .._core.levels import Level, state
-from .._core.primitive import OPS, apply
+from .._core.levels import state
+from .._core.primitive import OPS
 from .._core.tensor import Tensor
-from .._reverse.observer import Observer
-from .._rules.rebinding import rebind_outputs
+from .observing import ObservingLevel, Silent
 
-Chosen = tuple[Any, Any]  # what is chosen for each element, and where that is a tie
+Chosen = tuple[Any, Any]  # the choice for each element, and where it is a tie
 
 
 def _by_order(x: np.ndarray, other: Any = 0.0) -> Chosen:
+    if is_complex(x.dtype):  # there is no order
+        return None, x == other
     return x > other, x == other
 
 
@@ -42,7 +42,7 @@ def _sorted(x: np.ndarray, out: np.ndarray, axis: int, descending: bool) -> Chos
     return np.argsort(x, axis), not np.diff(out, axis=axis).all()
 
 
-CHOICES = {  # by the arrays of the operands, that of the result, and the parameters
+CHOICES = {  # functions of the operands' arrays, the result's array and the parameters
     "absolute": lambda xs, out: _by_order(xs[0]),
     "relu": lambda xs, out: _by_order(xs[0]),
     "sign": lambda xs, out: _by_order(xs[0]),
@@ -64,20 +64,11 @@ CHOICES = {  # by the arrays of the operands, that of the result, and the parame
 }
 
 
-class Silent(Observer):
-    """An observer that takes the warnings of rules, and forgets them."""
+class Constants(Silent, ObservingLevel):
+    """A level that collects the constants among the operands.
 
-    def notice(self, *facts: Any, **named: Any) -> bool:
-        return True
-
-    detach = notice
-
-
-class Constants(Silent, Level):
-    """A level that keeps the constants that operations take.
-
-    These are neither arguments, nor results, nor values of Variables. Constants that are others at
-    another point are made of the arguments' values: by NumPy code, say, which may do anything
+    Arguments, results and values of Variables are not constants. Constants that differ at another
+    point are computed from the arguments' values, by NumPy code for example, which may do anything
     with complex numbers.
     """
 
@@ -90,25 +81,24 @@ class Constants(Silent, Level):
     def constants(self) -> list[np.ndarray]:
         return [array for array in self._constants if id(array) not in self._forgotten]
 
-    def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
+    def begin(self, sources: list) -> None:
+        self._results |= {id(tensor): tensor for tensor in sources}
+        self.forget(state.overrides.values())
+
+    def see(self, primitive: Any, inputs: tuple, params: dict, outs: list[Tensor]) -> None:
         self.look_at(inputs)
-        out = apply(primitive, inputs, params)
-        self.add_results(out if isinstance(out, list) else [out])
-        return out
+        self._results |= {id(tensor): tensor for tensor in outs}
 
-    def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
+    def see_rule(self, inputs: Sequence, outputs: Sequence, results: list) -> None:
         self.look_at(outputs)
-        return self.add_results(rebind_outputs(state.frame, call, inputs, outputs))
-
-    def add_results(self, tensors: Sequence) -> Any:
-        self._results |= {id(tensor): tensor for tensor in tensors}
-        return tensors
+        self._results |= {id(tensor): tensor for tensor in results}
 
     def look_at(self, tensors: Sequence) -> None:
+        """Collect the constants among these tensors."""
         self._constants += [tensor._data for tensor in tensors if id(tensor) not in self._results]
 
     def forget(self, arrays: Iterable[np.ndarray]) -> None:
-        """Count these arrays, the values of Variables, for no constants."""
+        """Do not count these arrays, the values of Variables, as constants."""
         self._forgotten |= {id(array): array for array in arrays}
 
     def has_same_constants(self, other: Constants) -> bool:
@@ -117,35 +107,35 @@ class Constants(Silent, Level):
         return len(here) == len(there) and all(map(same, here, there))
 
 
-CONJUGATING = (  # complex results that are no analytic functions of complex operands
+NOT_ANALYTIC = (  # operations with complex results that are not analytic functions
     *("log_abs_determinant", "determinant_sign", "cholesky", "sign", "nearest_finite", "relu"),
     *("clip", "round", "floor", "ceil", "floor_divide", "remainder"),
 )
 
 
 class Analytic(Constants):
-    """A level that looks whether a function of complex numbers is analytic, as far as is seen."""
+    """A level that tells whether a function of complex numbers looks analytic."""
 
     def __init__(self) -> None:
         super().__init__()
         self.holds = True
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
-        of_complex = any(is_complex(tensor.dtype) for tensor in inputs)
-        if of_complex and not self._is_analytic(primitive):
-            self.holds = False
-            raise TypeError(f"{primitive.name} is no analytic function of complex numbers")
-        out = super().process(primitive, inputs, params)
-        outs = out if isinstance(out, list) else [out]
-        if of_complex:
+        if any(is_complex(tensor.dtype) for tensor in inputs):
+            if not self._is_analytic(primitive):
+                self.holds = False
+                raise TypeError(f"{primitive.name} is not an analytic function of complex numbers")
+            out = super().process(primitive, inputs, params)
+            outs = out if isinstance(out, list) else [out]
             self.holds &= all(is_complex(tensor.dtype) for tensor in outs)
-        return out
+            return out
+        return super().process(primitive, inputs, params)
 
     @staticmethod
     def _is_analytic(primitive: Any) -> bool:
         takes_complex = any(accepts(np.dtype(np.complex128)) for accepts in primitive.dtypes)
         is_known = primitive.name in OPS  # a user's own kernel may be anything
-        listed = primitive.analytic and primitive.name not in CONJUGATING
+        listed = primitive.analytic and primitive.name not in NOT_ANALYTIC
         return takes_complex and is_known and listed
 
     def detach(self, *facts: Any, **named: Any) -> bool:
@@ -154,30 +144,28 @@ class Analytic(Constants):
 
 
 class Branches(Constants):
-    """A level that notes what operations choose, too."""
+    """A level that notes which branch each operation takes."""
 
     def __init__(self) -> None:
         super().__init__()
         self.taken: list[tuple[str, Chosen]] = []
-        self.work = 0  # elements of what was computed
+        self.work = 0  # the number of elements computed
 
-    def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
-        out = super().process(primitive, inputs, params)
-        name, outs = primitive.name, out if isinstance(out, list) else [out]
+    def see(self, primitive: Any, inputs: tuple, params: dict, outs: list[Tensor]) -> None:
+        super().see(primitive, inputs, params, outs)
         self.work += sum(tensor._data.size for tensor in outs)
-        operands, results = ([tensor._data for tensor in some] for some in (inputs, outs))
+        operands, result = [tensor._data for tensor in inputs], outs[0]._data
         chosen: Chosen = (None, True)
         with np.errstate(all="ignore"):
-            if not is_inexact(results[0].dtype):  # a comparison, or indices
-                is_comparison = len(operands) == 2 and results[0].dtype == bool
-                chosen = results[0], is_comparison and operands[0] == operands[1]
-            elif name in CHOICES:
-                chosen = CHOICES[name](operands, results[0], **params)
-        self.taken.append((name, chosen))
-        return out
+            if not is_inexact(result.dtype):  # a comparison, or indices
+                is_comparison = len(operands) == 2 and result.dtype == bool
+                chosen = result, is_comparison and operands[0] == operands[1]
+            elif primitive.name in CHOICES:
+                chosen = CHOICES[primitive.name](operands, result, **params)
+        self.taken.append((primitive.name, chosen))
 
     def holds(self, other: Branches) -> bool:
-        """Return whether another point is in the same branches, or near ties of this one."""
+        """Return whether another point is in the same branches, ties aside."""
         if [name for name, _ in self.taken] != [name for name, _ in other.taken]:
             return False
         pairs = zip(self.taken, other.taken, strict=True)

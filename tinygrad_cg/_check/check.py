@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from . import verdicts
-from .problem import CheckedFunction, Product, total
+from . import evaluate, verdicts
+from .problem import InnerProduct, Problem, norm, precision_of_dtype
 from .recorder import Recorder
 from .verdicts import DerivativeRow
 
@@ -35,14 +35,14 @@ class Property:
 
 @dataclass
 class Check:
-    """The derivatives that rules give at a point, compared with references, order by order.
+    """The derivatives that rules return at a point, compared with references, order by order.
 
-    If `is_brief`, up to the first false order, by x and by the upstream gradient alone, in one mode
-    and at this point: what else there is follows from these. `is_nearby` says that this is the
-    comparison at a second point, which is the `second` of another one.
+    If `is_brief`, only up to the first wrong order, with respect to x and to the upstream gradient,
+    in one mode and at this point. `is_nearby` says that this is the comparison at a second point;
+    that one is kept as `second` of the first.
     """
 
-    problem: CheckedFunction
+    problem: Problem
     order: int
     modes: Sequence[str]
     full: bool = False
@@ -54,7 +54,7 @@ class Check:
     inaccurate: list[DerivativeRow] = field(default_factory=list)
     recorders: dict[tuple[int, str], Recorder] = field(default_factory=dict)
     errors: dict[tuple[int, str, str], Exception] = field(default_factory=dict)
-    value: Product | None = None  # of the function, with its weights
+    value: InnerProduct | None = None  # of the function's outputs with the weights
     gradients: dict[tuple[int, str], tuple[list, list] | Exception] = field(default_factory=dict)
     complex_sources: dict[int, bool] = field(default_factory=dict)  # whether steps may be complex
     is_linear: bool = True
@@ -63,6 +63,10 @@ class Check:
     @property
     def indices(self) -> range:
         return range(len(self.problem.sources))
+
+    @property
+    def names(self) -> list[str]:
+        return [source.name for source in self.problem.sources]
 
     @property
     def first(self) -> list:
@@ -79,16 +83,16 @@ class Check:
     def precision(self) -> float:
         """Return the precision that the function computes in."""
         precisions = [recorder.coarsest for recorder in self.recorders.values()]
-        return max([*(float(np.finfo(value.dtype).eps) for value in self.base), *precisions])
+        return max([*(precision_of_dtype(value.dtype) for value in self.base), *precisions])
 
     def precision_of(self, j: int) -> float:
-        """Return the precision of a source, or that of the function where this is less."""
-        return max(self.precision, float(np.finfo(self.problem.point[j].dtype).eps))
+        """Return the precision of a source, or that of the function if this is lower."""
+        return max(self.precision, precision_of_dtype(self.problem.point[j].dtype))
 
     def gradients_of(self, order: int, path: str) -> tuple[list, list] | None:
         """Return the gradients in the arguments' precision and in that of the comparison.
 
-        None where they raised an error, which is kept.
+        None if they raised an error, which is kept.
         """
         gradients = self.gradients[order, path]
         if isinstance(gradients, Exception):
@@ -96,14 +100,14 @@ class Check:
             return None
         return gradients
 
-    def value_of(self, order: int, path: str) -> Product | None:
-        """Return D_order at the point; None where it was not computed."""
+    def value_of(self, order: int, path: str) -> InnerProduct | None:
+        """Return D_order at the point; None if it was not computed."""
         if not order:
             return self.value
         gradients = self.gradients.get((order, path))
         if gradients is None or isinstance(gradients, Exception):
             return None
-        return total(self.problem.ways_of(path)[order], gradients[1])
+        return evaluate.total(evaluate.ways_of(self.problem, path)[order], gradients[1])
 
     def add_failure(
         self, order: int, path: str, mode: str, error: Exception, verdict: str = verdicts.FAILED
@@ -113,18 +117,83 @@ class Check:
         rows = [row for row in self.rows if (row.order, row.mode) == (order, mode)]
         if any(row.verdict == verdicts.FAILED for row in rows):
             return
-        comparison = (None, math.nan, math.nan, "", verdict, f"{type(error).__name__}: {error}")
-        for source in self.problem.sources:
-            self.rows.append(DerivativeRow(order, source.name, "x", mode, *comparison))
+        words = f"{type(error).__name__}: {error}"
+        for name in self.names:
+            row = DerivativeRow(
+                order, name, "x", mode, None, math.nan, math.nan, "", verdict, words
+            )
+            self.rows.append(row)
+
+
+# The derivatives that the rules return -------------------------------------------------------
+
+
+def differentiate(check: Check, order: int) -> None:
+    """Compute the gradients of an order, on all paths in one run of the function.
+
+    If that fails, on one path after the other.
+    """
+    paths = ["x"]
+    if "reverse" in check.modes:
+        paths += ["joint"] * (order > 1)
+        if not check.is_brief and check.order > 1:
+            paths += ["both"]
+        if order < check.order:
+            paths += ["other"]
+        if order == 2 and not check.is_brief and sum(value.size for value in check.base) > 1:
+            paths += ["swapped"]
+    try:
+        _differentiate_at(check, order, paths)
+    except Exception:
+        for path in paths:
+            try:
+                _differentiate_at(check, order, [path])
+            except Exception as error:
+                check.gradients[order, path] = error
+                if path == "x":
+                    return
+
+
+def _differentiate_at(check: Check, order: int, paths: list[str]) -> None:
+    problem = check.problem
+    recorder = Recorder(check.names)
+    if paths[0] in ("x", "joint"):
+        check.recorders[order, paths[0]] = recorder
+    arrays = evaluate.arrays_of(problem, check.base, order, paths, recorder)
+    wide = dict(zip(paths, arrays, strict=True))
+    narrow: dict[str, list] = {}
+    watched = [path for path in paths if path in ("x", "joint")]
+    if problem.has_two_dtypes and watched:
+        own = evaluate.arrays_of(problem, problem.point, order, watched)
+        narrow = dict(zip(watched, own, strict=True))
+    for path in paths:
+        check.gradients[order, path] = narrow.get(path, wide[path]), wide[path]
+
+
+def gradient_of_other_upstream(check: Check, j: int) -> np.ndarray | None:
+    """Return the gradient by source j for the second weights; None if these are the first."""
+    problem = check.problem
+    if all(map(np.array_equal, problem.weights, problem.second_weights)):
+        return None
+    computed = check.gradients.get((1, "other"))
+    if isinstance(computed, tuple):
+        _, gradients = computed
+    else:
+        (gradients,) = evaluate.pull_back(problem, check.base, [problem.second_weights])
+    return np.zeros_like(check.base[j]) if gradients[j] is None else gradients[j]
 
 
 def unit_directions(like: Sequence[np.ndarray]) -> Iterator[tuple[list[np.ndarray], int, tuple]]:
-    """Yield a direction along each element of the arrays, with the element's two indices."""
+    """Yield a direction along each element of the arrays, with the element's two indices.
+
+    For complex numbers there are two: along the real and along the imaginary part.
+    """
     for j, array in enumerate(like):
         for index in np.ndindex(array.shape):
-            unit = [np.zeros(other.shape) for other in like]
-            unit[j][index] = 1.0
-            yield unit, j, index
+            for number in (1.0, 1j) if np.iscomplexobj(array) else (1.0,):
+                unit = [np.zeros(other.shape, other.dtype) for other in like]
+                unit[j][index] = number
+                yield unit, j, index
 
 
 def size_of(values: np.ndarray) -> float:
@@ -132,15 +201,10 @@ def size_of(values: np.ndarray) -> float:
     return norm(values) or 1.0
 
 
-def norm(array: np.ndarray) -> float:
-    """Return the largest finite magnitude."""
-    return float(np.abs(array[np.isfinite(array)]).max(initial=0.0))
-
-
-def alike(ones: Sequence, others: Sequence) -> bool:
-    """Return whether arrays agree up to the error of an iterative solution, say."""
+def is_similar(arrays: Sequence, others: Sequence) -> bool:
+    """Return whether arrays agree up to the error of an iterative solution, for example."""
     return all(
         (array is None) == (other is None)
         and (array is None or np.allclose(array, other, 1e-6, 1e-6 * norm(other), equal_nan=True))
-        for array, other in zip(ones, others, strict=True)
+        for array, other in zip(arrays, others, strict=True)
     )

@@ -8,12 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from . import verdicts
-from .check import DOUBTFUL, Check
+from .check import DOUBTFUL, Check, differentiate
 from .curvature import compare_curvature
-from .derivatives import differentiate
+from .elementwise_rows import add_full_rows, compare_parts
 from .judges import first_steps, judge_of, lines_of
 from .lines import fetch
-from .parts import look_at_parts
 from .properties import (
     check_linearity,
     check_symmetry,
@@ -22,13 +21,13 @@ from .properties import (
     values_repeat,
 )
 from .reference import FIRST
-from .rows import both_rows, forward_rows, upstream_row, x_rows
-from .single import full_rows
+from .rows import add_both_rows, add_forward_rows, add_upstream_row, add_x_rows
+from .setup import nearby_problem
 from .verdicts import DerivativeRow
 
 
 def run_check(check: Check) -> None:
-    """Fill the rows and the properties of a check."""
+    """Fill in the rows and the properties of a check."""
     if check.is_brief and "reverse" in check.modes:
         check.modes = ("reverse",)
     if not values_repeat(check):
@@ -41,14 +40,14 @@ def run_check(check: Check) -> None:
     if check.is_brief:
         return
     if "reverse" in check.modes:
-        look_at_parts(check)
+        compare_parts(check)
     if not check.is_nearby:
         _look_closer(check)
         _compare_with_curvature(check)
 
 
 def _one_order(check: Check, order: int) -> bool:
-    """Add the rows of an order; return False if higher orders are not to be computed."""
+    """Add the rows of an order; return whether to compute higher orders."""
     differentiate(check, order)
     gradients = check.gradients_of(order, "x")
     if gradients is None:
@@ -61,28 +60,28 @@ def _one_order(check: Check, order: int) -> bool:
         fetch(first_steps(check, lines, check.problem.scales, FIRST))
     judges = [judge_of(check, order, j, "x", lines[j]) for j in check.indices]
     if "reverse" in check.modes:
-        if x_rows(check, order, judges, *gradients) and check.full:
-            full_rows(check, order)
+        if add_x_rows(check, order, judges, *gradients) and check.full:
+            add_full_rows(check, order)
         if order > 1:
-            upstream_row(check, order)
+            add_upstream_row(check, order)
             if not check.is_brief:
-                both_rows(check, order, lines)
+                add_both_rows(check, order, lines)
     if "forward" in check.modes:
-        forward_rows(check, order, judges, gradients[1])
+        add_forward_rows(check, order, judges, gradients[1])
     if order == 2 and "reverse" in check.modes and not check.is_brief:
         check_symmetry(check)
     return not (check.is_brief and any(row.false for row in check.rows))
 
 
 def _look_closer(check: Check) -> None:
-    """Look at a second point where wrong rules may look right."""
+    """Check a second point if the first one is where wrong rules may look right."""
     unclear = _at_ties(check)
     sure = [row.order for row in check.rows if row.false and row not in unclear]
     order = min(sure) - 1 if sure else check.order  # the orders that look right
     if not order or not _is_special(check):
         return
     generator = np.random.default_rng(check.problem.values[0].size)
-    problem = check.problem.nearby(generator)
+    problem = nearby_problem(check.problem, generator)
     if problem is None:
         return
     check.second = second = Check(problem, order, check.modes, check.full, is_nearby=True)
@@ -118,7 +117,7 @@ def _look_closer(check: Check) -> None:
 
 
 def _at_ties(check: Check) -> list[DerivativeRow]:
-    """Return the false rows that may come of a kink by another argument or element.
+    """Return the wrong rows that a kink of another argument or element may explain.
 
     As in clip(x, a, a): the gradient by x at a may be 1, and a derivative is 0.
     """
@@ -133,9 +132,9 @@ def _at_ties(check: Check) -> list[DerivativeRow]:
 
 
 def _is_special(check: Check) -> bool:
-    """Return whether the point is one where wrong rules may look right.
+    """Return whether wrong rules may look right at this point.
 
-    A zero, an integer, a kink or an optimum, or where nothing can be said.
+    At a zero, an integer, a kink or an optimum, or where the check is inconclusive.
     """
     if check.has_zeros:
         return True
@@ -146,13 +145,13 @@ def _is_special(check: Check) -> bool:
 
 
 def _has_zero(check: Check, gradient: np.ndarray | None) -> bool:
-    """Return whether a gradient is 0 by an element, as at an optimum."""
+    """Return whether an element of a gradient is 0, as at an optimum."""
     sizes = np.abs(gradient) if gradient is not None else np.ones(1)
     return bool(np.any(sizes <= 16 * check.precision * sizes.max(initial=0.0)))
 
 
 def _compare_with_curvature(check: Check) -> None:
-    """Compare each order with the one before the last, whose gradient may be 0 here."""
+    """Compare each order k with order k - 2, in case the gradient of order k - 1 is 0 here."""
     if "reverse" not in check.modes or check.problem.against is not None:
         return
     if not _is_special(check):
@@ -168,6 +167,6 @@ def _compare_with_curvature(check: Check) -> None:
 
 
 def _text(value: np.ndarray) -> str:
-    """Return a value in words that are short for arrays, too."""
+    """Return a value as a short text."""
     words = np.array2string(value, precision=4, threshold=8, edgeitems=2, separator=", ")
     return " ".join(words.split())

@@ -1,8 +1,8 @@
 """Comparison of order k with order k - 2: for k = 2, with second differences of the function.
 
-Where the gradient of order k - 1 is 0 a wrong factor in its rule does not show in its value; in the
-derivative of order k it does. This is compared with the derivative of what the rules gave for order
-k - 1, and agrees with it, wrong factor included. It does not agree with order k - 2.
+If the gradient of order k - 1 is 0, a wrong factor in its rule does not show in its value. It shows
+in order k, but that agrees with the derivative of what the rules returned for order k - 1, wrong
+factor included. It does not agree with order k - 2.
 """
 
 from __future__ import annotations
@@ -12,18 +12,21 @@ from math import isfinite
 
 import numpy as np
 
+from . import evaluate
+from .evaluate import total
 from .lines import Lines, PathLine
-from .problem import CheckedFunction, Point, Product, total
+from .problem import InnerProduct, Point, Problem
 from .reference import SECOND_DIFFERENCES, Curvature
 from .verdicts import WRONG, DerivativeRow, noise_of, tolerance
 
-FEW, MANY = 4, 14  # steps, each half the one before
+FEW_LEVELS = 4  # steps of a first look, each half the one before
+MANY_LEVELS = 14  # steps before a row is called wrong
 
 
 def compare_curvature(
-    problem: CheckedFunction, base: Point, order: int, precision: float
+    problem: Problem, base: Point, order: int, precision: float
 ) -> list[DerivativeRow]:
-    """Return a row for each source by which `order` is false, compared with ``order - 2``."""
+    """Return a row for each source whose `order` is wrong, compared with ``order - 2``."""
     last = [scale * way for scale, way in zip(problem.scales, problem.last, strict=True)]
     if _compare(problem, base, order, precision, (last, last)) is None:
         return []
@@ -38,19 +41,19 @@ def compare_curvature(
 
 
 def _compare(
-    problem: CheckedFunction, base: Point, order: int, precision: float, pair: tuple[list, list]
+    problem: Problem, base: Point, order: int, precision: float, pair: tuple[list, list]
 ) -> tuple[float, float, float] | None:
-    """Return the value along two directions, its reference and the error of that; None if right.
+    """Return the value along two directions, its reference and the reference's error.
 
-    The derivative along both is a quarter of the difference of those along their sum and along
-    their difference.
+    None if the value is right. The derivative along both is a quarter of the difference of those
+    along their sum and along their difference.
     """
     first, last = pair
     ways = [*problem.ways[: order - 1], first, *problem.ways[order:]]
 
-    def derivative() -> Product:
-        with problem.using(ways=ways):
-            return total(last, problem.arrays(base, order))
+    def derivative() -> InnerProduct:
+        with evaluate.using(problem, ways=ways):
+            return total(last, evaluate.arrays(problem, base, order))
 
     value, weights, sides = derivative(), [1.0], [first]
     if first is not last:
@@ -61,8 +64,8 @@ def _compare(
 
     def reference(levels: int, step: float | None, rounding: Sequence) -> list[float]:
         results = [
-            Curvature(line, precision, step, rough).derivative(levels)
-            for line, rough in zip(lines, rounding, strict=True)
+            Curvature(line, precision, step, noise).derivative(levels)
+            for line, noise in zip(lines, rounding, strict=True)
         ]
         values = [weight * value for weight, (value, *_) in zip(weights, results, strict=True)]
         return [sum(values), *map(sum, zip(*[more for _, *more in results], strict=True))]
@@ -72,20 +75,18 @@ def _compare(
         relative = max(1e-4, tolerance(precision))
         return abs(number - expected) > 10 * error + relative * size + terms + 3 * noise
 
-    expected, error, _ = reference(FEW, None, [0.0 for _ in lines])
+    expected, error, _ = reference(FEW_LEVELS, None, [0.0 for _ in lines])
     if not (isfinite(expected) and isfinite(number)) or not differs(expected, error):
         return None
-    rounding = [noise_of(line(0.0)[0], lambda f=line: f(0.0)[0], problem.rough) for line in lines]
-    noise = noise_of(number, lambda: derivative().number, problem.rough)
+    rounding = [noise_of(problem, line(0.0)[0], lambda f=line: f(0.0)[0]) for line in lines]
+    noise = noise_of(problem, number, lambda: derivative().number)
     step = Curvature(lines[0], precision).step
     (expected, error, least), (other, more, _) = (
-        reference(MANY, h, rounding) for h in (step, 0.37 * step)
+        reference(MANY_LEVELS, h, rounding) for h in (step, 0.37 * step)
     )
     error = max(error, more) + abs(expected - other)
-    clear = (
-        error <= 1e-2 * abs(expected) or error <= 100 * least
-    )  # no oscillation between the steps
-    if not clear or not differs(expected, error, noise):
+    oscillates = error > 1e-2 * abs(expected) and error > 100 * least  # between the steps
+    if oscillates or not differs(expected, error, noise):
         return None
     is_smooth = all(each.look(0.0).holds(each.look(end)) for each in along for end in (step, -step))
     return (number, expected, error) if is_smooth else None

@@ -1,12 +1,13 @@
-"""Hypotheses about wrong rules: what a rule gives that is wrong in one way.
+"""Hypotheses about wrong rules: the gradient that a rule returns if it is wrong in one way.
 
-A family is a function of the elements of a gradient; it yields hypotheses, the simplest first. One
-explains a false gradient if what it says is true of each element, at each point, and for a second
-upstream gradient. A new one is added to a family here, or as a family.
+A family is a function of the elements of a gradient; it yields hypotheses, the simplest first. A
+hypothesis explains a wrong gradient if what it says is true of each element, at each point, and for
+a second upstream gradient. To add one, yield it from a family, or add a family to `FAMILIES`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
@@ -16,10 +17,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .elements import NOTHING, Elements, largest
-from .rewrite import SourceCode, change_axis, scale_gradient
+from .rewrite import (
+    SourceCode,
+    change_axis,
+    conjugate_factor,
+    reverse_cumsum,
+    rewrite_gradient,
+    scale_gradient,
+)
 
-SHOWN = 3  # elements to name
-SHIFTS = 32  # positions that elements may be shifted by
+MAX_NAMED = 3  # elements to name
+MAX_SHIFT = 32  # positions that elements may be shifted by
+
+Fix = Callable[[SourceCode, str, int], None]
 
 
 class Hypothesis(NamedTuple):
@@ -32,23 +42,28 @@ class Hypothesis(NamedTuple):
     words: str
     fits: Callable[[Elements], bool]
     fitted: int = 0
-    fix: Callable[[SourceCode, str, int], None] | None = None
+    fix: Fix | None = None
 
 
 def gives(
-    words: str, predict: Callable[[Elements], Any], fitted: int = 0, fix: Any = None
+    words: str, predict: Callable[[Elements], Any], fitted: int = 0, fix: Fix | str | None = None
 ) -> Hypothesis:
-    """Return the hypothesis that a rule gives what `predict` makes of a sample."""
+    """Return the hypothesis that the rules return what `predict` makes of a sample.
+
+    A `fix` that is a string is a pattern for `rewrite_gradient`.
+    """
+    if isinstance(fix, str):
+        fix = partial(rewrite_gradient, pattern=fix)
     return Hypothesis(words, lambda sample: sample.match_actual(predict(sample)), fitted, fix)
 
 
 def explain(elements: Elements) -> Hypothesis | None:
     """Return the first hypothesis that explains every element; None without one."""
     samples = elements.samples
-    if not largest(elements.right):
+    if not largest(elements.expected):
         return None
     is_close = all(sample.match(sample.actual) for sample in samples)
-    count = sum(int(np.isfinite(sample.right).sum()) for sample in samples)
+    count = sum(int(np.isfinite(sample.expected).sum()) for sample in samples)
     with np.errstate(all="ignore"):
         for family in (_approximations,) if is_close else FAMILIES:
             for hypothesis in family(elements):
@@ -58,116 +73,291 @@ def explain(elements: Elements) -> Hypothesis | None:
     return None
 
 
+def times_correct(ratio: float) -> str:
+    """Return words for a multiple of the correct gradient."""
+    if np.isclose(ratio, -1.0, rtol=1e-5):
+        return "The sign is wrong."
+    return f"It is {ratio:.6g} times the correct gradient."
+
+
 # One factor ----------------------------------------------------------------------------------
 
 
 def _zero(elements: Elements) -> Iterator[Hypothesis]:
-    yield Hypothesis("The rule gives 0 for it.", lambda sample: not sample.actual.any())
+    yield Hypothesis("The rule returns 0 for it.", lambda sample: not sample.actual.any())
 
 
 def _ratio(elements: Elements) -> Iterator[Hypothesis]:
     """Yield a constant ratio."""
-    ratio = _fitted_ratio(elements, lambda sample: sample.right)
-    if ratio is None or np.isclose(
-        ratio, 1.0, rtol=elements.tolerance
-    ):  # false in few elements, then
+    ratio = _fitted_ratio(elements, lambda sample: sample.expected)
+    if ratio is None or np.isclose(ratio, 1.0, rtol=elements.tolerance):  # few elements are wrong
         return
-    words = _words_of_ratio(elements, ratio)
-    numbers = [*elements.x.shape, *elements.upstream.shape, elements.x.size]
-    for other in elements.others.values():
-        numbers += [*other.shape, *(np.ravel(other) if other.size == 1 else ())]
-    is_plain = isinstance(ratio, float) and not words.endswith("?")
-    is_plain = is_plain and not any(
-        np.isclose(number, (ratio, 1 / ratio), rtol=1e-5).any() for number in numbers
-    )  # else it may be a size, or an argument
-    fix = partial(scale_gradient, ratio=ratio) if is_plain else None
-    yield gives(words, lambda sample: ratio * sample.right, 1, fix)
-
-
-def _words_of_ratio(elements: Elements, ratio: Any) -> str:
-    text = f"It is {ratio:.6g} times that."
     if isinstance(ratio, complex):
-        return text
-    if np.isclose(ratio, -1.0, rtol=1e-5):
-        return "The sign is wrong."
+        words, fix = f"It is {ratio:.6g} times the correct gradient.", None
+    else:
+        words, fix = _words_of_ratio(elements, ratio), _fix_of_ratio(elements, ratio)
+    yield gives(words, lambda sample: ratio * sample.expected, 1, fix)
+
+
+CONSTANTS: tuple[tuple[str, str, float], ...] = (
+    ("the square root of 2", "2.0**0.5", np.sqrt(2.0)),
+    ("the square root of pi", "np.sqrt(np.pi)", np.sqrt(np.pi)),
+    ("the square root of 2 pi", "np.sqrt(2.0 * np.pi)", np.sqrt(2.0 * np.pi)),
+    ("pi", "np.pi", np.pi),
+    ("2 pi", "2.0 * np.pi", 2.0 * np.pi),
+    ("180 / pi", "180.0 / np.pi", 180.0 / np.pi),
+    ("the logarithm of 2", "np.log(2.0)", np.log(2.0)),
+    ("the logarithm of 10", "np.log(10.0)", np.log(10.0)),
+)
+
+
+def _words_of_ratio(elements: Elements, ratio: float) -> str:
+    text = times_correct(ratio)
     count = max(ratio, 1 / ratio) if ratio > 0 else 0.0
     size = elements.x.size // elements.outputs.size if elements.outputs.size else 0
     if size > 1 and np.isclose(count, size, rtol=1e-5):
-        how = "of a mean not scaled" if ratio > 1 else "of a sum scaled as that of a mean"
-        return f"{text} {elements.name} has {size} elements for each output: is the rule {how}?"
+        asked = "was the division of a mean forgotten?"
+        if ratio < 1:
+            asked = "was a sum divided as if it were a mean?"
+        return f"{text} {elements.name} has {size} elements for each output: {asked}"
     sizes = [(a, b) for a, b in permutations(elements.x.shape, 2) if a != b]
     alike = [(a, b) for a, b in sizes if np.isclose(ratio, a / b, rtol=1e-5)]
     if size > 1 and alike:
         a, b = alike[0]
         return f"{text} Is a mean over {a} elements divided by {b}, the size of another axis?"
+    for words, _, constant in CONSTANTS:
+        for number in (constant, 1.0 / constant):
+            if np.isclose(ratio, number, rtol=1e-6):
+                return f"{text} {number:.6g} is {'' if number == constant else '1 over '}{words}."
+    named = [
+        (name, float(value.ravel()[0]))
+        for name, value in elements.others.items()
+        if value.size == 1 and np.isrealobj(value)
+    ]
+    for name, value in named:
+        for power, words in ((1, name), (-1, f"1 / {name}"), (2, f"{name}**2")):
+            if value and abs(value) != 1.0 and np.isclose(ratio, value**power, rtol=1e-5):
+                return f"{text} {ratio:.6g} is {words}."
     return text
 
 
-def _fitted_ratio(elements: Elements, of: Callable[[Elements], Any]) -> Any:
-    """Return how many times a multiple of what `of` returns the rules gave; None without one."""
-    samples = elements.samples
-    expected = [np.ravel(of(sample)) for sample in samples]
-    actual = np.concatenate([np.ravel(sample.actual) for sample in samples])
-    if sum(map(len, expected)) != len(actual):
+def _fix_of_ratio(elements: Elements, ratio: float) -> Fix | str | None:
+    """Return a correction of a ratio: by the only size, argument or constant that equals it."""
+    patterns: list[str] = []
+    for name, value in elements.others.items():
+        number = float(np.real(value.ravel()[0])) if value.size == 1 else 0.0
+        for power, pattern in (
+            (1, f"gradient / {name}"), (-1, f"gradient * {name}"), (2, f"gradient / {name}**2")
+        ):  # fmt: skip
+            if number and np.isclose(ratio, number**power, rtol=1e-5):
+                patterns.append(pattern)
+    x, is_reduced = elements.name, 0 < elements.outputs.size < elements.x.size
+    for axis, size in enumerate(elements.x.shape if is_reduced else ()):
+        if size > 1 and np.isclose(ratio, size, rtol=1e-5):
+            patterns.append(f"gradient / {x}.shape[{axis}]")
+        if size > 1 and np.isclose(ratio, 1.0 / size, rtol=1e-5):
+            patterns.append(f"gradient * {x}.shape[{axis}]")
+    numbers = [elements.x.size, *elements.upstream.shape]
+    for value in elements.others.values():
+        numbers += value.shape
+    is_size = any(np.isclose(number, (ratio, 1 / ratio), rtol=1e-5).any() for number in numbers)
+    if patterns:
+        return patterns[0] if len(patterns) == 1 else None
+    if is_size and ratio not in (2.0, 0.5):  # perhaps a size that cannot be written down
         return None
-    right = np.concatenate(expected)
-    finite = np.isfinite(right)
-    ratio = np.vdot(right[finite], actual[finite]) / (
-        np.vdot(right[finite], right[finite]) or np.nan
-    )
+    for _, text, constant in CONSTANTS:
+        if np.isclose(ratio, constant, rtol=1e-6):
+            return f"gradient / ({text})"
+        if np.isclose(ratio, 1.0 / constant, rtol=1e-6):
+            return f"gradient * ({text})"
+    return None if is_size else partial(scale_gradient, ratio=ratio)
+
+
+def _fitted_ratio(elements: Elements, of: Callable[[Elements], Any]) -> Any:
+    """Return how many times a multiple of what `of` returns the rules returned, or None."""
+    samples = elements.samples
+    predicted = [np.ravel(of(sample)) for sample in samples]
+    actual = np.concatenate([np.ravel(sample.actual) for sample in samples])
+    if sum(map(len, predicted)) != len(actual):
+        return None
+    expected = np.concatenate(predicted)
+    finite = np.isfinite(expected)
+    square = np.vdot(expected[finite], expected[finite])
+    ratio = np.vdot(expected[finite], actual[finite]) / (square or np.nan)
     if not ratio or not np.isfinite(ratio):
         return None
     return float(np.real(ratio)) if np.isclose(ratio, np.real(ratio)) else complex(ratio)
 
 
-FACTORS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
+def _by_sign(elements: Elements) -> Iterator[Hypothesis]:
+    """Yield two ratios: one for positive, one for negative elements."""
+    if not np.isrealobj(elements.x) or not np.isrealobj(elements.expected):
+        return
+    ratios = []
+    for is_positive in (True, False):
+        masks = [(sample.x > 0.0) == is_positive for sample in elements.samples]
+        if sum(int(mask.sum()) for mask in masks) < 3:
+            return
+        parts = [
+            np.where(mask, sample.expected, 0.0)
+            for mask, sample in zip(masks, elements.samples, strict=True)
+        ]
+        expected = np.concatenate([part.ravel() for part in parts])
+        actual = np.concatenate([sample.actual.ravel() for sample in elements.samples])
+        finite = np.isfinite(expected)
+        ratios.append(np.vdot(expected[finite], actual[finite]) / np.sum(expected[finite] ** 2))
+    above, below = map(float, ratios)
+    if np.isfinite(above * below):
+        x = elements.name
+        yield gives(
+            f"It is {above:.6g} times the correct gradient where {x} > 0, and {below:.6g} times "
+            f"where {x} < 0.",
+            lambda sample: np.where(sample.x > 0.0, above, below) * sample.expected,
+            fitted=2,
+        )
+
+
+# A factor or a term with a name --------------------------------------------------------------
+
+OF_ARGUMENTS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
     ("{x}", lambda x: x),
     ("{x}**2", lambda x: x * x),
-    ("the square root of {x}", lambda x: np.sqrt(x)),
-    ("the sign of {x}", lambda x: np.sign(x)),
+    ("tf.sqrt({x})", lambda x: np.sqrt(x)),
+    ("tf.sign({x})", lambda x: np.sign(x)),
 )
-OF_OUTPUTS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
-    ("the output", lambda y: y),
-    ("1 - the output", lambda y: 1.0 - y),
-    ("1 + the output", lambda y: 1.0 + y),
-    ("the output's square", lambda y: y * y),
+OF_OUTPUTS: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
+    ("the output", "output", lambda y: y),
+    ("1 - the output", "(1.0 - output)", lambda y: 1.0 - y),
+    ("1 + the output", "(1.0 + output)", lambda y: 1.0 + y),
+    ("the output's square", "output**2", lambda y: y * y),
 )
+OF_VARIABLES: tuple[tuple[str, Callable[[Any], Any]], ...] = (
+    ("{v}", lambda v: v),
+    ("{v}**2", lambda v: v * v),
+    ("(1.0 - {v})", lambda v: 1.0 - v),
+    ("(1.0 + {v})", lambda v: 1.0 + v),
+)
+IN_WORDS = {"tf.sqrt({x})": "the square root of {x}", "tf.sign({x})": "the sign of {x}"}
+
+Named = tuple[str, str, Callable[[Elements], Any]]  # words, code, and the values for a sample
+
+
+def _named_arguments(elements: Elements) -> Iterator[Named]:
+    """Yield simple functions of the arguments and of the output."""
+    x = elements.name
+    for code, of in OF_ARGUMENTS:
+        words = IN_WORDS.get(code, code).format(x=x)
+        yield words, code.format(x=x), lambda sample, of=of: of(sample.x)
+    for name, value in elements.others.items():
+        if value.shape in (elements.x.shape, ()) and np.isrealobj(value):
+            for code, of in OF_ARGUMENTS:
+                words = IN_WORDS.get(code, code).format(x=name)
+                values = lambda sample, of=of, name=name: of(sample.others[name])  # noqa: E731
+                yield words, code.format(x=name), values
+    if elements.outputs.size and elements.outputs.shape in (elements.x.shape, ()):
+        for words, code, of in OF_OUTPUTS:
+            yield words, code, lambda sample, of=of: of(sample.outputs)
+
+
+def _named_variables(elements: Elements) -> Iterator[Named]:
+    """Yield simple functions of the function's own variables that fit the argument's shape."""
+    is_smooth = bool(np.isfinite(elements.expected).all())
+    for name, value in elements.derivation.variables.items() if is_smooth else ():
+        if name == elements.name or not _fits(value.shape, elements.x.shape):
+            continue
+        for code, of in OF_VARIABLES:
+
+            def values(sample: Elements, name: str = name, of: Any = of) -> Any:
+                return of(sample.derivation.variables.get(name, np.nan))
+
+            words = code.format(v=name)
+            yield f"`{words.strip('()')}`", words, values
+
+
+def _fits(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Return whether an array of a shape may multiply one of another shape."""
+    try:
+        return np.broadcast_shapes(shape, other) == other
+    except ValueError:
+        return False
+
+
+def _factors_among(elements: Elements, named: Iterator[Named]) -> Iterator[Hypothesis]:
+    """Yield a named factor that is missing, or one too many."""
+    if sum(sample.actual.size for sample in elements.samples) < 3:
+        return
+    for words, code, factor in named:
+        for is_missing, power in ((True, -1), (False, 1)):
+
+            def scaled(sample: Elements, factor: Any = factor, power: int = power) -> Any:
+                values = np.asarray(factor(sample), sample.expected.dtype)
+                return sample.expected * values**power
+
+            ratio = _fitted_ratio(elements, scaled)
+            if not _is_simple(ratio):
+                continue
+            what = "A factor is missing" if is_missing else "It has one factor too many"
+            text, fix = f"{what}: {words}.", f"gradient {'*' if is_missing else '/'} {code}"
+            if not np.isclose(ratio, 1.0):
+                text += f" Besides, {times_correct(ratio)[0].lower()}{times_correct(ratio)[1:]}"
+                fix = f"gradient * {1.0 / ratio:.9g} {'*' if is_missing else '/'} {code}"
+            yield gives(text, lambda sample, r=ratio, of=scaled: r * of(sample), 2, fix)
 
 
 def _factors(elements: Elements) -> Iterator[Hypothesis]:
-    """Yield a factor made of an argument, or of the output, that is missing or too much."""
+    yield from _factors_among(elements, _named_arguments(elements))
+
+
+def _factors_of_variables(elements: Elements) -> Iterator[Hypothesis]:
+    yield from _factors_among(elements, _named_variables(elements))
+
+
+def _missing_terms(elements: Elements) -> Iterator[Hypothesis]:
+    yield from _terms_among(elements, _named_arguments(elements))
+
+
+def _missing_variables(elements: Elements) -> Iterator[Hypothesis]:
+    yield from _terms_among(elements, _named_variables(elements))
+
+
+def _terms_among(elements: Elements, named: Iterator[Named]) -> Iterator[Hypothesis]:
+    """Yield a named term of the factor of the upstream gradient that is missing."""
+    upstream = elements.upstream
+    if not upstream.size or upstream.shape not in (elements.x.shape, ()):
+        return
+    if np.iscomplexobj(elements.expected) or not np.isfinite(elements.expected).all():
+        return
     if sum(sample.actual.size for sample in elements.samples) < 3:
         return
-    named: list[tuple[str, Callable[[Elements], Any]]] = [
-        (words.format(x=elements.name), lambda sample, of=of: of(sample.x)) for words, of in FACTORS
-    ]
-    for name, value in elements.others.items():
-        if value.shape in (elements.x.shape, ()) and np.isrealobj(value):
-            named += [
-                (words.format(x=name), lambda sample, of=of, name=name: of(sample.others[name]))
-                for words, of in FACTORS
-            ]
-    if elements.outputs.size and elements.outputs.shape in (elements.x.shape, ()):
-        named += [(words, lambda sample, of=of: of(sample.outputs)) for words, of in OF_OUTPUTS]
-    for words, factor in named:
-        for verb, power in (("missing", -1), ("too much", 1)):
+    for words, code, term in named:
 
-            def scaled(sample: Elements, factor: Any = factor, power: int = power) -> Any:
-                return sample.right * np.asarray(factor(sample), sample.right.dtype) ** power
+        def added(sample: Elements, term: Any = term) -> Any:
+            return sample.upstream * np.asarray(term(sample), sample.expected.dtype)
 
-            ratio = _fitted_ratio(elements, scaled)
-            if _is_simple(ratio):
-                text = f"A factor is {verb}: {words}."
-                text += "" if np.isclose(ratio, 1.0) else f" Besides it is {ratio:.6g} times that."
-                yield gives(text, lambda sample, r=ratio, of=scaled: r * of(sample), fitted=2)
+        terms = np.ravel(added(elements) + np.zeros(elements.x.shape))
+        gap = np.ravel(elements.expected - elements.actual)
+        ratio = float(np.vdot(terms, gap) / (np.vdot(terms, terms) or np.nan))
+        if not _is_simple(ratio):
+            continue
+        sign, size = "-" if ratio < 0 else "", abs(ratio)
+        times = "" if np.isclose(size, 1.0) else f"{size:.6g} * "
+        yield gives(
+            f"The factor of the upstream gradient lacks the term {sign}{times}{words}.",
+            lambda sample, r=ratio, of=added: sample.expected - r * of(sample),
+            fitted=2,
+            fix=f"gradient {'-' if ratio < 0 else '+'} dy * {times}{code}",
+        )
 
 
 def _is_simple(ratio: Any) -> bool:
     """Return whether a number is a fraction of small integers."""
-    if not isinstance(ratio, float):
+    if not isinstance(ratio, float) or not np.isfinite(ratio):
         return False
     near = Fraction(ratio).limit_denominator(6)
     return 0 < abs(near) <= 12 and bool(np.isclose(ratio, float(near), rtol=1e-6))
+
+
+# Rounded constants ---------------------------------------------------------------------------
 
 
 def _written_out(exact: float, *written: str) -> list[tuple[str, float]]:
@@ -186,16 +376,18 @@ APPROXIMATIONS: tuple[tuple[str, float], ...] = (
 
 
 def _approximations(elements: Elements) -> Iterator[Hypothesis]:
-    """Yield a constant that is written with few digits, as seen next to the exact gradient."""
-    ratio = _fitted_ratio(elements, lambda sample: sample.shares[0])
+    """Yield a constant with too few digits, compared with the exact gradient."""
+    ratio = _fitted_ratio(elements, lambda sample: sample.derivation.gradient)
     for text, near in APPROXIMATIONS if isinstance(ratio, float) else ():
         for power in (1, -1, 2, -2, 0.5, -0.5):
             error = near**power - 1.0
             if abs(ratio - 1.0 - error) <= 1e-3 * abs(error):
                 yield Hypothesis(
-                    f"It is {ratio:.9g} times that: is a constant written with too few digits, "
-                    f"{text}?",
-                    lambda sample: np.allclose(sample.actual, ratio * sample.shares[0], 1e-11, 0.0),
+                    f"It is {ratio:.9g} times the correct gradient: is a constant written with "
+                    f"too few digits, {text}?",
+                    lambda sample: np.allclose(
+                        sample.actual, ratio * sample.derivation.gradient, 1e-11, 0.0
+                    ),
                 )
 
 
@@ -205,19 +397,27 @@ def _approximations(elements: Elements) -> Iterator[Hypothesis]:
 def _of_complex(elements: Elements) -> Iterator[Hypothesis]:
     if not np.iscomplexobj(elements.actual):
         return
-    yield gives("It is the complex conjugate of that.", lambda sample: np.conj(sample.right))
+    yield gives(
+        "It is the complex conjugate of the correct gradient.",
+        lambda sample: np.conj(sample.expected),
+        fix="tf.math.conj(gradient)",
+    )
     if elements.upstream.shape == elements.actual.shape:
         yield gives(
-            "Its factor of the upstream gradient is the complex conjugate of the right one.",
-            lambda sample: sample.upstream * np.conj(sample.right / sample.upstream),
+            "Its factor of the upstream gradient must be conjugated.",
+            lambda sample: sample.upstream * np.conj(sample.expected / sample.upstream),
+            fix=conjugate_factor,
         )
     if elements.slopes.size:
         yield gives(
-            "It is the product of the transposed Jacobian with the upstream gradient: the "
-            "Jacobian, a matrix say, must be conjugated, too.",
+            "It is the product of the transposed Jacobian with the upstream gradient: the Jacobian "
+            "(a matrix, for example) must be conjugated as well.",
             lambda sample: (sample.slopes.T @ sample.upstream.ravel()).reshape(sample.x.shape),
+            fix="tf.math.conj(gradient)" if not np.imag(elements.upstream).any() else None,
         )
-    yield gives("It is the real part of that.", lambda sample: np.real(sample.right) + 0j)
+    yield gives(
+        "It is the real part of the correct gradient.", lambda sample: np.real(sample.expected) + 0j
+    )
 
 
 # Other positions -----------------------------------------------------------------------------
@@ -225,43 +425,60 @@ def _of_complex(elements: Elements) -> Iterator[Hypothesis]:
 
 def _permuted(elements: Elements) -> Iterator[Hypothesis]:
     """Yield a gradient whose elements stand at other positions."""
-    right, shape = elements.right, elements.actual.shape
-    if right.size < 2 or right.size != elements.actual.size:
+    expected, shape = elements.expected, elements.actual.shape
+    if expected.size < 2 or expected.size != elements.actual.size:
         return
-    for axes in permutations(range(right.ndim)) if right.ndim > 1 else ():
-        moved = np.transpose(right, axes).shape
-        if axes != tuple(range(right.ndim)):
-            words = "It is the transpose of that."
-            if moved != shape:
-                words = "It is the transpose of that, in the wrong shape."
-
-            yield gives(
-                words, lambda sample, axes=axes: np.transpose(sample.right, axes).reshape(shape)
-            )
-            yield gives(
-                words,
-                lambda sample, axes=axes, moved=moved: np.transpose(
-                    sample.right.reshape(moved), np.argsort(axes)
-                ),
-            )
-    for axis in range(right.ndim):
-        along = f" along axis {axis}" if right.ndim > 1 else ""
+    yield from _transposed(elements)
+    for axis in range(expected.ndim):
+        along = f" along axis {axis}" if expected.ndim > 1 else ""
         yield gives(
-            f"Its elements stand in reverse order{along}.",
-            lambda sample, axis=axis: np.flip(sample.right, axis),
+            f"Its elements are in reverse order{along}.",
+            lambda sample, axis=axis: np.flip(sample.expected, axis),
+            fix=f"tf.reverse(gradient, [{axis}])",
         )
-        for shift in range(1, min(shape[axis], SHIFTS + 1)):
+        for shift in range(1, min(shape[axis], MAX_SHIFT + 1)):
             way = shift if 2 * shift <= shape[axis] else shift - shape[axis]
             yield gives(
                 f"Its elements are shifted by {way:+d}{along}.",
-                lambda sample, axis=axis, way=way: np.roll(sample.right, way, axis),
+                lambda sample, axis=axis, way=way: np.roll(sample.expected, way, axis),
+                fix=f"tf.roll(gradient, {-way}, {axis})",
             )
-    if np.isrealobj(right) and np.isfinite(right).all() and np.ptp(right):
-        source = np.empty(right.size, int)
-        source[np.argsort(elements.actual, axis=None)] = np.argsort(right, axis=None)
+    if np.isrealobj(expected) and np.isfinite(expected).all() and np.ptp(expected):
+        source = np.empty(expected.size, int)
+        source[np.argsort(elements.actual, axis=None)] = np.argsort(expected, axis=None)
         yield gives(
-            "Its elements are the right ones in another order: it is permuted.",
-            lambda sample: np.ravel(sample.right)[source].reshape(shape),
+            "Its elements are the correct ones in another order.",
+            lambda sample: np.ravel(sample.expected)[source].reshape(shape),
+        )
+
+
+def _transposed(elements: Elements) -> Iterator[Hypothesis]:
+    expected, shape = elements.expected, elements.actual.shape
+    for axes in permutations(range(expected.ndim)) if expected.ndim > 1 else ():
+        moved = np.transpose(expected, axes).shape
+        if axes == tuple(range(expected.ndim)):
+            continue
+        words, back = "It is the transpose of the correct gradient.", np.argsort(axes)
+        fix = "tf.transpose(gradient)" if expected.ndim == 2 and moved == shape else None
+        if moved != shape:
+            words = "It is the transpose of the correct gradient, in the wrong shape."
+        yield gives(
+            words,
+            lambda sample, axes=axes: np.transpose(sample.expected, axes).reshape(shape),
+            fix=fix,
+        )
+        if expected.ndim == 2 and moved == shape:
+            yield Hypothesis(
+                "It is not symmetric: the correct gradient is the mean of it and its transpose.",
+                lambda sample: sample.match((sample.actual + sample.actual.T) / 2.0),
+                fix=partial(rewrite_gradient, pattern="(gradient + tf.transpose(gradient)) / 2.0"),
+            )
+        yield gives(
+            words,
+            lambda sample, back=back, moved=moved: np.transpose(
+                sample.expected.reshape(moved), back
+            ),
+            fix=fix,
         )
 
 
@@ -271,13 +488,12 @@ def _permuted_upstream(elements: Elements) -> Iterator[Hypothesis]:
         return
     if not (np.count_nonzero(elements.jacobian, axis=0) == 1).all():
         return
-    upstream = (
-        elements.actual / elements.jacobian.sum(axis=0).reshape(elements.actual.shape)
-    ).ravel()
+    slopes = elements.jacobian.sum(axis=0).reshape(elements.actual.shape)
+    upstream = (elements.actual / slopes).ravel()
     source = np.empty(upstream.size, int)
     source[np.argsort(upstream)] = np.argsort(elements.upstream.ravel())
     yield gives(
-        "The elements of the upstream gradient are permuted: it needs the inverse order.",
+        "The elements of the upstream gradient are permuted: the rule needs the inverse order.",
         lambda sample: (sample.jacobian.sum(axis=0) * sample.upstream.ravel()[source]).reshape(
             sample.x.shape
         ),
@@ -297,92 +513,128 @@ def _is_square(elements: Elements) -> bool:
 
 
 def _summed(elements: Elements) -> Iterator[Hypothesis]:
-    """Yield a sum over another axis than the one that the argument is spread over."""
+    """Yield a sum over another axis than the one that the argument is broadcast over."""
     if not _is_linear(elements):
         return
     shape = elements.outputs.shape
-    for axes in _sets_of_axes(len(shape)):
-        if np.prod([n for k, n in enumerate(shape) if k not in axes]) == elements.actual.size:
+    sets = [
+        axes
+        for axes in _sets_of_axes(len(shape))
+        if np.prod([n for k, n in enumerate(shape) if k not in axes]) == elements.actual.size
+    ]
 
-            def summed(sample: Elements, axes: tuple[int, ...] = axes) -> np.ndarray:
-                parts = sample.upstream * sample.jacobian.sum(axis=1).reshape(shape)
-                return parts.sum(axis=axes).reshape(sample.actual.shape)
+    def summed(sample: Elements, axes: tuple[int, ...]) -> np.ndarray:
+        parts = sample.upstream * sample.jacobian.sum(axis=1).reshape(shape)
+        return parts.sum(axis=axes).reshape(sample.actual.shape)
 
-            words = f"It is the sum over {_axes(axes)}, which is another than the right one."
-            yield gives(words, summed)
+    right = [axes for axes in sets if elements.match(summed(elements, axes))]
+    for axes in sets:
+        if axes not in right:
+            instead = f" instead of {_axes(right[0])}" if right else ""
+            yield gives(
+                f"It is the sum over {_axes(axes)}{instead or ', which is not the right one'}.",
+                partial(summed, axes=axes),
+                fix=_other_axis(axes, right[0]) if right else None,
+            )
 
 
 def _parts(elements: Elements) -> Iterator[Hypothesis]:
     """Yield a part of the Jacobian, or its transpose, in place of the whole."""
     if not _is_square(elements):
         return
-    text = "It is the product of the Jacobian with the upstream gradient; its transpose is needed."
+    text, fix = "It multiplies by the Jacobian; the transposed Jacobian is needed.", None
     is_small = elements.x.size <= 256 and elements.x.shape == elements.outputs.shape
     for axis in range(elements.x.ndim) if is_small else ():
         ones = np.cumsum(np.eye(elements.x.size).reshape(-1, *elements.x.shape), axis + 1)
         if np.allclose(elements.jacobian, ones.reshape(elements.x.size, -1).T):
-            text += f" For a cumulative sum that is the one in reverse order, along axis {axis}."
+            text = f"The gradient of a cumulative sum must be summed in reverse, along axis {axis}."
+            fix = reverse_cumsum
     yield gives(
         text,
         lambda sample: (sample.jacobian @ sample.upstream.ravel()).reshape(sample.x.shape),
+        fix=fix,
     )
     yield gives(
-        f"It has the diagonal of the Jacobian only: each output depends on other elements of "
-        f"{elements.name}, too.",
+        "It has only the diagonal of the Jacobian: each output depends on other elements of "
+        f"{elements.name} as well.",
         lambda sample: (np.diag(sample.jacobian) * sample.upstream.ravel()).reshape(sample.x.shape),
     )
 
 
 def _left_out(elements: Elements) -> Iterator[Hypothesis]:
-    """Yield an index of the outputs, an example of a batch say, that the rule leaves out."""
+    """Yield an index of the outputs, an example of a batch perhaps, that the rule leaves out."""
     if not _is_linear(elements) or elements.outputs.shape == elements.x.shape:
         return
     for axis, size in enumerate(elements.outputs.shape):
-        for index in (size - 1, *range(size - 1)) if 1 < size <= SHIFTS else ():
+        for index in (size - 1, *range(size - 1)) if 1 < size <= MAX_SHIFT else ():
             mask = np.ones(elements.outputs.shape)
             mask[(slice(None),) * axis + (index,)] = 0.0
             yield gives(
-                f"What leads through index {index} of axis {axis} of the output is missing: is an "
-                "example of a batch left out?",
+                f"It lacks index {index} of axis {axis} of the output: is an example of a batch "
+                "left out?",
                 lambda sample, mask=mask: (
                     sample.jacobian.T @ (mask * sample.upstream).ravel()
                 ).reshape(sample.x.shape),
             )
 
 
-def _held(elements: Elements) -> Iterator[Hypothesis]:
-    """Yield a part of the function that the rule takes for constant, or leaves out."""
-    whole, shares = elements.shares
+def _through(elements: Elements) -> Iterator[Hypothesis]:
+    """Yield a wrong multiple of the part of the gradient that leads through one result."""
+    if not np.isfinite(elements.expected).all():
+        return
+    whole, shares, _ = elements.derivation
     if not elements.match(whole):
         return
+    x = elements.name
+    wrong_multiples: list[Hypothesis] = []
     for k, share in enumerate(shares):
-        if largest(share.gradient):
+        if not largest(share.gradient):
+            continue
 
-            def without(sample: Elements, k: int = k) -> np.ndarray:
-                _, parts = sample.shares
-                return sample.right - parts[k].gradient if k < len(parts) else NOTHING
+        def changed(sample: Elements, extra: float, k: int = k) -> np.ndarray:
+            parts = sample.derivation.shares
+            return sample.expected + extra * parts[k].gradient if k < len(parts) else NOTHING
 
-            yield gives(share.words, without)
+        if share.index is not None:
+            words = (
+                f"It lacks index {share.index} of {share.what} ({share.site}): is an example of a "
+                "batch left out?"
+            )
+        else:
+            words = f"It holds {share.what} constant ({share.site}), which depends on {x}, too."
+        yield gives(words, partial(changed, extra=-1.0))
+        gap, part = elements.actual - elements.expected, share.gradient
+        extra = np.real(np.vdot(part, gap) / np.vdot(part, part))
+        if share.index is not None or not np.isfinite(extra):
+            continue
+        words = f"The part through {share.what} ({share.site}) "
+        if np.isclose(extra, -2.0, rtol=1e-5):
+            words += "has the wrong sign."
+        else:
+            words += f"is {1.0 + extra:.6g} times the correct one."
+        predict = partial(changed, extra=float(extra))
+        wrong_multiples.append(gives(words, predict, 1))
+    yield from wrong_multiples
 
 
 def _quadratic(elements: Elements) -> Iterator[Hypothesis]:
-    """Yield a quadratic form whose rule takes its matrix for symmetric."""
+    """Yield a quadratic form whose rule takes its matrix to be symmetric."""
     if not _is_linear(elements) or elements.outputs.size != 1 or elements.x.size < 2:
         return
 
     def has_degree_two(sample: Elements) -> bool:
         """Return whether the gradients are those of a form of degree 2, along x (Euler)."""
-        size = largest(sample.x) * largest(sample.right) * sample.x.size
-        expected = 2.0 * sample.outputs.item() * sample.upstream.item()
+        size = largest(sample.x) * largest(sample.expected) * sample.x.size
+        product = 2.0 * sample.outputs.item() * sample.upstream.item()
         return all(
-            abs(np.vdot(sample.x, gradient) - expected) <= sample.tolerance * size
-            for gradient in (sample.actual, sample.right)
+            abs(np.vdot(sample.x, gradient) - product) <= sample.tolerance * size
+            for gradient in (sample.actual, sample.expected)
         )
 
     x = elements.name
     yield Hypothesis(
-        f"It is right in the direction of {x} only, as 2 A {x} is for {x} A {x}: a matrix that is "
-        "not symmetric needs A plus its transpose.",
+        f"It is right only in the direction of {x}, as 2 A {x} is for {x} A {x}: if A is not "
+        "symmetric, the gradient needs A plus its transpose.",
         has_degree_two,
     )
 
@@ -425,7 +677,7 @@ def _softmax(elements: Elements) -> Iterator[Hypothesis]:
         for axes in sets if right else ():
             for of in (outputs, own) if axes != right[0] else ():
                 yield gives(
-                    f"It is that of a softmax over {_axes(axes)}; the outputs are one over "
+                    f"It is that of a softmax over {_axes(axes)}; the outputs are a softmax over "
                     f"{_axes(right[0])}.",
                     lambda sample, of=of, axes=axes, is_log=is_log: pull(
                         sample, of(sample, axes, is_log), axes, is_log
@@ -435,7 +687,7 @@ def _softmax(elements: Elements) -> Iterator[Hypothesis]:
 
 
 def _centred(elements: Elements) -> Iterator[Hypothesis]:
-    """Yield the mean or the variance that the rule of a normalization takes for constant."""
+    """Yield the mean or the variance that the rule of a normalization holds constant."""
     y = elements.outputs
     if y.shape != elements.x.shape:
         return
@@ -446,30 +698,30 @@ def _centred(elements: Elements) -> Iterator[Hypothesis]:
     def scale(sample: Elements, axes: tuple[int, ...]) -> np.ndarray:
         return sample.outputs * np.mean(sample.actual * sample.outputs, axis=axes, keepdims=True)
 
+    completions: tuple[tuple[str, Callable[[Elements, tuple[int, ...]], np.ndarray]], ...] = (
+        ("the mean", centre),
+        ("the variance", lambda sample, axes: sample.actual - scale(sample, axes)),
+        (
+            "the mean and the variance",
+            lambda sample, axes: centre(sample, axes) - scale(sample, axes),
+        ),
+    )
     for axes in _sets_of_axes(y.ndim):
-        for what, completed in (
-            ("the mean", centre),
-            ("the variance", lambda sample, axes: sample.actual - scale(sample, axes)),
-            (
-                "the mean and the variance",
-                lambda sample, axes: centre(sample, axes) - scale(sample, axes),
-            ),
-        ):
+        for what, completed in completions:
             yield Hypothesis(
-                f"It takes {what} over {_axes(axes)} for constant: the outputs depend on "
+                f"It holds {what} over {_axes(axes)} constant: the outputs depend on "
                 f"{elements.name} through {what}, too.",
                 lambda sample, of=completed, axes=axes: sample.match(of(sample, axes)),
             )
-        for others in _sets_of_axes(y.ndim):
-            mean = (
-                np.mean(elements.upstream, axis=axes, keepdims=True)
-                if _is_linear(elements)
-                else None
-            )
-            if mean is not None and others != axes and elements.match(elements.upstream - mean):
+        if not _is_linear(elements):
+            continue
+        mean = np.mean(elements.upstream, axis=axes, keepdims=True)
+        is_centred = elements.match(elements.upstream - mean)
+        for others in _sets_of_axes(y.ndim) if is_centred else ():
+            if others != axes:
                 yield gives(
-                    f"It subtracts the mean over {_axes(others)}; the outputs subtract that over "
-                    f"{_axes(axes)}.",
+                    f"It subtracts the mean over {_axes(others)}; the outputs subtract the mean "
+                    f"over {_axes(axes)}.",
                     lambda sample, axes=others: (
                         sample.upstream - np.mean(sample.upstream, axis=axes, keepdims=True)
                     ),
@@ -482,21 +734,23 @@ def _centred(elements: Elements) -> Iterator[Hypothesis]:
 
 def _offset(elements: Elements) -> Iterator[Hypothesis]:
     """Yield a constant: the rule itself, or what it adds."""
-    is_known = elements.outputs.size and np.isfinite(elements.right).all()
+    is_known = elements.outputs.size and np.isfinite(elements.expected).all()
     if not is_known or elements.upstream.shape != elements.actual.shape:
         return
     slope = np.ravel(elements.actual / elements.upstream)[0]
     yield gives(
-        f"It is {slope:.6g} times the upstream gradient, wherever it is computed.",
+        f"It is {slope:.6g} times the upstream gradient, at every point.",
         lambda sample: slope * sample.upstream,
         fitted=1,
     )
-    offset = np.mean((elements.actual - elements.right) / elements.upstream)
-    much = f"{abs(offset):.6g} {'more' if offset > 0 else 'less'}"
+    offset = np.mean((elements.actual - elements.expected) / elements.upstream)
+    size, is_more = abs(offset), offset > 0
     yield gives(
-        f"The factor of the upstream gradient is {much} than it must be, everywhere.",
-        lambda sample: sample.right + offset * sample.upstream,
+        f"The factor of the upstream gradient is too {'large' if is_more else 'small'} by "
+        f"{size:.6g}, everywhere.",
+        lambda sample: sample.expected + offset * sample.upstream,
         fitted=1,
+        fix=f"gradient {'-' if is_more else '+'} dy * {size:.6g}" if _is_simple(size) else None,
     )
 
 
@@ -506,19 +760,22 @@ def _terms(elements: Elements) -> Iterator[Hypothesis]:
         return
     if (1 + len(elements.more)) * elements.x.size < 3:
         return
+    x = elements.name
     yield gives(
-        f"It is the output divided by {elements.name}, times the upstream gradient: the output is "
-        "a product, and the term with the derivative of the other factor is missing.",
+        f"It is dy times the output divided by {x}: the output is a product, and the term with the "
+        "derivative of the other factor is missing.",
         lambda sample: sample.upstream * sample.outputs / sample.x,
     )
     yield gives(
-        f"The output divided by {elements.name} is missing, times the upstream gradient: the "
-        "output is a product, and its rule has the term of the other factor only.",
-        lambda sample: sample.right - sample.upstream * sample.outputs / sample.x,
+        f"It lacks the term dy times the output divided by {x}: the output is a product, and its "
+        "rule differentiates only the other factor.",
+        lambda sample: sample.expected - sample.upstream * sample.outputs / sample.x,
+        fix=f"gradient + dy * output / {x}",
     )
     yield gives(
-        "The factor of the upstream gradient is the reciprocal of the right one.",
-        lambda sample: sample.upstream**2 / sample.right,
+        "The factor of the upstream gradient is the reciprocal of the correct one.",
+        lambda sample: sample.upstream**2 / sample.expected,
+        fix="dy * dy / gradient",
     )
 
 
@@ -526,23 +783,30 @@ def _terms(elements: Elements) -> Iterator[Hypothesis]:
 
 
 def _of_outputs(elements: Elements) -> Iterator[Hypothesis]:
-    """Yield the outputs whose gradients are false, where those of others are right."""
+    """Yield the outputs whose gradients are wrong, if those of others are right."""
     false = [k for k, part in enumerate(elements.parts) if not part.match(part.actual)]
     if not 0 < len(false) < len(elements.parts):
         return
     which = f"output {false[0]}" if len(false) == 1 else f"outputs {in_words(map(str, false))}"
-    text = f"It is false for {which} of {len(elements.parts)} only, counted from 0."
+    text = f"It is wrong only for {which} of {len(elements.parts)}, counted from 0."
     inside = explain(elements.parts[false[0]]) if len(false) == 1 else None
     yield Hypothesis(f"{text} {inside.words}" if inside else text, lambda sample: True)
 
 
 def _where(elements: Elements) -> Iterator[Hypothesis]:
-    """Yield the positions of false elements, where others are right."""
+    """Yield the positions of wrong elements, if these are telling or the same is true of all."""
+    for hypothesis in _somewhere(elements):
+        if re.search(r"only where|only at index|[Tt]here ", hypothesis.words):
+            yield hypothesis
+
+
+def _somewhere(elements: Elements) -> Iterator[Hypothesis]:
+    """Yield the positions of wrong elements, if others are right."""
     false = np.any([~sample.agree(sample.actual) for sample in elements.at_point], axis=0)
     count = int(false.sum())
     if not 0 < count < false.size:
         return
-    text = _where_false(elements, false)
+    text = _where_wrong(elements, false)
     inside = elements.only(false)
     there = next(
         (
@@ -553,64 +817,62 @@ def _where(elements: Elements) -> Iterator[Hypothesis]:
         ),
         "",
     )
-    if not np.isfinite(elements.right).all():
-        text = text.replace("It is false", "Kinks aside, it is false", 1)
+    if not np.isfinite(elements.expected).all():
+        text = text.replace("It is wrong", "Apart from kinks, it is wrong", 1)
     if there:
-        text += f" {there.replace('It is', 'There it is').replace('The sign', 'There the sign')}"
+        there = there.replace("for it", "there").replace("The sign", "There the sign")
+        text += f" {there.replace('It is', 'There it is')}"
     yield Hypothesis(text, lambda sample: True)
 
 
-def _where_false(elements: Elements, false: np.ndarray) -> str:
+def _where_wrong(elements: Elements, false: np.ndarray) -> str:
     count = f"{int(false.sum())} of {false.size} elements"
-    x = elements.x
-    if np.isrealobj(x) and np.isfinite(x).all():
-        for words, where in (
-            ("< 0", x < 0), ("> 0", x > 0), ("<= 0", x <= 0), (">= 0", x >= 0), ("is 0", x == 0)
-        ):  # fmt: skip
-            if np.array_equal(false, where):
-                text = f"It is false only where {elements.name} {words} ({count})."
-                return (
-                    f"{text} That is {next(_named(elements, false))}." if false.sum() == 1 else text
-                )
-    if elements.actual.ndim > 1:
-        for axis in range(elements.actual.ndim):
-            others = tuple(i for i in range(elements.actual.ndim) if i != axis)
-            hit = false.any(axis=others)
-            whole = false.all(axis=others)
-            if hit.sum() == 1 and false.shape[axis] > 1 and np.array_equal(hit, whole):
-                index = int(np.flatnonzero(hit)[0])
-                return f"It is false only at index {index} of axis {axis} ({count})."
-    if false.sum() <= SHOWN:
-        return f"It is false only at {in_words(_named(elements, false))}."
-    if np.isrealobj(x) and np.isfinite(x).all() and min(false.sum(), (~false).sum()) > 1:
-        if x[false].max() < x[~false].min():
-            return f"It is false only where {elements.name} <= {x[false].max():.6g} ({count})."
-        if x[false].min() > x[~false].max():
-            return f"It is false only where {elements.name} >= {x[false].min():.6g} ({count})."
-        size = np.abs(x)
-        if size[false].min() > size[~false].max():
-            return f"It is false only where |{elements.name}| >= {size[false].min():.6g} ({count})."
-        if size[false].max() < size[~false].min():
-            return f"It is false only where |{elements.name}| <= {size[false].max():.6g} ({count})."
-    return f"It is false at {count}, first at {next(_named(elements, false))}."
+    x, name = elements.x, elements.name
+    is_ordered = np.isrealobj(x) and bool(np.isfinite(x).all())
+    for words, there in (
+        ("< 0", x < 0), ("> 0", x > 0), ("<= 0", x <= 0), (">= 0", x >= 0), ("is 0", x == 0)
+    ) if is_ordered else ():  # fmt: skip
+        if np.array_equal(false, there):
+            text = f"It is wrong only where {name} {words} ({count})."
+            return f"{text} That is {next(_named(elements, false))}." if false.sum() == 1 else text
+    for axis in range(false.ndim) if false.ndim > 1 else ():
+        others = tuple(i for i in range(false.ndim) if i != axis)
+        hit, whole = false.any(axis=others), false.all(axis=others)
+        if hit.sum() == 1 and false.shape[axis] > 1 and np.array_equal(hit, whole):
+            index = int(np.flatnonzero(hit)[0])
+            return f"It is wrong only at index {index} of axis {axis} ({count})."
+    if false.sum() <= MAX_NAMED:
+        return f"It is wrong only at {in_words(_named(elements, false))}."
+    if is_ordered and min(false.sum(), (~false).sum()) > 1:
+        for label, numbers in ((name, x), (f"|{name}|", np.abs(x))):
+            if numbers[false].max() < numbers[~false].min():
+                bound = f"<= {numbers[false].max():.6g}"
+                return f"It is wrong only where {label} {bound} ({count})."
+            if numbers[false].min() > numbers[~false].max():
+                bound = f">= {numbers[false].min():.6g}"
+                return f"It is wrong only where {label} {bound} ({count})."
+    return f"It is wrong at {count}, first at {next(_named(elements, false))}."
 
 
 def _named(elements: Elements, false: np.ndarray) -> Iterator[str]:
     for index in np.argwhere(false):
         position = tuple(int(i) for i in index)
-        actual, right = elements.actual[position] + 0.0, elements.right[position] + 0.0  # no -0
-        yield f"{elements.name}{list(position)} ({actual:.6g} in place of {right:.6g})"
+        actual, expected = elements.actual[position] + 0.0, elements.expected[position] + 0.0
+        yield f"{elements.name}{list(position)} ({actual:.6g} instead of {expected:.6g})"
 
 
 def _digits(elements: Elements) -> Iterator[Hypothesis]:
     """Yield the digits that agree, of a solution that is not exact."""
     error = max(
-        largest(each.actual - each.right) / largest(each.right) for each in elements.at_point
+        largest(sample.actual - sample.expected) / largest(sample.expected)
+        for sample in elements.at_point
     )
     if error <= 1e-2:
-        digits = int(-np.log10(error))
-        text = f"It agrees to {digits} digits: an approximate solve, a small term left out, or "
-        yield Hypothesis(f"{text}rounding?", lambda sample: True)
+        yield Hypothesis(
+            f"It agrees to {int(-np.log10(error))} digits: is it an approximate solution, does it "
+            "lack a small term, or is it rounded?",
+            lambda sample: True,
+        )
 
 
 def _axes(axes: Sequence[int]) -> str:
@@ -627,7 +889,8 @@ def in_words(names: Any) -> str:
 
 FAMILIES: tuple[Callable[[Elements], Iterator[Hypothesis]], ...] = (
     *(_zero, _ratio, _of_complex, _of_outputs, _permuted, _summed, _permuted_upstream, _parts),
-    *(_factors, _quadratic, _softmax, _centred, _offset, _terms, _left_out, _where, _held),
+    *(_factors, _quadratic, _softmax, _centred, _offset, _terms, _left_out, _where, _by_sign),
+    *(_missing_terms, _through, _factors_of_variables, _missing_variables, _somewhere),
     *(_approximations, _digits),
 )
 
@@ -635,28 +898,28 @@ FAMILIES: tuple[Callable[[Elements], Iterator[Hypothesis]], ...] = (
 # The upstream gradient -----------------------------------------------------------------------
 
 OfUpstream = Callable[[np.ndarray, np.ndarray], tuple[Any, Any, Any]]
-"""What a gradient is for none, twice and minus an upstream, of what it is for none and for one."""
+"""Gradients for no, twice and minus an upstream gradient, from those for no and for one."""
 
 OF_UPSTREAMS: tuple[tuple[str, OfUpstream], ...] = (
     (
-        "It is the same for every upstream: was the product with it forgotten?",
+        "It does not depend on the upstream gradient: was the product with it forgotten?",
         lambda none, once: (once, once, once),
     ),
     (
-        "It is affine in the upstream: where this is zero, the gradient is {constant:.6g} and not "
-        "0. A term of it lacks the product with the upstream.",
+        "It is affine in the upstream gradient: for zeros it is {constant:.6g} and not 0. One of "
+        "its terms lacks the product with the upstream gradient.",
         lambda none, once: (none, 2 * once - none, 2 * none - once),
     ),
     (
-        "It grows with the square of the upstream: is there a second product with it?",
+        "It grows with the square of the upstream gradient: is it multiplied by it twice?",
         lambda none, once: (0 * once, 4 * once, once),
     ),
     (
-        "It depends on the absolute value of the upstream: the sign of this is lost.",
+        "It depends on the absolute value of the upstream gradient, whose sign is lost.",
         lambda none, once: (0 * once, 2 * once, once),
     ),
     (
-        "It depends on the sign of the upstream only, or divides by its size.",
+        "It depends only on the sign of the upstream gradient, or is divided by its size.",
         lambda none, once: (0 * once, once, -once),
     ),
 )

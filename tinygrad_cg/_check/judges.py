@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from .._core.kinds import is_complex, is_floating
-from . import verdicts
+from . import evaluate, verdicts
 from .check import Check
+from .evaluate import product
 from .lines import Lines, PathLine
-from .problem import Product, move_point, product
+from .problem import InnerProduct, move_point
 from .reference import FIRST, Ladder, first_step
 from .verdicts import Judge, noise_of
 
@@ -27,25 +27,23 @@ def judge_of(
 ) -> Judge:
     """Return the judge of a derivative by source j; of other weights unless `as_weighed`."""
     problem = check.problem
-    if lines is None:
-        lines = lines_along(check, order, j, problem.last[j], (path,))
+    lines = lines or lines_along(check, order, j, problem.last[j], (path,))
     middle = check.value_of(order - 1, path) if as_weighed else None
     line = PathLine(lines, path, middle)
 
     def complex_line(step: complex) -> Any:
         if problem.level is None and not _has_complex_step(check, j, lines):
             return None
-        outputs = problem.analytic_outputs(move_point(check.base, lines.ways, step))
+        outputs = evaluate.analytic_outputs(problem, move_point(check.base, lines.ways, step))
         if outputs is None:
             check.complex_sources[j] = False
         elif all(is_complex(output.dtype) for output in outputs):
             return complex(sum(map(np.sum, map(np.multiply, problem.weights, outputs))))
         return None
 
-    precision = check.precision
     of_reals = all(is_floating(value.dtype) for value in (*check.base, *problem.values))
-    exact = complex_line if order == 1 and of_reals and precision < 1e-12 else None
-    return Judge(line, problem.scales[j], precision, problem.rough, exact)
+    exact = complex_line if order == 1 and of_reals and check.precision < 1e-12 else None
+    return Judge(line, problem.scales[j], check.precision, exact)
 
 
 def _has_complex_step(check: Check, j: int, lines: Lines) -> bool:
@@ -92,24 +90,28 @@ def along_another(check: Check, order: int, j: int) -> tuple[float, float]:
     return value, ladder.best().value
 
 
-def products_along(check: Check, j: int, *gradients: list) -> list[Product]:
+def products_along(check: Check, j: int, *gradients: list) -> list[InnerProduct]:
     """Return the products of a source's direction with several gradients."""
     return [product(check.problem.last[j], gradient[j]) for gradient in gradients]
 
 
-def recomputation(check: Check, order: int, j: int, path: str = "x") -> Callable:
+def recomputed(check: Check, order: int, j: int, path: str = "x") -> Callable[[], float]:
     """Return a function that computes the derivative by source j once more."""
-    arrays = functools.partial(check.problem.arrays, check.base, order, path)
-    return lambda: products_along(check, j, arrays())[0].number
+
+    def again() -> float:
+        arrays = evaluate.arrays(check.problem, check.base, order, path)
+        return products_along(check, j, arrays)[0].number
+
+    return again
 
 
-def is_known_false(check: Check, j: int) -> bool:
-    """Return whether there is a false row of source j."""
-    mine = [row for row in check.rows if row.argument == check.problem.sources[j].name]
-    return any(row.verdict == verdicts.WRONG for row in mine)
+def is_known_wrong(check: Check, j: int) -> bool:
+    """Return whether there is a wrong row of source j."""
+    name = check.names[j]
+    return any(row.verdict == verdicts.WRONG for row in check.rows if row.argument == name)
 
 
 def noise_of_difference(check: Check, difference: Callable[[], float]) -> float:
     """Return how far a difference that should be 0 may be off by rounding."""
     number = difference()
-    return noise_of(number, difference, check.problem.rough, abs(number))
+    return noise_of(check.problem, number, difference, abs(number))

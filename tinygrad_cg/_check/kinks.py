@@ -1,23 +1,25 @@
-"""Values at kinks: whether they are subgradients, or outside of all slopes."""
+"""Values at kinks: whether they are subgradients, or outside all slopes."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from . import evaluate
 from .check import Check
 from .judges import judge_of
 from .lines import measure_together
-from .problem import Point, Product, move_point
+from .problem import InnerProduct, Point, move_point
+from .setup import nearby_problem
 from .verdicts import Judge
 
-NEARBY = 32  # points around a kink
-FEW_NEARBY = 8  # of these, where all slopes are those to both sides of the kink
+MAX_NEARBY = 32  # points to look at around a kink
+MIN_NEARBY = 8  # points to look at if all slopes are those on both sides of the kink
 
 
-def is_slope_nearby(check: Check, order: int, j: int, value: Product, judge: Judge) -> bool:
+def is_slope_nearby(check: Check, order: int, j: int, value: InnerProduct, judge: Judge) -> bool:
     """Return whether a value lies between slopes at points around this one.
 
-    Where elements tie, in a sort say, these are more than the two slopes to both sides
+    Where elements tie, in a sort for example, there are more of them than the slopes on both sides
     (the generalised gradient of Clarke, Optimization and Nonsmooth Analysis, 1983).
     """
     problem = check.problem
@@ -27,7 +29,7 @@ def is_slope_nearby(check: Check, order: int, j: int, value: Product, judge: Jud
     ways[j] = problem.last[j]
     step = small**2 * problem.scales[j]
     ends: list[Point] = []
-    for _ in range(NEARBY):
+    for _ in range(MAX_NEARBY):
         around = [
             np.asarray(
                 value + small * scale * generator.uniform(-1.0, 1.0, value.shape), value.dtype
@@ -35,31 +37,31 @@ def is_slope_nearby(check: Check, order: int, j: int, value: Product, judge: Jud
             for value, scale in zip(check.base, problem.scales, strict=True)
         ]
         ends += [move_point(around, ways, sign * step) for sign in (1.0, -1.0)]
-    few = measure_together(problem, ends[: 2 * FEW_NEARBY], order - 1, ("x",)) or []
-    numbers = [prod.number for (prod,) in few]
+    few = measure_together(problem, ends[: 2 * MIN_NEARBY], order - 1, ("x",)) or []
+    numbers = [number.number for (number,) in few]
     slopes = []
     for k in range(0, len(ends), 2):
         try:
-            more = [problem.measure(point, order - 1) for point in ends[len(numbers) : k + 2]]
+            for point in ends[len(numbers) : k + 2]:
+                numbers.append(evaluate.measure(problem, point, order - 1)[0].number)
         except Exception:  # it is not defined there
             return False
-        numbers += [prod.number for prod in more]
         slopes.append((numbers[k] - numbers[k + 1]) / (2 * step))
         low, high = min(slopes), max(slopes)
         margin = 10 * small * max(abs(low), abs(high))
         if low - margin <= value.number <= high + margin:
             return True
         gaps = [min(abs(slope - side) for side in judge.ladder.slopes()) for slope in slopes]
-        if len(slopes) == FEW_NEARBY and max(gaps) <= margin:
+        if len(slopes) == MIN_NEARBY and max(gaps) <= margin:
             break
     return False
 
 
 def is_outside(check: Check, order: int, j: int, judge: Judge, number: float) -> bool:
-    """Return whether a value is beyond the slopes to both sides, whatever subgradient it is.
+    """Return whether a value is beyond the slopes on both sides, so not a subgradient.
 
-    Asked of one element of one rule, whose kink is not a tie with other elements. What the
-    derivative is the sum of may have kinks that partly cancel: each one has its own slopes.
+    This applies to one element of one rule, whose kink is not a tie with other elements. The terms
+    of the derivative may have kinks that partly cancel: each has its own slopes.
     """
     problem = check.problem
     unit = problem.last[j] != 0
@@ -70,8 +72,8 @@ def is_outside(check: Check, order: int, j: int, judge: Judge, number: float) ->
 
     def terms(step: float) -> np.ndarray:
         point = move_point(check.base, ways, step)
-        one_less = problem.arrays(point, order - 1) if order > 1 else None
-        arrays = problem.reference_outputs(point) if one_less is None else one_less
+        one_less = evaluate.arrays(problem, point, order - 1) if order > 1 else None
+        arrays = evaluate.reference_outputs(problem, point) if one_less is None else one_less
         weights = problem.weights if one_less is None else problem.ways[order - 1]
         pairs = zip(weights, arrays, strict=True)
         weighed = [np.real(np.conj(way) * array) for way, array in pairs if array is not None]
@@ -87,7 +89,7 @@ def is_outside(check: Check, order: int, j: int, judge: Judge, number: float) ->
     margin = 0.05 * (high - low)
     if low - margin <= number <= high + margin:
         return False
-    nearby = problem.nearby(np.random.default_rng(problem.values[0].size))
+    nearby = nearby_problem(problem, np.random.default_rng(problem.values[0].size))
     if nearby is None:
         return False
     for points in ("point", "wide_point"):

@@ -5,20 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from . import evaluate
 from .branches import Branches
-from .problem import CheckedFunction, Point, Product, move_point
+from .problem import InnerProduct, Point, Problem, move_point
 
-WORK = 1 << 18  # elements to compute in one evaluation
+MAX_BATCH_WORK = 1 << 18  # elements to compute in one evaluation
 
 
 class Lines:
-    """D_order along a line through the point, on several paths: at each step computed once.
+    """D_order along a line through the point, on several paths; computed once at each step.
 
-    At the first steps it is looked what the operations of the function choose.
+    At the first steps the branches that the function takes are noted.
     """
 
     def __init__(
-        self, problem: CheckedFunction, base: Point, ways: list, order: int, paths: tuple[str, ...]
+        self, problem: Problem, base: Point, ways: list, order: int, paths: tuple[str, ...]
     ):
         self.problem, self.base, self.ways, self.order = problem, base, ways, order
         self.paths = paths
@@ -37,19 +38,19 @@ class Lines:
         return self._values[step]
 
     def look(self, step: float) -> Branches:
-        """Return what the operations choose at a step."""
+        """Return the branches that the function takes at a step."""
         problem = self.problem
         if not step and not self.order and problem.against is None and problem.look is not None:
             return problem.look
         if step not in self._looks:
             self._looks[step] = look = Branches()
-            with problem.using(level=look):
+            with evaluate.using(problem, level=look):
                 self._values[step] = self.compute(step, self.paths)
         return self._looks[step]
 
     @property
     def has_outside_code(self) -> bool:
-        """Return whether operations take constants made of the arguments' values."""
+        """Return whether operations take constants computed from the arguments' values."""
         return not self.look(0.0).has_same_constants(self.look(self.first))
 
     def fetch(self, steps: Sequence[float]) -> None:
@@ -59,26 +60,26 @@ class Lines:
     def compute(self, step: float, paths: tuple[str, ...]) -> dict[str, tuple[float, float]]:
         point = move_point(self.base, self.ways, step)
         try:
-            products = self.problem.measure_all(point, self.order, paths)
+            products = evaluate.measure(self.problem, point, self.order, paths)
         except Exception:  # it is not defined there
             return dict.fromkeys(paths, (math.nan, math.nan))
         pairs = [(product.number, product.size) for product in products]
         return dict(zip(paths, pairs, strict=True))
 
     def has(self, step: float) -> bool:
-        """Return whether the values at a step were computed."""
+        """Return whether the values at a step are known."""
         return step in self._values
 
-    def keep(self, step: float, products: Sequence[Product]) -> None:
+    def keep(self, step: float, products: Sequence[InnerProduct]) -> None:
         """Keep the values of each path at a step."""
         pairs = [(product.number, product.size) for product in products]
         self._values[step] = dict(zip(self.paths, pairs, strict=True))
 
 
 class PathLine:
-    """One path of lines, with its value at the point in the `middle`, if that is known."""
+    """One path of lines, with its value in the `middle`, at the point, if that is known."""
 
-    def __init__(self, lines: Lines, path: str, middle: Product | None):
+    def __init__(self, lines: Lines, path: str, middle: InnerProduct | None):
         self.lines, self.path, self.middle = lines, path, middle
         self.fetch, self.look = lines.fetch, lines.look
 
@@ -103,14 +104,19 @@ def fetch(wanted: Sequence[tuple[Lines, float]]) -> None:
 
 
 def measure_together(
-    problem: CheckedFunction, points: Sequence[Point], order: int, paths: Sequence[str]
-) -> list[list[Product]] | None:
+    problem: Problem, points: Sequence[Point], order: int, paths: Sequence[str]
+) -> list[list[InnerProduct]] | None:
     """Return D_order at several points, for each path; None unless one evaluation is cheap."""
     work = (problem.look.work if problem.look else 0) * len(points) * (1 + 2 * order)
-    if problem.level is not None or not problem.is_batched or work > WORK or len(points) < 3:
+    if (
+        problem.level is not None
+        or not problem.is_batched
+        or work > MAX_BATCH_WORK
+        or len(points) < 3
+    ):
         return None
     try:
-        return problem.measure_batch(points, order, paths)
-    except Exception:  # NumPy code, say, or a condition, or it is not defined there
+        return evaluate.measure_batch(problem, points, order, paths)
+    except Exception:  # NumPy code, for example, or a condition, or it is not defined there
         problem.is_batched = False
         return None

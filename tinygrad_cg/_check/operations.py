@@ -1,4 +1,4 @@
-"""What leads through each operation of a function that has a rule, by the operations' own rules."""
+"""The parts of a gradient that lead through single results, by the operations' own rules."""
 
 from __future__ import annotations
 
@@ -8,110 +8,115 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core.levels import Level, state
-from .._core.primitive import apply
 from .._core.record import nodes_of
 from .._core.tensor import Tensor
-from .._rules.rebinding import rebind_outputs
 from .._transforms.tape import GradientTape
 from ..errors import users_line
-from .problem import CheckedFunction, Point
-from .report import where
-from .rewrite import line_of
+from .evaluate import at, run_body
+from .observing import ObservingLevel
+from .problem import Point, Problem
+from .recorder import SourceLine
+from .rewrite import line_of, where
 
-MOST = 40  # results of operations to look at
-EXAMPLES = 32  # of a batch, of which the first and the last one are looked at
+MAX_RESULTS = 24  # results of operations to look at
+MAX_EXAMPLES = 32  # of a batch whose first and last example are looked at
 
 
 class Share(NamedTuple):
-    """A part of a gradient, and what a rule without it does, in words."""
+    """The part of a gradient that leads through one result, or through one index of its axis 0.
 
-    words: str
+    `what` names the result by its variable or its operation, `site` is the line that computes it.
+    """
+
+    what: str
+    site: str
+    index: int | None
     gradient: np.ndarray
 
 
-class _Results(Level):
+class Derivation(NamedTuple):
+    """A gradient by the operations' own rules, its shares, and the values of named variables."""
+
+    gradient: np.ndarray
+    shares: list[Share]
+    variables: dict[str, np.ndarray]
+
+
+class _Results(ObservingLevel):
     """A level that keeps the results of operations that other operations take."""
 
     def __init__(self) -> None:
-        self.taken: dict[int, tuple[str, tuple[str, int], Tensor]] = {}
-        self._made: dict[int, tuple[str, tuple[str, int], Any]] = {}
-        self._last: dict[tuple[str, int], int] = {}  # the last result of each line
+        self.taken: dict[int, tuple[str, SourceLine, Tensor]] = {}
+        self._computed: dict[int, tuple[str, SourceLine, Any]] = {}
+        self._last: dict[SourceLine, int] = {}  # the last result of each line
 
-    def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
+    def see(self, primitive: Any, inputs: tuple, params: dict, outs: list[Tensor]) -> None:
         for tensor in inputs:
             key = id(tensor._data)
-            if key in self._made and any(nodes_of(tensor._rec)):
-                operation, site, _ = self._made[key]
+            if key in self._computed and any(nodes_of(tensor._rec)):
+                operation, site, _ = self._computed[key]
                 self.taken.setdefault(key, (operation, site, tensor))
-        out = apply(primitive, inputs, params)
-        for tensor in out if isinstance(out, list) else [out]:
-            site = users_line()[:2]
-            self._made[id(tensor._data)] = primitive.name, site, tensor._data
-            self._last[site] = id(tensor._data)
-        return out
+        site = users_line()[:2]
+        for result in outs:
+            self._computed[id(result._data)] = primitive.name, site, result._data
+            self._last[site] = id(result._data)
 
-    def variable_of(self, result: Tensor, site: tuple[str, int]) -> str | None:
-        """Return the variable that a result is assigned to, if that is seen in its line."""
-        assigned = re.match(r"(\w+)\s*=[^=;]*$", line_of(*site))
-        is_last = self._last[site] == id(result._data)
+    def variable_of(self, data: Any, site: SourceLine) -> str | None:
+        """Return the variable that a result is assigned to, if its line shows one."""
+        assigned = re.match(r"(\w+)\s*=(?!=)[^;]*$", line_of(*site))
+        is_last = self._last[site] == id(data)
         return assigned.group(1) if assigned and is_last else None
 
-    def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
-        return rebind_outputs(state.frame, call, inputs, outputs)
+    @property
+    def variables(self) -> dict[str, np.ndarray]:
+        """Return the values of all results that are assigned to variables."""
+        named = [(self.variable_of(data, site), data) for _, site, data in self._computed.values()]
+        return {
+            name: np.array(data)
+            for name, data in named
+            if name is not None and isinstance(data, np.ndarray) and data.dtype.kind == "f"
+        }
 
 
-def shares(
-    problem: CheckedFunction, point: Point, j: int, upstreams: Sequence[np.ndarray]
-) -> list[tuple[np.ndarray, list[Share]]]:
-    """Return the gradient by source j, and what of it leads through results of operations.
-
-    For each upstream, by the rules of the operations that the function is made of, and not by its
-    own rule.
-    """
+def derive(
+    problem: Problem, point: Point, j: int, upstreams: Sequence[np.ndarray]
+) -> list[Derivation]:
+    """Return the gradient by source j for each upstream, without the function's own rule."""
     results = _Results()
-    with problem.at(point, level=results) as sources:
+    with at(problem, point, level=results) as sources:
         with GradientTape(persistent=True) as tape:
             tape.watch(sources)
-            (output,) = problem.run_body(sources)
-        gradients = []
+            (output,) = run_body(problem, sources)
+        derivations, variables = [], results.variables
         for upstream in upstreams:
             dy = Tensor(np.asarray(upstream, output.dtype))
             whole = tape.gradient(output, sources[j], dy)
             gradient = np.zeros(point[j].shape) if whole is None else whole._values()
-            parts = _parts(tape, results, sources[j], output, dy, problem.sources[j].name)
-            gradients.append((gradient, parts))
-    return gradients
+            shares = _shares(tape, results, sources[j], output, dy)
+            derivations.append(Derivation(gradient, shares, variables))
+    return derivations
 
 
-def _parts(
-    tape: GradientTape, results: _Results, x: Any, output: Tensor, dy: Tensor, name: str
+def _shares(
+    tape: GradientTape, results: _Results, x: Any, output: Tensor, dy: Tensor
 ) -> list[Share]:
-    """Return shares: what is named by a variable first, and the last results before others."""
-    taken = list(results.taken.values())[-MOST:]
+    """Return shares: through named variables first, and through later results before earlier."""
+    taken = list(results.taken.values())[-MAX_RESULTS:]
     slopes = tape.gradient(output, [result for _, _, result in taken], dy)
     ranked: list[tuple[int, Share]] = []
     for (operation, site, result), slope in zip(taken, slopes, strict=True):
-        if slope is None:
+        if slope is None or (part := tape.gradient(result, x, slope)) is None:
             continue
-        part = tape.gradient(result, x, slope)
-        if part is None:
-            continue
-        variable = results.variable_of(result, site)
+        variable = results.variable_of(result._data, site)
         what = f"`{variable}`" if variable else f"the result of `{operation}`"
         site_text = f"{where(site)}: {line_of(*site)}"
-        words = f"It takes {what} for constant ({site_text}): it depends on {name}, too."
-        ranked.append((0 if variable else 1, Share(words, part._values())))
+        ranked.append((0 if variable else 1, Share(what, site_text, None, part._values())))
         size = result.shape[0] if result.shape else 0
-        for index in (size - 1, 0) if 1 < size <= EXAMPLES else ():
+        for index in (size - 1, 0) if variable and 1 < size <= MAX_EXAMPLES else ():
             mask = np.zeros(result.shape, result.dtype)
             mask[index] = 1.0
             part = tape.gradient(result, x, Tensor(mask * slope._values()))
-            words = (
-                f"What leads through index {index} of {what} ({site_text}) is missing: is an "
-                "example of a batch left out?"
-            )
             if part is not None:
-                ranked.append((2, Share(words, part._values())))
+                ranked.append((2, Share(what, site_text, index, part._values())))
     ranked.reverse()
     return [share for _, share in sorted(ranked, key=lambda pair: pair[0])]

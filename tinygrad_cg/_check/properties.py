@@ -6,12 +6,11 @@ import functools
 import math
 from collections.abc import Callable
 
-import numpy as np
-
-from . import verdicts
-from .check import DOUBTFUL, REPEATS, SURE, Check, Property, alike
+from . import evaluate, verdicts
+from .check import DOUBTFUL, REPEATS, SURE, Check, Property, is_similar
+from .evaluate import total
 from .judges import noise_of_difference, products_along
-from .problem import Product, total
+from .problem import InnerProduct, precision_of_dtype
 from .reference import LINEARITY
 from .verdicts import DerivativeRow, tolerance
 
@@ -20,15 +19,16 @@ def values_repeat(check: Check) -> bool:
     """Return whether the function is the same when computed again, and keep its value."""
     problem = check.problem
     is_repeated = check.is_nearby or check.is_brief
-    again = problem.base_values if is_repeated else problem.outputs(check.base)
-    if alike(problem.base_values, again):
-        values = again if problem.against is None else problem.reference_outputs(check.base)
+    again = problem.base_values if is_repeated else evaluate.outputs_at(problem, check.base)
+    if is_similar(problem.base_values, again):
+        values = (
+            again if problem.against is None else evaluate.reference_outputs(problem, check.base)
+        )
         check.value = total(problem.weights, values)
         return True
     words = (
-        f"{problem.name} gives another value when it is called again: it draws random "
-        "numbers, or keeps a state. Nothing can be said of its derivatives before that is "
-        "fixed"
+        f"{problem.name} returns another value when it is called again: it draws random numbers, "
+        "or keeps a state. Its derivatives can only be checked once that is fixed"
     )
     check.properties.append(Property(REPEATS, False, words))
     return False
@@ -37,26 +37,26 @@ def values_repeat(check: Check) -> bool:
 def check_linearity(check: Check) -> None:
     """Compare the gradient for a sum of upstreams with the sum of the gradients."""
     problem = check.problem
-    sums = [b - a for a, b in zip(problem.weights, problem.others, strict=True)]
-    upstreams = [problem.weights, sums, problem.others]
-    precisions = [float(np.finfo(value.dtype).eps) for value in problem.point]
+    sums = [b - a for a, b in zip(problem.weights, problem.third_weights, strict=True)]
+    upstreams = [problem.weights, sums, problem.third_weights]
+    precisions = [precision_of_dtype(value.dtype) for value in problem.point]
     is_wide = max([check.precision, *precisions]) < 1e-5
     factors = (1e-6, 1e6, 0.0) if is_wide else (0.5, 2.0, 0.0)  # float16 has few powers
     upstreams += [[factor * weight for weight in problem.weights] for factor in factors]
 
-    def parts(j: int) -> list[Product]:
-        return products_along(check, j, *problem.pull_back(check.base, upstreams))
+    def parts(j: int) -> list[InnerProduct]:
+        return products_along(check, j, *evaluate.pull_back(problem, check.base, upstreams))
 
     def difference(j: int) -> float:
         first, other, both, *_ = [part.number for part in parts(j)]
         return first + other - both
 
     try:
-        pulled = problem.pull_back(check.base, upstreams)
+        pulled = evaluate.pull_back(problem, check.base, upstreams)
     except Exception:
         return
-    agree = alike(check.first, pulled[0])
-    words = "" if agree else "the gradient is another when the rule runs again: it has a state"
+    agree = is_similar(check.first, pulled[0])
+    words = "" if agree else "the gradient differs when the rule runs again: the rule has a state"
     check.properties.append(Property(REPEATS, agree, words))
     for j, source in enumerate(problem.sources):
         first, other, both, *multiples = products_along(check, j, *pulled)
@@ -71,13 +71,13 @@ def check_linearity(check: Check) -> None:
             check.rows.append(DerivativeRow(1, source.name, "upstream", "reverse", *comparison))
         _check_multiples(check, j, first, dict(zip(factors, multiples, strict=True)), parts)
     multiples = [row.detail for row in check.rows if row.verdict == verdicts.NOT_LINEAR]
-    words = "" if check.is_linear else "two upstreams' gradients do not add up to that of the sum"
-    words = next(filter(None, multiples), words)
+    words = "the gradients for two upstream gradients do not add up to that for their sum"
+    words = "" if check.is_linear else next(filter(None, multiples), words)
     check.properties.append(Property("linear in the upstream", check.is_linear, words))
 
 
 def _check_multiples(
-    check: Check, j: int, first: Product, multiples: dict[float, Product], parts: Callable
+    check: Check, j: int, first: InnerProduct, multiples: dict[float, InnerProduct], parts: Callable
 ) -> None:
     """Compare the gradients of multiples of an upstream with the multiples of its gradient."""
     if not check.is_linear or not math.isfinite(first.number):
@@ -101,7 +101,11 @@ def _check_multiples(
         ):
             continue
         check.is_linear = False
-        words = f"for {factor:g} times the upstream" if factor else "for an upstream of zeros"
+        words = (
+            f"for {factor:g} times the upstream gradient"
+            if factor
+            else "for an upstream gradient of zeros"
+        )
         multiple = (got, expected, 0.0, LINEARITY, verdicts.NOT_LINEAR, words)
         name = check.problem.sources[j].name
         check.rows.append(DerivativeRow(1, name, "upstream", "reverse", *multiple))
@@ -122,12 +126,12 @@ def check_symmetry(check: Check) -> None:
         holds = difference <= noise_of_difference(
             check,
             lambda: (
-                problem.measure(check.base, 2).number
-                - problem.measure(check.base, 2, "swapped").number
+                evaluate.measure(problem, check.base, 2)[0].number
+                - evaluate.measure(problem, check.base, 2, ("swapped",))[0].number
             ),
         )
     if not holds and any(row.verdict in DOUBTFUL for row in check.rows):
-        return  # they need not be symmetric where they have no limits
+        return  # they need not be symmetric where they are not continuous
     words = f"{first.number:.6g} in one order, {other.number:.6g} in the other"
     name = "second derivatives are symmetric"
     check.properties.append(Property(name, holds, "" if holds else words))
@@ -166,6 +170,7 @@ def compare_modes(check: Check) -> None:
             allowed += rounding * check.precision_of(names.index(row.argument))
             is_true = verdicts.TRUE == row.verdict == other.verdict
             if abs(reverse - two) > allowed and not is_true:
-                words.append(f"by {row.argument} {reverse:.6g} in reverse, {two:.6g} forward")
+                values = f"{reverse:.6g} in reverse and {two:.6g} in forward mode"
+                words.append(f"for {row.argument}, {values}")
         if pairs:
             check.properties.append(Property(name, not words, "; ".join(words)))

@@ -1,7 +1,7 @@
-"""Observers of the checked passes: which custom gradients run.
+"""Observers of the checked passes: which custom gradients run, and where derivatives end.
 
-A `Recorder` is a level below all tapes, so it sees each operation, each call of a custom
-gradient, and the tapes' nodes of what goes in and comes out.
+A `Recorder` is a level below all tapes, so it sees each operation and each call of a custom
+gradient, with the tapes' nodes of inputs and outputs.
 """
 
 from __future__ import annotations
@@ -15,26 +15,25 @@ import numpy as np
 from .. import nest
 from .._core.conversion import is_tensor
 from .._core.kinds import is_inexact
-from .._core.levels import Level, Token, state
-from .._core.primitive import apply
+from .._core.levels import Token
 from .._core.record import Node, find, nodes_of
 from .._core.tensor import Tensor
 from .._reverse.observer import Observer
 from .._rules.custom_gradient import running_functions
 from .._rules.definition import Definition, closure, source_line
-from .._rules.rebinding import rebind_outputs
 from ..errors import users_line
+from .observing import ObservingLevel
 
-CUTS = ("stop_gradient", "round", "floor", "ceil", "sign")  # they end a derivative
+DETACHING = ("stop_gradient", "round", "floor", "ceil", "sign")  # operations without a derivative
+MAX_NON_FINITE = 8  # operations to keep
+
+SourceLine = tuple[str, int]  # a file and a line number
 
 
-SourceLine = tuple[str, int]  # a file and its line
+class DetachSite(NamedTuple):
+    """A place where a derivative ends: values taken out of a tensor, or a detaching operation.
 
-
-class Cut(NamedTuple):
-    """The end of a derivative: values taken out of a tensor, or an operation without one.
-
-    From `order` on derivatives lack what leads through here.
+    From `order` on, derivatives lack the paths through it.
     """
 
     what: str
@@ -43,8 +42,8 @@ class Cut(NamedTuple):
     order: int
 
 
-class Bad(NamedTuple):
-    """An operation that made something infinite or NaN of finite numbers."""
+class NonFinite(NamedTuple):
+    """An operation that returned infinity or NaN for finite operands."""
 
     what: str
     operation: str
@@ -53,15 +52,14 @@ class Bad(NamedTuple):
 
 
 @dataclass
-class Seen:
+class CustomCall:
     """One call of a custom gradient.
 
-    `order` is the order of derivatives that its rule gives: 2 if a rule called it. `captured`
-    are the sources that its outputs depend on otherwise than through its arguments;
-    `bypassed` says that a tape watches some of these and none of the arguments, `used` that one
-    watches an argument. It is `standalone` if it can be called by itself: if what it captures does
-    not depend on its arguments. `through` has the indices of the inputs that the outputs depend
-    on, as tapes see it.
+    `order` is the order of the derivatives that its rule returns: 2 if a rule called it.
+    `captured` has the sources that the outputs depend on without its arguments. It is `bypassed`
+    if a tape watches such sources and none of the arguments, and `used` if a tape watches an
+    argument. It is `standalone` if it can be called by itself: if the tensors it captures do not
+    depend on its arguments. `through` has the indices of the inputs that the outputs depend on.
     """
 
     definition: Definition
@@ -70,7 +68,7 @@ class Seen:
     args: list
     kwargs: dict
     order: int
-    parent: Seen | None
+    parent: CustomCall | None
     captured: set[str] = field(default_factory=set)
     bypassed: bool = False
     used: bool = False
@@ -92,7 +90,7 @@ class Seen:
         return self.definition.input_names(paths)
 
     @property
-    def root(self) -> Seen:
+    def root(self) -> CustomCall:
         """Return the outermost custom gradient around this one."""
         return self if self.parent is None else self.parent.root
 
@@ -105,35 +103,35 @@ class Seen:
         return inner is not None and source_line(inner) == source_line(self.function)
 
 
-class Recorder(Level, Observer):
-    """An observer of one pass that keeps what matters for the diagnosis."""
+class Recorder(ObservingLevel, Observer):
+    """An observer of one pass that keeps what the diagnosis needs."""
 
-    def __init__(self, names: Sequence[str], hunting: bool = False):
+    def __init__(self, names: Sequence[str], keeps_non_finite: bool = False):
         self.names = names
         self.sources: list = []
-        self.hunting = hunting
-        self.calls: list[Seen] = []
-        self.cuts: list[Cut] = []
-        self.adapted: list[str] = []  # warnings: what gradients were changed to fit
-        self.bad: list[Bad] = []
+        self.keeps_non_finite = keeps_non_finite
+        self.calls: list[CustomCall] = []
+        self.detached: list[DetachSite] = []
+        self.adapted: list[str] = []  # warnings: how gradients were changed to fit
+        self.non_finite: list[NonFinite] = []
         self.coarsest = 0.0  # the precision of the least precise result that depends on sources
-        self._by_definition: dict[int, Seen] = {}
-        self._rules: list[Any] = []  # definitions of the rules that run, None for operations
+        self._by_definition: dict[int, CustomCall] = {}
+        self._rules: list[Any] = []  # definitions of the running rules; None for operations
 
     # The level -------------------------------------------------------------------------------
 
-    def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
-        out = apply(primitive, inputs, params)
-        outs = out if isinstance(out, list) else [out]
+    def begin(self, sources: list) -> None:
+        self.sources = sources
+
+    def see(self, primitive: Any, inputs: tuple, params: dict, outs: list[Tensor]) -> None:
         if any(any(nodes_of(tensor._rec)) for tensor in inputs):
-            if primitive.name in CUTS:
-                self._cut(primitive.name)
+            if primitive.name in DETACHING:
+                self._detach(primitive.name)
             for tensor in outs:
                 if is_inexact(tensor.dtype):
                     self.coarsest = max(self.coarsest, float(np.finfo(tensor.dtype).eps))
-        if self.hunting and len(self.bad) < 8:
-            self._hunt(primitive, inputs, outs)
-        return out
+        if self.keeps_non_finite and len(self.non_finite) < MAX_NON_FINITE:
+            self._keep_non_finite(primitive, inputs, outs)
 
     def custom_called(self, call: Any, function: Any, args: tuple, kwargs: dict) -> None:
         """Keep the call of a custom gradient, with its arguments without their records."""
@@ -143,14 +141,14 @@ class Recorder(Level, Observer):
         bare, named = nest.map_structure(
             lambda leaf: Tensor(leaf._data) if type(leaf) is Tensor else leaf, [list(args), kwargs]
         )
-        seen = Seen(call.definition, call, function, bare, named, order, parent)
+        seen = CustomCall(call.definition, call, function, bare, named, order, parent)
         seen.standalone = all(type(leaf._data) is np.ndarray for leaf in leaves if is_tensor(leaf))
         self.calls.append(seen)
         self._by_definition[id(call.definition)] = seen
 
     def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
         """Return new outputs, and look whether the tapes see them through the inputs."""
-        results = rebind_outputs(state.frame, call, inputs, outputs)
+        results = super().custom_call(call, inputs, outputs)
         seen = self._by_definition.get(id(getattr(call, "definition", None)))
         if seen is not None:
             tensors = [*outputs, *(tensor for tensor in inputs if tensor is not None)]
@@ -159,20 +157,20 @@ class Recorder(Level, Observer):
                 self._follow(seen, token, inputs, outputs)
         return results
 
-    def _follow(self, seen: Seen, token: Token, inputs: Sequence, outputs: Sequence) -> None:
+    def _follow(self, seen: CustomCall, token: Token, inputs: Sequence, outputs: Sequence) -> None:
         def nodes(tensors: Iterable) -> list[Node | None]:
             return [find(tensor._rec, token) for tensor in tensors if tensor is not None]
 
         input_nodes = nodes(inputs)
-        goes_in = {*input_nodes} - {None}
+        entries = {*input_nodes} - {None}
         leaves = dict(zip(nodes(self.sources), self.names, strict=True))
-        captured, through = _find_reached(nodes(outputs), goes_in, leaves, token)
+        captured, through = _find_reached(nodes(outputs), entries, leaves, token)
         closed = nodes(find_captures(seen.function).values())
-        seen.standalone &= not _find_reached(closed, goes_in, {}, token)[1]
+        seen.standalone &= not _find_reached(closed, entries, {}, token)[1]
         seen.through |= {i for i, node in enumerate(input_nodes) if node in through}
         seen.captured |= captured
-        seen.used |= bool(goes_in)
-        seen.bypassed |= bool(captured and not goes_in)
+        seen.used |= bool(entries)
+        seen.bypassed |= bool(captured and not entries)
 
     # The observer ----------------------------------------------------------------------------
 
@@ -195,29 +193,29 @@ class Recorder(Level, Observer):
         return True
 
     def detach(self, definition: Definition, file: str, line: int) -> bool:
-        """Keep where a rule, or the function, took values out of a tensor that is recorded."""
-        self._cut("NumPy", definition, (file, line))
+        """Keep where a rule, or the function, took values out of a recorded tensor."""
+        self._detach("NumPy", definition, (file, line))
         return True
 
-    def _cut(self, what: str, definition: Definition | None = None, site: Any = None) -> None:
+    def _detach(self, what: str, definition: Definition | None = None, site: Any = None) -> None:
         running = self._running()
         order = 1 if running is None else running.order + 1
         if inside := running_functions():
             if what != "stop_gradient":
-                return  # the function has a rule, which does not look inside
-            definition, order = inside[-1], order + 1  # but may compute with the result
+                return  # the function has a rule, which ignores its operations
+            definition, order = inside[-1], order + 1  # but the rule may use the result
         if definition is None and running is not None:
             definition = running.definition
         site = site or users_line()[:2]
-        if all((cut.what, cut.site) != (what, site) for cut in self.cuts):
-            self.cuts.append(Cut(what, definition, site, order))
+        if all((point.what, point.site) != (what, site) for point in self.detached):
+            self.detached.append(DetachSite(what, definition, site, order))
 
-    def _running(self) -> Seen | None:
+    def _running(self) -> CustomCall | None:
         """Return the custom gradient whose rule is running."""
         running = map(self._by_definition.get, map(id, reversed(self._rules)))
         return next(filter(None, running), None)
 
-    def _hunt(self, primitive: Any, inputs: tuple, outs: list) -> None:
+    def _keep_non_finite(self, primitive: Any, inputs: tuple, outs: list) -> None:
         arrays, operands = (
             [tensor._data for tensor in tensors if is_inexact(tensor.dtype)]
             for tensors in (outs, inputs)
@@ -229,16 +227,16 @@ class Recorder(Level, Observer):
         if is_origin and any(map(np.any, bad)):
             examples = tuple(_example(array, is_nan, bad[0]) for array in operands)
             what = "NaN" if is_nan else "infinite"
-            self.bad.append(Bad(what, primitive.label, examples, users_line()[:2]))
+            self.non_finite.append(NonFinite(what, primitive.label, examples, users_line()[:2]))
 
 
 def find_captures(function: Any) -> dict[str, Any]:
-    """Return the tensors that a function captures, by the names that it has for them."""
+    """Return the tensors that a function captures, by its own names for them."""
     return {name: value for name, value in closure(function).items() if type(value) is Tensor}
 
 
 def _example(array: np.ndarray, of_nan: bool, bad: np.ndarray) -> str:
-    """Return the element that best shows what went wrong: one where the result is `bad`."""
+    """Return an element that shows what went wrong: one where the result is `bad`."""
     flat = array[bad] if bad.shape == array.shape and bad.any() else array.reshape(-1)
     worst = flat[~np.isfinite(flat)] if of_nan else flat[np.argsort(np.abs(flat))[-1:]]
     if not worst.size:
@@ -249,7 +247,7 @@ def _example(array: np.ndarray, of_nan: bool, bad: np.ndarray) -> str:
 def _find_reached(
     start: Sequence, stop: set, leaves: dict, token: Token
 ) -> tuple[set[str], set[Node]]:
-    """Return the leaves that `start` depends on other than through `stop`, and what of that."""
+    """Return the leaves that `start` depends on without `stop`, and which of `stop` it reaches."""
     reached: set[str] = set()
     through: set[Node] = set()
     pending, visited = list(start), {None}

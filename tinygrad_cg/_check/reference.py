@@ -1,8 +1,8 @@
 """Reference derivatives of a function of one number, from its values alone, with an error.
 
-Complex step where the function allows it (Squire and Trapp, SIAM Review 40, 1998), otherwise
-central differences, extrapolated to the step 0 as by Richardson and Ridders (Advances in
-Engineering Software 4, 1982), with the disagreement of the extrapolations as error estimate.
+By a complex step if the function allows it (Squire and Trapp, SIAM Review 40, 1998), otherwise by
+central differences, extrapolated to step 0 (Richardson; Ridders, Advances in Engineering Software
+4, 1982). The disagreement of the extrapolations estimates the error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LINEARITY = "linearity"
 
 
 class Line(Protocol):
-    """A function of the step: its value, and the size of the terms that were added up to it."""
+    """A function of the step: its value, and the size of the terms that add up to it."""
 
     def __call__(self, step: float, /) -> tuple[float, float]: ...
 
@@ -29,21 +29,24 @@ class Line(Protocol):
 
 
 class ReferenceValue(NamedTuple):
-    """A derivative with its error and origin, and whether there is a kink."""
+    """A derivative with its error and origin, and whether there is a kink.
+
+    `size` is the typical size of a derivative: that of the function's terms, divided by its scale.
+    """
 
     value: float
     error: float
     kind: str = DIFFERENCES
     kink: bool = False
-    size: float = 0.0  # how large the derivative of such a function is, at its scale
+    size: float = 0.0
 
     def with_terms(self, noise: float, precision: float) -> ReferenceValue:
-        """Return this for a derivative of terms that cancel up to the noise of their rounding."""
+        """Return this for a derivative whose terms cancel, with the noise of their rounding."""
         return self._replace(size=max(self.size, noise / (3 * precision)))
 
 
-LEVELS = 14  # each halves the step
-FIRST = 2  # of these, that mostly suffice: further ones are computed at once
+LEVELS = 14  # steps at most; each is half the one before
+FIRST = 2  # steps that mostly suffice; the others are computed in one batch
 DEPTH = 3  # extrapolations of each level
 
 
@@ -55,7 +58,9 @@ def first_step(scale: float, precision: float) -> float:
 class Ladder:
     """Central differences with smaller and smaller steps, computed on demand.
 
-    From `step` on, by default from `first_step`.
+    They begin with `step`, by default with `first_step`. `noises` has what rounding does to each,
+    `bends` the differences of the slopes on both sides, `changes` how much the values change on
+    the side where they change more. `extra` is noise of the function beyond rounding its terms.
     """
 
     def __init__(self, line: Line, scale: float, precision: float, step: float | None = None):
@@ -67,8 +72,8 @@ class Ladder:
         self.rows: list[list[float]] = []
         self.noises: list[float] = []
         self.bends: list[float] = []
-        self.changes: list[float] = []  # of the values, to the side where they change more
-        self.extra = 0.0  # noise of the function beyond rounding its terms
+        self.changes: list[float] = []
+        self.extra = 0.0
 
     def fetch(self, first: int, levels: int) -> None:
         """Compute the values for several levels in one evaluation, if that is cheap."""
@@ -93,7 +98,7 @@ class Ladder:
         return (right - left) / (2 * step), 2 * self.precision * size / step
 
     def largest_change(self) -> float:
-        """Return how much the values change at most; infinity where they are not known."""
+        """Return how much the values change at most; infinity if they are not known."""
         changes = [change if np.isfinite(change) else np.inf for change in self.changes]
         return max(changes, default=np.inf)
 
@@ -109,10 +114,11 @@ class Ladder:
         return ReferenceValue(value, error, DIFFERENCES, self.has_kink(), self.size / self.scale)
 
     def has_converged(self, rounding: float, variation: float = 0.0) -> bool:
-        """Return whether the steps were small enough to show a derivative, of an oscillation say.
+        """Return whether the steps were small enough to show a derivative, even of an oscillation.
 
-        `rounding` is how far the function's values are off by rounding, `variation` how far another
-        reference is: steps that are halved may see an oscillation at the same phase each time.
+        `rounding` is the rounding error of the function's values, `variation` the distance to
+        another reference: steps that are halved may meet an oscillation at the same phase each
+        time.
         """
         value, error, level = self._best()
         noise = self.noises[level] + rounding / (self.step * 0.5**level)
@@ -120,16 +126,17 @@ class Ladder:
         return error <= 0.1 * abs(value) or error <= 100 * noise
 
     def may_oscillate(self, rounding: float) -> bool:
-        """Return whether nothing tells a slope of 0 from oscillations between the steps.
+        """Return whether a slope of 0 cannot be told from oscillations between the steps.
 
-        Rounding leaves less than half the digits of the function's values.
+        That is so if rounding leaves less than half the digits of the function's values.
         """
         value, error, _ = self._best()
         return error > 0.1 * abs(value) and rounding > self.precision**0.5 * self.size
 
     def _best(self) -> tuple[float, float, int]:
-        """Return the extrapolation with the smallest error, which is at least what finer levels
-        differ by: two coarse ones may agree by chance.
+        """Return the extrapolation with the smallest error, the error and the level.
+
+        The error is at least the difference to finer levels: two coarse ones may agree by chance.
         """
         value, error, level = float("nan"), float("inf"), 0
         finer: list[tuple[float, float]] = []
@@ -150,14 +157,14 @@ class Ladder:
         return value, error, level
 
     def may_have_kink(self) -> bool:
-        """Return whether the slopes to both sides have not come nearer at the latest step."""
+        """Return whether the slopes on both sides did not approach each other at the last step."""
         if len(self.bends) < 2:
             return False
         last, before = abs(self.bends[-1]), abs(self.bends[-2])
         return last > 0.8 * before and self._counts(len(self.bends) - 1)
 
     def has_kink(self) -> bool:
-        """Return whether these slopes keep their difference as the step goes to 0."""
+        """Return whether the slopes on both sides keep their difference as the step goes to 0."""
         if len(self.bends) < 4:
             return False
         last = np.abs(self.bends[-4:])
@@ -165,7 +172,7 @@ class Ladder:
         return steady and all(self._counts(len(self.bends) - i) for i in (1, 2, 3))
 
     def has_jump(self) -> bool:
-        """Return whether the values to both sides keep their difference down to the last step."""
+        """Return whether the values on both sides keep their difference down to the last step."""
         if len(self.rows) < 4:
             return False
         last = [abs(row[0]) * 0.5**i for i, row in enumerate(self.rows[-4:])]
@@ -181,15 +188,15 @@ class Ladder:
         return bend > 50 * self.noises[level] and bend > 1e-4 * max(slope, self.size / self.scale)
 
     def slopes(self) -> tuple[float, float]:
-        """Return the smaller and the larger one of the slopes to both sides."""
+        """Return the smaller and the larger of the slopes on both sides."""
         middle, half = self.rows[-1][0], self.bends[-1] / 2
         return middle - abs(half), middle + abs(half)
 
     def jumps(self) -> float:
         """Return how much the values jump, by fourth differences (Hamming).
 
-        Between points as far apart as the best step; if all is flat there that was not further
-        out, as a rounded function is, then further out.
+        The points are as far apart as the best step; further apart if the values are constant
+        there but not further out, as those of a rounded function.
         """
         flat = [row[0] == 0 and bend == 0 for row, bend in zip(self.rows, self.bends, strict=True)]
         stepped = flat[-1] and not all(flat)
@@ -201,7 +208,7 @@ class Ladder:
 class Curvature(Ladder):
     """Second differences with smaller and smaller steps, for second derivatives.
 
-    `rounding` is how far the function's values are off beyond the rounding of their terms.
+    `rounding` is the error of the function's values beyond the rounding of their terms.
     """
 
     def __init__(
@@ -218,7 +225,7 @@ class Curvature(Ladder):
         self.noises.append(4 * noise / step**2)
 
     def derivative(self, levels: int) -> tuple[float, float, float]:
-        """Return the derivative, its error, and what of that is rounding."""
+        """Return the derivative, its error, and the part of the error that is rounding."""
         while len(self.rows) < levels:
             self.refine()
         value, error, level = self._best()
@@ -228,9 +235,9 @@ class Curvature(Ladder):
 def difference_all(
     line: Callable[[float], np.ndarray], middle: np.ndarray, scale: float, precision: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the derivatives of several functions of one number, errors, and what rounding does.
+    """Return the derivatives of several functions of one number, their errors and rounding.
 
-    With four steps, which serve all functions: for those that are not sharp there is `Ladder`.
+    The same four steps serve all functions; `Ladder` is for those that need others.
     """
     step = scale * precision**0.2
     value, error = np.full(middle.shape, np.nan), np.full(middle.shape, np.inf)
@@ -254,21 +261,21 @@ def difference_all(
 
 
 def by_complex_step(line: Callable[[complex], Any] | None, ladder: Ladder) -> ReferenceValue | None:
-    """Return the derivative by a complex step; None where differences disagree."""
+    """Return the derivative by a complex step; None if differences disagree."""
     derivative = complex_step(line, ladder.scale)
     for step in (ladder.step, 1e-5 * ladder.scale) if np.isfinite(derivative) else ():
         value, noise = ladder.difference(step)
         if abs(value - derivative) <= 1e-3 * max(abs(derivative), abs(value)) + 10 * noise:
-            error = 1e-12 * abs(derivative)  # and what rounding does to the value
+            error = 1e-12 * abs(derivative)  # without the rounding of the value
             size = ladder.size / ladder.scale
             return ReferenceValue(derivative, error, COMPLEX_STEP, False, size)
     return None
 
 
 def complex_step(line: Callable[[complex], Any] | None, scale: float) -> float:
-    """Return the imaginary part over a tiny step; NaN where there is none.
+    """Return the imaginary part over a tiny step; NaN if there is none.
 
-    `line` may give other than a complex number, or raise anything: the function is not for these.
+    The function may not be made for complex numbers: `line` may return anything, or raise.
     """
     step, value = 1e-30 * scale, None
     with contextlib.suppress(Exception):

@@ -11,30 +11,30 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._rules.definition import source_line
-from ..errors import GradientError, is_ours, location_of
-from .check import Property
-from .recorder import SourceLine
-from .verdicts import FAILED, INCONCLUSIVE, KINK, DerivativeRow
+from ..errors import GradientError, is_ours
+from .check import DOUBTFUL, Property
+from .rewrite import where
+from .verdicts import FAILED, INCONCLUSIVE, DerivativeRow
 
-HEADINGS = ("order", "by", "path", "mode", "value", "reference", "error", "relative", "verdict")
+HEADINGS = ("order", "wrt", "path", "mode", "value", "reference", "error", "relative", "verdict")
 PATHS = {"both": "f(x)**2"}
 FALSE_ROW = '<tr style="background:#fbdedb;color:#7a1410">'  # readable on dark pages, too
 
 
 class Finding(NamedTuple):
-    """One finding: in words, and as corrected code where there is any."""
+    """One finding: in words, and as corrected code if there is any."""
 
     text: str
     code: str | None = None
     remark: bool = False
-    """True if it is no fault: the derivatives are right."""
+    """True if it is not a fault: the derivatives are right."""
 
 
 @dataclass
 class RuleReport:
-    """One custom gradient that ran, checked by itself.
+    """One custom gradient that ran, checked on its own.
 
-    `order` is the order of derivatives that its rule serves in the whole: 2 if a rule uses it.
+    `order` is the order of derivatives that its rule is used for in the whole: 2 if a rule uses it.
     """
 
     name: str
@@ -49,8 +49,8 @@ class RuleReport:
 
     @property
     def conclusive(self) -> bool:
-        """Return whether anything could be found out at all."""
-        return any(row.verdict not in (INCONCLUSIVE, KINK) for row in self.rows)
+        """Return whether any row has a definite verdict."""
+        return any(row.verdict not in DOUBTFUL for row in self.rows)
 
 
 @dataclass
@@ -58,11 +58,11 @@ class GradientReport:
     """The result of `check_gradients`.
 
     `rows` has one entry for each order, argument, path and mode, `properties` the structural
-    checks, `rules` each custom gradient by itself, and `findings` the diagnosis. `ok` says
-    that nothing is false, `first_false_order` is the order at which the rules stop giving the
-    derivative (None: they never do, as far as was checked). `against` is the surrogate, whose
-    derivative was the reference of order 1, if there was one. `undecided` lists
-    the orders and arguments without a conclusive row, which `assert_gradients` does not accept.
+    checks, `rules` each custom gradient on its own, and `findings` the diagnosis. `ok` says that
+    nothing is wrong, `first_false_order` is the lowest order at which the rules do not return the
+    derivative (None if there is none among the orders checked). `against` is the surrogate whose
+    derivative was the reference of order 1, if there was one. `undecided` lists the orders and
+    arguments without a conclusive row, which `assert_gradients` does not accept.
     """
 
     name: str
@@ -78,11 +78,11 @@ class GradientReport:
 
     @property
     def undecided(self) -> list[tuple[int, str]]:
-        """Return the orders and arguments of which nothing could be found out on the path x."""
+        """Return the orders and arguments without a definite verdict on the path x."""
         decided: dict[tuple[int, str], bool] = {}
         for row in self.rows:
             if row.path == "x" and row.index is None and not row.nearby:
-                is_decided = row.verdict not in (INCONCLUSIVE, KINK)
+                is_decided = row.verdict not in DOUBTFUL
                 key = row.order, row.argument
                 decided[key] = decided.get(key, False) or is_decided
         return [key for key, is_decided in decided.items() if not is_decided]
@@ -93,7 +93,7 @@ class GradientReport:
         return self.first_false_order is None and not broken
 
     def raise_if_wrong(self) -> GradientReport:
-        """Return the report itself; raise a `GradientError` with it if anything is false."""
+        """Return the report itself; raise a `GradientError` with it if anything is wrong."""
         if not self.ok:
             raise GradientError(f"\n{self}", function=self.name, report=self)
         return self
@@ -102,14 +102,14 @@ class GradientReport:
         """Return the first line: up to which order the rules are right."""
         false = self.first_false_order
         if false is not None:
-            return f"{self.name}: false from order {false} on"
+            return f"{self.name}: wrong from order {false} onwards"
         if not self.ok:
-            return f"{self.name}: something is wrong"
+            return f"{self.name}: a property fails"
         if self.rows and not self.conclusive:
-            return f"{self.name}: nothing can be said"
-        unsure = any(row.verdict in (INCONCLUSIVE, KINK) for row in self.rows)
-        words = f"{self.name}: true to order {self.order}"
-        return f"{words}, as far as can be said" if unsure else words
+            return f"{self.name}: inconclusive"
+        unsure = any(row.verdict in DOUBTFUL for row in self.rows)
+        words = f"{self.name}: correct up to order {self.order}"
+        return f"{words}, except where inconclusive" if unsure else words
 
     def __str__(self) -> str:
         parts = [self.summary()]
@@ -168,7 +168,7 @@ def _cells(row: DerivativeRow) -> tuple[str, ...]:
     verdict = row.verdict
     if row.nearby:
         verdict += ", at a nearby point"
-    elif row.detail and row.verdict in (INCONCLUSIVE, KINK):
+    elif row.detail and row.verdict in DOUBTFUL:
         verdict += f"; {row.detail}"
     return str(row.order), by, path, row.mode, value, reference, error, relative, verdict
 
@@ -184,37 +184,34 @@ def _errors(row: DerivativeRow) -> tuple[str, str]:
 def _lines(report: GradientReport) -> str:
     """Return a line each for references, properties and rules."""
     kinds = dict.fromkeys(row.kind for row in report.rows if row.kind)
-    texts: list[str] = []
+    by_digits: dict[str, list[str]] = {}
     for kind in kinds:
         digits = [row.digits for row in report.rows if row.kind == kind and row.digits]
-        unit = "" if any(" to " in text for text in texts) else " digits"
-        texts.append(f"{kind} to {min(digits)}{unit}" if digits else kind)
-    lines = [f"References: {', '.join(texts)}."] if kinds else []
+        by_digits.setdefault(f" ({min(digits)} digits)" if digits else "", []).append(kind)
+    texts = [", ".join(names) + digits for digits, names in by_digits.items()]
+    lines = [f"References: {'; '.join(texts)}."] if kinds else []
     points = dict.fromkeys(row.nearby for row in report.rows if row.nearby)
-    lines += [f"The nearby point: {point}." for point in points]
+    lines += [f"Nearby point: {point}." for point in points]
     if report.against is not None:
         name = getattr(report.against, "__name__", type(report.against).__name__)
         site = source_line(report.against)
         location = f" ({where(site)})" if Path(site[0]).is_file() and not is_ours(site[0]) else ""
-        words = "Order 1 is compared with the derivative of the surrogate"
-        lines.append(f"{words} `{name}`{location}.")
-    fulfilled = [prop.name for prop in report.properties if prop.holds]
-    lines += [f"Holds: {'; '.join(fulfilled)}."] if fulfilled else []
+        lines.append(
+            f"Order 1 is compared with the derivative of the surrogate `{name}`{location}."
+        )
+    passed = [prop.name for prop in report.properties if prop.holds]
+    lines += [f"Passed: {'; '.join(passed)}."] if passed else []
     failed = [prop for prop in report.properties if prop.holds is False]
-    lines += [f"Fails: {prop.name}: {prop.detail}." for prop in failed]
+    lines += [f"Failed: {prop.name}: {prop.detail}." for prop in failed]
     for rule in report.rules:
         false = rule.first_false_order
-        verdict = "right by itself" if false is None else f"false by itself at order {false}"
+        verdict = "is correct" if false is None else f"is wrong at order {false}"
         if rule.rows and not rule.conclusive:
-            verdict = "nothing can be said of it by itself"
-        verdict += "".join(
-            f"; fails: {prop.name}" for prop in rule.properties if prop.holds is False
+            verdict = "is inconclusive"
+        broken = [prop.name for prop in rule.properties if prop.holds is False]
+        verdict += "".join(f"; failed: {name}" for name in broken)
+        lines.append(
+            f"On its own, the rule of `{rule.name}` ({rule.site}, used for order {rule.order}) "
+            f"{verdict}."
         )
-        lines.append(f"Rule of `{rule.name}` ({rule.site}), for order {rule.order}: {verdict}.")
     return "\n".join(lines)
-
-
-def where(site: SourceLine) -> str:
-    """Return a line as reports name it: the file without its folder, or a notebook's cell."""
-    location = location_of(*site)
-    return location if location.startswith("Cell") else f"{Path(site[0]).name}:{site[1]}"

@@ -1,4 +1,4 @@
-"""Corrected forms of the user's own source."""
+"""Corrected forms of the user's source."""
 
 from __future__ import annotations
 
@@ -12,20 +12,26 @@ import re
 import textwrap
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 from .._rules.custom_gradient import custom_gradient
+from ..errors import location_of
+from .recorder import SourceLine
 
-DETACHING = ("float", "asarray", "array", "stop_gradient")  # functions of one tensor
+DETACHING_CALLS = ("float", "asarray", "array", "stop_gradient")  # functions of one tensor
 
 
 class SourceCode:
-    """The source of a function, as a tree."""
+    """The source of a function, as a syntax tree.
+
+    `first` is the line of the file where the tree begins, `space` has the names that the code sees.
+    """
 
     def __init__(self, tree: ast.Module, first: int, space: Mapping[str, Any]):
         self.tree = tree
-        self.first = first  # the line of the file that is the tree's first
-        self.space = space  # the names that the code sees
+        self.first = first
+        self.space = space
 
     def text(self) -> str:
         text = ast.unparse(ast.fix_missing_locations(self.tree))
@@ -101,7 +107,7 @@ def corrected(function: Any, change: Callable[..., None], *facts: Any) -> str | 
 
 
 def _space_lines(lines: list[str]) -> list[str]:
-    """Return lines of code with an empty one after each function inside another."""
+    """Return lines of code, with an empty line after each nested function."""
     spaced: list[str] = []
     inside: list[int] = []  # the indents of the functions that a line stands in
     for line in lines:
@@ -117,7 +123,7 @@ def _space_lines(lines: list[str]) -> list[str]:
 
 
 def _without_parentheses(line: str) -> str:
-    """Return `return (a, b)` and `c = (a, b)` as people write them."""
+    """Return `return (a, b)` and `c = (a, b)` without the parentheses."""
     match = re.fullmatch(r"(\s*(?:return|[\w, ]+ =) )\((.*)\)", line)
     bare = match.group(1) + match.group(2) if match else line
     with contextlib.suppress(SyntaxError):
@@ -143,7 +149,7 @@ def returns(function: ast.FunctionDef) -> list[ast.Return]:
 
 
 def undecorate(source: SourceCode, inner: str) -> None:
-    """Take away the rule of the gradient function `inner`."""
+    """Remove the rule of the gradient function `inner`."""
     target = _find_function(source.tree, inner)
     if target is None:
         return
@@ -184,22 +190,14 @@ class Returned:
 
 
 def drop_gradients(source: SourceCode, inner: str, count: int) -> None:
-    """Let the rule of `inner` return only the first `count` gradients."""
+    """Make the rule of `inner` return only the first `count` gradients."""
     _change_returned(source, inner, count, lambda gradients: gradients[:count])
 
 
 def wrap_gradient(source: SourceCode, name: str, index: int, call: str) -> None:
     """Put gradient number `index` of `name` into `call`."""
-
-    def wrap(gradients: list[ast.expr]) -> list[ast.expr]:
-        named = re.sub(
-            r"\b(reduce_sum|reshape)\(", lambda match: source.prefix + match.group(), call
-        )
-        text = ast.unparse(gradients[index]).replace("\\", r"\\")
-        wrapped = ast.parse(re.sub(r"\bgradient\b", text, named), mode="eval").body
-        return [*gradients[:index], wrapped, *gradients[index + 1 :]]
-
-    _change_returned(source, name, index, wrap)
+    pattern = re.sub(r"\b(reduce_sum|reshape)\(", r"tf.\1(", call)
+    rewrite_gradient(source, name, index, pattern)
 
 
 def scale_gradient(source: SourceCode, name: str, index: int, ratio: float) -> None:
@@ -209,17 +207,45 @@ def scale_gradient(source: SourceCode, name: str, index: int, ratio: float) -> N
     if not near or not math.isclose(near, ratio, rel_tol=tolerance):
         return
 
-    def scale(gradients: list[ast.expr]) -> list[ast.expr]:
-        gradient = gradients[index]
-        if near.denominator > 1:
-            gradient = _times(near.denominator, gradient)
-        if abs(near.numerator) > 1:
-            gradient = ast.BinOp(gradient, ast.Div(), ast.Constant(float(abs(near.numerator))))
-        if near < 0:
-            gradient = _negated(gradient)
-        return [*gradients[:index], gradient, *gradients[index + 1 :]]
+    def scale(gradient: ast.expr) -> ast.expr:
+        size = abs(near)
+        scaled = gradient if size == 1 else _scaled(gradient, float(1 / size))
+        if scaled is None:
+            scaled = _times(size.denominator, gradient) if size.denominator > 1 else gradient
+            if size.numerator > 1:
+                scaled = ast.BinOp(scaled, ast.Div(), ast.Constant(float(size.numerator)))
+        return _negated(scaled) if near < 0 else scaled
 
-    _change_returned(source, name, index, scale)
+    change_gradient(source, name, index, scale)
+
+
+def _scaled(gradient: ast.expr, factor: float) -> ast.expr | None:
+    """Return a product with its first constant factor multiplied; None without such a factor."""
+    match gradient:
+        case ast.Constant(int() | float() as value):
+            product = round(value * factor, 9)
+            return ast.Constant(product) if len(str(product)) <= 6 else None
+        case ast.UnaryOp(operator, operand):
+            scaled = _scaled(operand, factor)
+            return scaled and ast.UnaryOp(operator, scaled)
+        case ast.BinOp(left, ast.Div() as operator, ast.Constant() as right):
+            scaled = _scaled(left, factor)
+            if scaled is not None:
+                return ast.BinOp(scaled, operator, right)
+            below = _scaled(right, 1.0 / factor)
+            return left if _is_one(below) else below and ast.BinOp(left, operator, below)
+        case ast.BinOp(left, ast.Mult() | ast.MatMult() | ast.Div() as operator, right):
+            scaled = _scaled(left, factor)
+            if scaled is not None:
+                is_dropped = isinstance(operator, ast.Mult) and _is_one(scaled)
+                return right if is_dropped else ast.BinOp(scaled, operator, right)
+            scaled = None if isinstance(operator, ast.Div) else _scaled(right, factor)
+            return left if _is_one(scaled) else scaled and ast.BinOp(left, operator, scaled)
+    return None
+
+
+def _is_one(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value == 1.0
 
 
 def _times(factor: int, gradient: ast.expr) -> ast.expr:
@@ -245,8 +271,100 @@ def _without_sign(gradient: ast.expr) -> ast.expr | None:
     return None
 
 
+def rewrite_gradient(source: SourceCode, name: str, index: int, pattern: str) -> None:
+    """Replace gradient number `index` of `name` by an expression of it.
+
+    In the `pattern`, `gradient` stands for it, `dy` for the upstream gradient, `output` for the
+    function's value and `tf.` for the library.
+    """
+    target, rule = _find_function(source.tree, name), _rule_of(source, name)
+    if target is None or rule is None or not rule.args.args:
+        return
+    outputs = [node.value.elts[0] for node in returns(target) if isinstance(node.value, ast.Tuple)]
+    if "output" in pattern and len(outputs) != 1:
+        return
+    text = pattern.replace("tf.", source.prefix)
+    names = {"dy": ast.Name(rule.args.args[0].arg), "output": outputs[0] if outputs else rule}
+
+    def change(gradient: ast.expr) -> ast.expr:
+        tree = ast.parse(text, mode="eval").body
+        return Substitute({**names, "gradient": gradient}).visit(tree)
+
+    with contextlib.suppress(SyntaxError):  # an argument's name that is not an expression
+        change_gradient(source, name, index, change)
+
+
+def conjugate_factor(source: SourceCode, name: str, index: int) -> None:
+    """Conjugate what the upstream gradient is multiplied with."""
+    rule = _rule_of(source, name)
+    if rule is None or not rule.args.args:
+        return
+    dy = rule.args.args[0].arg
+
+    def change(gradient: ast.expr) -> ast.expr:
+        factors = _factors_of(gradient)
+        others = [node for node in factors if not (isinstance(node, ast.Name) and node.id == dy)]
+        if len(others) != len(factors) - 1 or any(dy in _names_in(node) for node in others):
+            return gradient
+        product = " * ".join(f"({ast.unparse(node)})" for node in others)
+        text = f"{dy} * {source.prefix}math.conj({product})"
+        return ast.parse(text, mode="eval").body
+
+    change_gradient(source, name, index, change)
+
+
+def _factors_of(gradient: ast.expr) -> list[ast.expr]:
+    match gradient:
+        case ast.BinOp(left, ast.Mult(), right):
+            return [*_factors_of(left), *_factors_of(right)]
+    return [gradient]
+
+
+def _names_in(node: ast.AST) -> set[str]:
+    return {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+
+
+def swap_gradients(source: SourceCode, name: str, index: int, other: int) -> None:
+    """Exchange two gradients of `name`."""
+
+    def swap(gradients: list[ast.expr]) -> list[ast.expr]:
+        swapped = list(gradients)
+        swapped[index], swapped[other] = gradients[other], gradients[index]
+        return swapped
+
+    _change_returned(source, name, max(index, other), swap)
+
+
+def reverse_cumsum(source: SourceCode, name: str, index: int) -> None:
+    """Let the cumulative sum of a gradient run in reverse order."""
+
+    def change(gradient: ast.expr) -> ast.expr:
+        for node in ast.walk(gradient):
+            match node:
+                case ast.Call(function, _, []) if last_name(function) == "cumsum":
+                    node.keywords.append(ast.keyword("reverse", ast.Constant(True)))
+        return gradient
+
+    change_gradient(source, name, index, change)
+
+
+def differentiate_value(source: SourceCode, name: str, index: int) -> None:
+    """Replace gradient number `index` of `name` by that of the operations of its value."""
+    target, rule = _find_function(source.tree, name), _rule_of(source, name)
+    if target is None or rule is None or not rule.args.args:
+        return
+    value, arguments = _value_of(target), [argument.arg for argument in target.args.args]
+    arguments = arguments[1:] if arguments[:1] == ["self"] else arguments
+    if value is None or index >= len(arguments) or target.args.vararg or target.args.kwonlyargs:
+        return
+    upstreams = [argument.arg for argument in rule.args.args]
+    x, dy = arguments[index], upstreams[0] if len(upstreams) == 1 else f"({', '.join(upstreams)})"
+    pulled = f"{source.prefix}vjp(lambda {x}: {value}, {x})[1]({dy})[0]"
+    change_gradient(source, name, index, lambda _: ast.parse(pulled, mode="eval").body)
+
+
 def change_axis(source: SourceCode, name: str, index: int, old: int, new: int) -> None:
-    """Let the rule of `name` sum, or average, over the axis `new` instead of `old`."""
+    """Make the rule of `name` sum, or average, over the axis `new` instead of `old`."""
     rule = _rule_of(source, name)
     for node in ast.walk(rule) if rule is not None else ():
         match node:
@@ -256,8 +374,19 @@ def change_axis(source: SourceCode, name: str, index: int, old: int, new: int) -
                 axis.value = new
 
 
+def change_gradient(
+    source: SourceCode, name: str, index: int, change: Callable[[ast.expr], ast.expr]
+) -> None:
+    """Change gradient number `index` of `name`, if its rule returns one everywhere."""
+
+    def change_one(gradients: list[ast.expr]) -> list[ast.expr]:
+        return [*gradients[:index], change(gradients[index]), *gradients[index + 1 :]]
+
+    _change_returned(source, name, index, change_one)
+
+
 def _change_returned(source: SourceCode, name: str, index: int, change: Callable) -> None:
-    """Change what the rule of `name` returns, if there is a gradient number `index` everywhere."""
+    """Change the gradients that the rule of `name` returns, if there is a number `index`."""
     statements = _find_returned(_rule_of(source, name))
     if all(len(statement.gradients) > index for statement in statements):
         for statement in statements:
@@ -265,7 +394,7 @@ def _change_returned(source: SourceCode, name: str, index: int, change: Callable
 
 
 def add_argument(source: SourceCode, name: str, captured: str) -> None:
-    """Let `name` take what it captured as one more argument."""
+    """Give `name` what it captured as one more argument."""
     target, rule = _find_function(source.tree, name), _rule_of(source, name)
     if target is None or rule is None:
         return
@@ -286,7 +415,7 @@ def add_argument(source: SourceCode, name: str, captured: str) -> None:
 
 
 def _value_of(function: ast.FunctionDef) -> str | None:
-    """Return the one value that a function with a rule returns, as an expression of arguments."""
+    """Return the value of a function with a rule, as an expression of its arguments, or None."""
     values = [
         statement.value.elts[0]
         for statement in returns(function)
@@ -301,6 +430,13 @@ def _value_of(function: ast.FunctionDef) -> str | None:
                 if name in assigned:
                     return None
                 assigned[name] = Substitute(dict(assigned)).visit(copy.deepcopy(expression))
+            case ast.Assign([ast.Tuple(names)], ast.Tuple(expressions)):
+                if not all(isinstance(name, ast.Name) for name in names):
+                    return None
+                before = dict(assigned)
+                for name, expression in zip(names, expressions, strict=False):
+                    value = Substitute(before).visit(copy.deepcopy(expression))
+                    assigned[ast.unparse(name)] = value
             case ast.Return() | ast.FunctionDef():
                 pass
             case _:
@@ -309,7 +445,7 @@ def _value_of(function: ast.FunctionDef) -> str | None:
 
 
 class Substitute(ast.NodeTransformer):
-    """A transformer that writes expressions in place of names."""
+    """A transformer that replaces names by expressions."""
 
     def __init__(self, expressions: dict[str, ast.expr]):
         self.expressions = expressions
@@ -319,13 +455,13 @@ class Substitute(ast.NodeTransformer):
 
 
 def attach(source: SourceCode, *lines: int) -> None:
-    """Take no values out of tensors on some lines of the file."""
+    """Remove what takes values out of tensors on some lines of the file."""
     for line in lines:
         Attach(line - source.first + 1).visit(source.tree)
 
 
 class Attach(ast.NodeTransformer):
-    """A transformer that drops numpy(), float(), np.asarray(), stop_gradient() on one line."""
+    """A transformer that removes numpy(), float(), np.asarray(), stop_gradient() on one line."""
 
     def __init__(self, line: int):
         self.line = line
@@ -336,13 +472,13 @@ class Attach(ast.NodeTransformer):
             match node:
                 case ast.Call(ast.Attribute(tensor, "numpy" | "item"), []):
                     return tensor
-                case ast.Call(function, [argument]) if last_name(function) in DETACHING:
+                case ast.Call(function, [argument]) if last_name(function) in DETACHING_CALLS:
                     return argument
         return node
 
 
 def stabilise(source: SourceCode) -> None:
-    """Write sigmoid and softplus instead of formulas that overflow."""
+    """Replace formulas that overflow by sigmoid and softplus."""
     exponents = {}
     for node in ast.walk(source.tree):
         match node:
@@ -357,7 +493,7 @@ def stabilise(source: SourceCode) -> None:
 
 
 class Stabilise(ast.NodeTransformer):
-    """A transformer that writes 1 - 1 / (1 + e^x) as sigmoid(x), log(1 + e^x) as softplus(x)."""
+    """A transformer that writes 1 - 1/(1 + e^x) as sigmoid(x) and log(1 + e^x) as softplus(x)."""
 
     def __init__(self, exponents: dict[str, ast.expr], prefix: str):
         self.exponents = exponents
@@ -392,7 +528,7 @@ class Stabilise(ast.NodeTransformer):
         return self._call("nn.softplus", x) or node
 
     def _one_plus(self, node: ast.AST) -> ast.expr | None:
-        """Return x, where the node is 1 + e^x."""
+        """Return x if the node is 1 + e^x."""
         match node:
             case ast.BinOp(ast.Constant(1), ast.Add(), other) | ast.BinOp(
                 other, ast.Add(), ast.Constant(1)
@@ -401,7 +537,7 @@ class Stabilise(ast.NodeTransformer):
         return None
 
     def _exponent(self, node: ast.AST) -> ast.expr | None:
-        """Return x, where the node is exp(x), or a name for it."""
+        """Return x if the node is exp(x), or a name for it."""
         match node:
             case ast.Name(name):
                 return self.exponents.get(name)
@@ -426,7 +562,7 @@ class _Remove(ast.NodeTransformer):
 
 
 def last_name(function: ast.expr) -> str:
-    """Return the last name in what is called."""
+    """Return the last part of a function's dotted name."""
     match function:
         case ast.Attribute(attr=name) | ast.Name(name):
             return name
@@ -455,6 +591,12 @@ def _find_returned(rule: ast.FunctionDef | ast.Lambda | None) -> list[Returned]:
     if rule is None:
         return []
     return [Returned(node) for node in ([rule] if isinstance(rule, ast.Lambda) else returns(rule))]
+
+
+def where(site: SourceLine) -> str:
+    """Return a line as reports name it: the file without its folder, or a notebook's cell."""
+    location = location_of(*site)
+    return location if location.startswith("Cell") else f"{Path(site[0]).name}:{site[1]}"
 
 
 def line_of(file: str, line: int) -> str:

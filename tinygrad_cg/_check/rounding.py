@@ -1,7 +1,7 @@
-"""The effect of rounding, by arithmetic that rounds at random (Parker, Monte Carlo Arithmetic).
+"""The effect of rounding, measured by rounding at random (Parker, Monte Carlo Arithmetic).
 
-What an operation may be off by follows from the terms that it adds up, not from its result: a
-sum of large terms that cancel is as uncertain as these are.
+The error of an operation is in proportion to the terms that it adds up, not to its result: a sum
+of large terms that cancel is as uncertain as the terms.
 """
 
 from __future__ import annotations
@@ -12,32 +12,31 @@ from typing import Any
 import numpy as np
 
 from .._core.kinds import is_complex, is_floating, is_inexact
-from .._core.levels import Level, state
-from .._core.primitive import apply
 from .._core.tensor import Tensor
-from .._rules.rebinding import rebind_outputs
+from .observing import ObservingLevel
 
-AMPLITUDE = 16.0  # of random rounding: where terms cancel, few values are near a result
-EXACT = (  # what computes nothing that must be rounded; rules compare with results of these
+AMPLITUDE = 16.0  # of the random rounding, in units of the usual one
+EXACT = (  # operations that do not round; rules compare with their results
     *("absolute", "ceil", "clip", "conj", "floor", "imag", "max", "maximum", "min", "minimum"),
     *("negative", "real", "relu", "round", "sign", "where"),
 )
-SUMS = (  # multilinear: the size of the terms is the result for the operands' magnitudes
+SUMS = (  # multilinear operations: the terms' size is the result for the operands' magnitudes
     *("sum", "mean", "cumsum", "matmul", "matvec", "conv", "conv_input", "conv_filter"),
     *("getitem_adjoint", "gather_adjoint", "add_along_axis", "mean_pool", "mean_pool_adjoint"),
     "recurrence",
 )
-SOLVERS = (  # backward stable: what they return is exact for operands that differ by rounding
+SOLVERS = (  # backward stable: the result is exact for operands that differ by rounding
     *("solve", "inverse", "determinant", "log_abs_determinant", "cholesky", "cofactors"),
     *("cofactor_change", "expm", "sqrtm", "logm", "eigvalsh", "svdvals"),
 )
 
 
-class Rough(Level):
+class StochasticRounding(ObservingLevel):
     """A level that rounds each result at random, to measure the effect of rounding.
 
-    `constants`: single numbers as well that are neither arguments nor results. Python's numbers
-    become the dtype of what they meet, and lose digits in float32 that they have in float64.
+    With `constants`, it also rounds single numbers that are neither arguments nor results: a
+    Python number takes the dtype of what it meets, and loses digits in float32 that it has in
+    float64.
     """
 
     def __init__(self, seed: int, constants: bool = False):
@@ -45,31 +44,32 @@ class Rough(Level):
         self.constants = constants
         self._results: dict[int, Tensor] = {}
 
-    def add_results(self, tensors: Sequence) -> Any:
-        """Note arguments and results; return them."""
+    def begin(self, sources: list) -> None:
         if self.constants:
-            self._results |= {id(tensor): tensor for tensor in tensors}
-        return tensors
+            self._results |= {id(tensor): tensor for tensor in sources}
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
         inputs = tuple(map(self._round_constant, inputs)) if self.constants else inputs
-        out = apply(primitive, inputs, params)
-        self.add_results(out if isinstance(out, list) else [out])
+        return super().process(primitive, inputs, params)
+
+    def see(self, primitive: Any, inputs: tuple, params: dict, outs: list[Tensor]) -> None:
+        self.begin(outs)
         name = primitive.name
         if name in EXACT or (primitive.kind == "move" and name not in SUMS):
-            return out
-        for result in out if isinstance(out, list) else [out]:
+            return
+        operands = [tensor._data for tensor in inputs]
+        for result in outs:
             data = result._data
             if is_inexact(data.dtype) and type(data) is np.ndarray:
                 with np.errstate(all="ignore"):
-                    size = self._uncertainty(
-                        primitive, [tensor._data for tensor in inputs], params, data
-                    )
+                    size = self._uncertainty(primitive, operands, params, data)
                     limits = np.finfo(data.dtype)
                     noise = self._draw(size * limits.eps, limits.smallest_subnormal)
                     result._data = np.asarray(np.where(np.isfinite(noise), data + noise, data))
                     result._data = result._data.astype(data.dtype)
-        return out
+
+    def see_rule(self, inputs: Sequence, outputs: Sequence, results: list) -> None:
+        self.begin(results)
 
     def _round_constant(self, operand: Tensor) -> Tensor:
         """Return a number rounded at random, unless it has few digits in this dtype, as 0.5."""
@@ -83,7 +83,7 @@ class Rough(Level):
         return Tensor(np.asarray(data + self._draw(np.asarray(size)), data.dtype))
 
     def _draw(self, size: np.ndarray, least: float = 0.0) -> np.ndarray:
-        """Return random numbers; for complex sizes for both parts by themselves."""
+        """Return random numbers; for complex sizes, of both parts independently."""
         drawn = self.generator.uniform(-AMPLITUDE, AMPLITUDE, size.shape)
         if not is_complex(size.dtype):
             return drawn * (size + least)
@@ -95,7 +95,7 @@ class Rough(Level):
     ) -> np.ndarray:
         """Return how far each element may be off, in units of the precision.
 
-        Complex ones have an uncertainty for each part.
+        Complex elements have an uncertainty for each part.
         """
         name = primitive.name
         size = np.abs(out)
@@ -141,12 +141,9 @@ class Rough(Level):
         size = np.full(operand.shape, _largest(operand)) * np.finfo(operand.dtype).eps
         return (operand + self._draw(size)).astype(operand.dtype)
 
-    def custom_call(self, call: Any, inputs: Sequence, outputs: Sequence) -> list:
-        return self.add_results(rebind_outputs(state.frame, call, inputs, outputs))
-
 
 def _error_of(name: str, operands: list, out: np.ndarray) -> np.ndarray | float:
-    """Return about how far an inverse or a solution is off, from its residual."""
+    """Return an estimate of the error of an inverse or a solution, from its residual."""
     dtype = np.clongdouble if is_complex(out.dtype) else np.longdouble
     wide = [operand.astype(dtype) for operand in operands]
     if name == "inverse":
@@ -159,7 +156,7 @@ def _error_of(name: str, operands: list, out: np.ndarray) -> np.ndarray | float:
 
 
 def _magnitudes(operand: np.ndarray) -> np.ndarray:
-    """Return magnitudes, for complex numbers those of both parts: ``|re| + 1j |im|``."""
+    """Return magnitudes; for complex numbers those of both parts: ``|re| + 1j |im|``."""
     if not is_inexact(operand.dtype):
         return operand
     magnitudes = np.abs(operand)
@@ -169,10 +166,10 @@ def _magnitudes(operand: np.ndarray) -> np.ndarray:
 
 
 def _sizes_of_parts(name: str, operands: list, out: np.ndarray, is_polar: bool) -> np.ndarray:
-    """Return what both parts of a complex result are rounded in proportion to.
+    """Return the sizes that the parts of a complex result are rounded in proportion to.
 
-    The imaginary part in proportion to itself in a sum, and where that of the operands is tiny, as
-    in a complex step: functions are then computed as their real parts and derivatives.
+    The imaginary part is rounded in proportion to itself in a sum, and where the operands'
+    imaginary parts are tiny, as in a complex step. Otherwise in proportion to the whole.
     """
     componentwise = np.array(True)
     for operand in operands if name not in ("add", "subtract") else ():
@@ -189,7 +186,7 @@ def _sizes_of_parts(name: str, operands: list, out: np.ndarray, is_polar: bool) 
 
 
 def _largest(operand: np.ndarray) -> Any:
-    """Return the largest finite magnitude, for complex numbers that of each part."""
+    """Return the largest finite magnitude; for complex numbers that of each part."""
     finite = _magnitudes(operand[np.isfinite(operand)])
     if is_complex(operand.dtype):
         return complex(np.real(finite).max(initial=0.0), np.imag(finite).max(initial=0.0))

@@ -1,29 +1,41 @@
-"""Rows of a check: verdicts on derivatives, along one direction for each argument."""
+"""Rows of a check: verdicts on derivatives along one direction of each argument."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from ..errors import NotLinearError
-from . import verdicts
+from . import evaluate, verdicts
 from .check import Check, Label
-from .judges import is_known_false, judge_of, noise_of_difference, products_along, recomputation
+from .evaluate import total
+from .judges import is_known_wrong, judge_of, noise_of_difference, products_along, recomputed
 from .kinks import is_outside, is_slope_nearby
 from .lines import Lines
-from .problem import Product, total
+from .problem import InnerProduct
 from .reference import COMPLEX_STEP, LINEARITY, ReferenceValue
 from .verdicts import SHARP, DerivativeRow, Judge, decide, noise_of, tolerance
+
+# One row -------------------------------------------------------------------------------------
+
+
+def reverse_row(
+    check: Check, order: int, j: int, path: str, judge: Judge, *gradients: list, again: str = ""
+) -> DerivativeRow:
+    """Return the row of gradients of reverse mode: in two precisions, or those of a part."""
+    native, wide = gradients if len(gradients) == 2 else gradients * 2
+    label = (order, j, path, "reverse")
+    products = products_along(check, j, native, wide)
+    return row_of(check, label, judge, products, recomputed(check, order, j, again or path))
 
 
 def row_of(
     check: Check, label: Label, judge: Judge, products: Sequence, again: Callable
 ) -> DerivativeRow:
-    """Return the row for a value in the arguments' precision and in the comparison's."""
+    """Return the row of a value in the arguments' precision and in that of the comparison."""
     order, j, path, mode = label
     own, value = products
     shown, detail = value.value, ""
@@ -45,18 +57,18 @@ def row_of(
                 and not is_slope_nearby(check, order, j, value, judge)
             ):
                 verdict = verdicts.WRONG
-        sure = verdict == verdicts.TRUE
-        sure |= reference.error <= 1e-3 * reference.size and verdict == verdicts.INCONCLUSIVE
-        if not math.isfinite(own.number) and sure:
+        is_sure = verdict == verdicts.TRUE
+        is_sure |= reference.error <= 1e-3 * reference.size and verdict == verdicts.INCONCLUSIVE
+        if not math.isfinite(own.number) and is_sure:
             verdict, shown = _overflow(check, reference), own.value
             detail = f"in {check.problem.point[j].dtype}; finite in float64"
     compared = (shown, reference.value, reference.error, reference.kind, verdict, detail)
-    row = DerivativeRow(order, check.problem.sources[j].name, path, mode, *compared)
+    row = DerivativeRow(order, check.names[j], path, mode, *compared)
     row.rounding = judge.floor / check.precision_of(j)
     row.tolerance = SHARP if reference.kind == COMPLEX_STEP else tolerance(check.precision)
-    lost = abs(own.number - value.number) > 0.01 * value.size
-    if verdict == verdicts.TRUE and lost and mode == "reverse":
-        if path == "x" and _is_false_in_own_dtype(check, order, j, own, value):
+    is_lost = abs(own.number - value.number) > 0.01 * value.size
+    if verdict == verdicts.TRUE and is_lost and mode == "reverse":
+        if path == "x" and _is_wrong_in_own_dtype(check, order, j, own, value):
             row.verdict, row.value = verdicts.WRONG, own.value
             row.detail = f"in {check.problem.point[j].dtype}; right in float64"
         else:
@@ -64,46 +76,44 @@ def row_of(
     return row
 
 
-def _is_false_in_own_dtype(check: Check, order: int, j: int, own: Product, value: Product) -> bool:
+def _is_wrong_in_own_dtype(
+    check: Check, order: int, j: int, own: InnerProduct, value: InnerProduct
+) -> bool:
     """Return whether rounding cannot explain a value in the arguments' precision."""
     if abs(value.number) < 1e-30:
         return False  # it may underflow
     problem = check.problem
 
     def again() -> float:
-        return products_along(check, j, problem.arrays(problem.point, order))[0].number
+        arrays = evaluate.arrays(problem, problem.point, order)
+        return products_along(check, j, arrays)[0].number
 
     gap = abs(own.number - value.number)
-    noise = noise_of(own.number, again, functools.partial(problem.rough, constants=True), gap)
-    noise += noise_of(value.number, recomputation(check, order, j), problem.rough, gap)
+    noise = noise_of(problem, own.number, again, gap, constants=True)
+    noise += noise_of(problem, value.number, recomputed(check, order, j), gap)
     return gap > 5 * noise + 100 * own.rounding
 
 
 def _overflow(check: Check, reference: ReferenceValue) -> str:
-    """Return a verdict for a non-finite value: whether the sources' dtypes could hold it."""
+    """Return the verdict on a value that is not finite: wrong if the dtypes could hold it."""
     largest = min(float(np.finfo(value.dtype).max) for value in check.problem.point)
-    too_large = abs(reference.value) > 0.1 * largest
-    return verdicts.INCONCLUSIVE if too_large else verdicts.NOT_FINITE
+    is_too_large = abs(reference.value) > 0.1 * largest
+    return verdicts.INCONCLUSIVE if is_too_large else verdicts.NOT_FINITE
 
 
-def x_rows(check: Check, order: int, judges: list[Judge], native: list, wide: list) -> bool:
+# The rows of an order ------------------------------------------------------------------------
+
+
+def add_x_rows(check: Check, order: int, judges: list[Judge], native: list, wide: list) -> bool:
     """Add the rows of the gradients by each source; return whether there are any."""
     joint = check.gradients_of(order, "joint") if order > 1 else None
     if order > 1 and joint is None:
         return False
     for j, judge in enumerate(judges):
-        judge.known_false = wide[j] is None and is_known_false(check, j)
-        label = (order, j, "x", "reverse")
-        row = row_of(
-            check,
-            label,
-            judge,
-            products_along(check, j, native, wide),
-            recomputation(check, order, j),
-        )
+        judge.known_wrong = wide[j] is None and is_known_wrong(check, j)
+        row = reverse_row(check, order, j, "x", judge, native, wide)
         if joint is not None and not row.false:
-            again = recomputation(check, order, j, "joint")
-            other = row_of(check, label, judge, products_along(check, j, *joint), again)
+            other = reverse_row(check, order, j, "x", judge, *joint, again="joint")
             if other.false:
                 row = other
                 row.detail = row.detail or "where a tape watches the upstream gradient"
@@ -111,18 +121,27 @@ def x_rows(check: Check, order: int, judges: list[Judge], native: list, wide: li
     return True
 
 
-def upstream_row(check: Check, order: int) -> None:
+def add_upstream_row(check: Check, order: int) -> None:
     """Add the row of the upstream gradient, in which a gradient is linear."""
-    joint = check.gradients[order, "joint"]
+    problem, joint = check.problem, check.gradients[order, "joint"]
     if isinstance(joint, Exception) or not check.is_linear:
         return
-    own, value = map(functools.partial(_by_upstream, check), joint)
-    exact = check.value_of(order - 1, "other") or _with_upstream(check, order)
+
+    def by_upstream(gradients: list) -> InnerProduct:
+        """Return the derivative by the weights, along the direction `second_weights`."""
+        return total(problem.second_weights, gradients[len(problem.sources) :])
+
+    def with_upstream() -> InnerProduct:
+        """Return the derivative of the order before, with that direction for its upstream."""
+        return evaluate.measure(problem, check.base, order - 1, ("other",))[0]
+
+    own, value = map(by_upstream, joint)
+    exact = check.value_of(order - 1, "other") or with_upstream()
     reference = ReferenceValue(exact.number, 1e-12 * exact.size, LINEARITY, size=exact.size)
-    shown = value.value
+    shown, floor = value.value, 0.0
     if not math.isfinite(value.number):
         is_known = math.isfinite(reference.value)
-        verdict, floor = verdicts.NOT_FINITE if is_known else verdicts.INCONCLUSIVE, 0.0
+        verdict = verdicts.NOT_FINITE if is_known else verdicts.INCONCLUSIVE
     else:
         floor = 100 * check.precision * max(value.size, exact.size)
         verdict = decide(value.number, reference, check.precision, floor)
@@ -131,8 +150,8 @@ def upstream_row(check: Check, order: int) -> None:
         if verdict is None:
 
             def difference() -> float:
-                joint = check.problem.arrays(check.base, order, "joint")
-                return _by_upstream(check, joint).number - _with_upstream(check, order).number
+                gradients = evaluate.arrays(problem, check.base, order, "joint")
+                return by_upstream(gradients).number - with_upstream().number
 
             noise = noise_of_difference(check, difference)
             reference = reference._replace(error=reference.error + noise)
@@ -147,42 +166,27 @@ def upstream_row(check: Check, order: int) -> None:
     check.rows.append(row)
 
 
-def _by_upstream(check: Check, gradients: list) -> Product:
-    """Return the derivative by the weights, along the direction for these."""
-    return total(check.problem.second_weights, gradients[len(check.problem.sources) :])
-
-
-def _with_upstream(check: Check, order: int) -> Product:
-    """Return the derivative of the order before, with that direction for its upstream."""
-    return check.problem.measure(check.base, order - 1, "other")
-
-
-def both_rows(check: Check, order: int, lines: list[Lines]) -> None:
+def add_both_rows(check: Check, order: int, lines: list[Lines]) -> None:
     """Add the derivatives of the squared outputs, where both paths meet."""
     gradients = check.gradients_of(order, "both")
-    if gradients is None:
-        return
-    for j in check.indices:
-        judge, again = (
-            judge_of(check, order, j, "both", lines[j]),
-            recomputation(check, order, j, "both"),
-        )
-        judge.known_false = is_known_false(check, j)
-        along = products_along(check, j, *gradients)
-        check.rows.append(row_of(check, (order, j, "both", "reverse"), judge, along, again))
+    for j in check.indices if gradients is not None else ():
+        judge = judge_of(check, order, j, "both", lines[j])
+        judge.known_wrong = is_known_wrong(check, j)
+        check.rows.append(reverse_row(check, order, j, "both", judge, *(gradients or ())))
 
 
-def forward_rows(check: Check, order: int, judges: list[Judge], gradients: list) -> None:
+def add_forward_rows(check: Check, order: int, judges: list[Judge], gradients: list) -> None:
+    """Add the rows of forward mode over reverse mode."""
     problem = check.problem
     for j, judge in enumerate(judges):
         try:
-            own = value = problem.tangent(check.base, order, j)
+            own = value = evaluate.tangent(problem, check.base, order, j)
             if problem.has_two_dtypes:
                 with contextlib.suppress(*[NotLinearError] * check.is_linear):  # by rounding
-                    own = problem.tangent(problem.point, order, j)
+                    own = evaluate.tangent(problem, problem.point, order, j)
         except Exception as error:
             verdict = verdicts.FAILED
-            if isinstance(error, NotLinearError):  # or so much rounded that it looks so
+            if isinstance(error, NotLinearError):  # perhaps by rounding alone
                 verdict = verdicts.INCONCLUSIVE if check.is_linear else verdicts.NOT_LINEAR
             check.add_failure(order, "x", "forward", error, verdict)
             return
@@ -191,8 +195,8 @@ def forward_rows(check: Check, order: int, judges: list[Judge], gradients: list)
 
         def again(j: int = j, number: float = value.number, reverse: float = reverse) -> float:
             try:
-                return problem.tangent(check.base, order, j).number
-            except NotLinearError:  # as rounded at random; reverse mode is rounded alike
-                return number + recomputation(check, order, j)() - reverse
+                return evaluate.tangent(problem, check.base, order, j).number
+            except NotLinearError:  # when rounded at random; reverse mode is rounded alike
+                return number + recomputed(check, order, j)() - reverse
 
         check.rows.append(row_of(check, (order, j, "x", "forward"), judge, (own, value), again))

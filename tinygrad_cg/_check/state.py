@@ -1,4 +1,4 @@
-"""State that functions and rules keep: random numbers, and what later calls overwrite."""
+"""State that functions and rules keep: random numbers, and values that later calls overwrite."""
 
 from __future__ import annotations
 
@@ -9,43 +9,45 @@ from typing import Any
 import numpy as np
 
 from .._rules.custom_gradient import custom_gradient
-from .problem import CheckedFunction, move_point
-from .recorder import Seen
+from .evaluate import pull_back
+from .problem import Problem, move_point
+from .recorder import CustomCall
+from .setup import make_problem
 
 
 def _random_states() -> tuple[str, Any]:
     return repr(np.random.get_state()), random.getstate()
 
 
-def name_randomness(problem: CheckedFunction) -> str:
+def name_randomness(problem: Problem) -> str:
     """Return a sentence if the function, or its rule, draws from a global random state."""
     before = _random_states()
     with contextlib.suppress(Exception):
-        problem.pull_back(problem.point, [problem.weights])
+        pull_back(problem, problem.point, [problem.weights])
     after = _random_states()
     for name, old, other in zip(("`numpy.random`", "`random`"), before, after, strict=True):
         if old != other:
             return (
-                f"It draws from the global state of {name}: draw outside of the function, or once "
-                "for each call, and let the rule use the same numbers."
+                f"It draws from the global state of {name}: draw outside the function, or once per "
+                "call, and use the same numbers in the rule."
             )
     return ""
 
 
-def name_overwritten(seen: Seen) -> str:
+def name_overwritten(seen: CustomCall) -> str:
     """Return a sentence if the rule of a custom gradient reads what a later call overwrites."""
     with contextlib.suppress(Exception):  # it cannot be called like this
         args = (custom_gradient(seen.function), seen.args, seen.kwargs)
-        problem = CheckedFunction(*args, seed=0, order=1)
+        problem = make_problem(*args, seed=0, order=1)
         ways = [scale * way for scale, way in zip(problem.scales, problem.last, strict=True)]
         there = move_point(problem.point, ways, 0.1)
-        (alone,) = problem.pull_back(problem.point, [problem.weights])
-        (later,) = problem.pull_back(problem.point, [problem.weights], between=there)
+        (alone,) = pull_back(problem, problem.point, [problem.weights])
+        (later,) = pull_back(problem, problem.point, [problem.weights], between=there)
         pairs = zip(alone, later, strict=True)
         if not all(a is None or b is None or np.allclose(a, b, 1e-6) for a, b in pairs):
             return (
-                f"The rule of `{seen.name}` reads something that each call of `{seen.name}` "
-                "overwrites, an attribute or an entry of a dictionary say: its gradient is another "
-                "after a second call. Keep it in a local variable."
+                f"The rule of `{seen.name}` reads a value that each call of `{seen.name}` "
+                "overwrites, such as an attribute or an entry of a dictionary: a second call "
+                "changes the gradient of the first. Keep the value in a local variable."
             )
     return ""

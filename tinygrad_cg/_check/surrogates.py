@@ -1,4 +1,4 @@
-"""Rules that look as if they differ from the derivative on purpose, and the surrogates of these."""
+"""Rules that seem to differ from the derivative on purpose, and their surrogates."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from .._ops.elementwise import clip, multiply, sigmoid, tanh
+from . import evaluate
 from .check import Check
-from .problem import CheckedFunction, Point, move_point
+from .problem import Point, Problem, move_point
 from .verdicts import tolerance
 
-STEPS = (1e-6, 3e-6)  # in units of the arguments: they leave a piecewise constant as it is
-FAR = (0.5, 1.0, 2.0, 8.0)  # and these do not
-LARGEST = 10_000  # elements of arguments to try surrogates with
+SMALL_STEPS = (1e-6, 3e-6)  # in units of the arguments: they do not change a step function
+LARGE_STEPS = (0.5, 1.0, 2.0, 8.0)  # in units of the arguments: they do
+MAX_SIZE = 10_000  # elements of arguments to try surrogates with
 
 Surrogate = tuple[str, Callable[[Any], Any]]
 """A function of one argument: as it is written, and itself."""
@@ -28,17 +29,17 @@ SURROGATES: tuple[Surrogate, ...] = (
 
 
 def recognise_surrogate(check: Check) -> str | None:
-    """Return words for a false rule that looks deliberate, with the surrogate to declare.
+    """Return words for a wrong rule that looks deliberate, with the surrogate to declare.
 
-    It does where the function is piecewise constant, or the identity for some elements, and the
-    rule says otherwise.
+    A rule looks deliberate if the function is piecewise constant, or the identity for some
+    elements, and the rule is not.
     """
     problem = check.problem
     false = [row for row in check.rows if row.false and row.value and row.order == 1]
     false = [row for row in false if (row.path, row.mode) == ("x", "reverse")]
     if problem.against is not None or not false or check.errors:
         return None
-    point = problem.wide_point if problem.wide else problem.point
+    point = check.base
     try:
         flat = all(abs(row.reference) <= 1e-3 * abs(row.value or 0.0) for row in false)
         constant = flat and _is_piecewise_constant(problem, point)
@@ -49,29 +50,28 @@ def recognise_surrogate(check: Check) -> str | None:
     name, arguments = problem.call_text
     if constant:
         text = (
-            f"`{name}` is piecewise constant here, and its rule is not zero: is it a "
+            f"`{name}` is piecewise constant here, but its rule is not zero: is it a "
             "straight-through estimator, or another surrogate gradient?"
         )
     else:
         text = (
-            f"`{name}` returns elements of its argument as they are, and its rule is not that of "
-            "such a function: is it a straight-through estimator, or a gradient reversal?"
+            f"`{name}` returns elements of its argument unchanged, but its rule is not its "
+            "derivative: is it a straight-through estimator, or a gradient reversal?"
         )
     surrogate = _find_surrogate(check, point)
     if surrogate is None and not constant:
         return None
     if surrogate is None:
         return (
-            f"{text} If so, declare the function whose derivative the rule gives, of the same "
-            f"arguments: `tf.check_gradients({arguments}, against=surrogate)`."
+            f"{text} If so, declare a function of the same arguments whose derivative the rule "
+            f"returns: `tf.check_gradients({arguments}, against=surrogate)`."
         )
     return (
-        f"{text} If so, declare it: `tf.check_gradients({arguments}, against={surrogate})` finds "
-        "no fault."
+        f"{text} If so, declare it: `tf.check_gradients({arguments}, against={surrogate})` passes."
     )
 
 
-def _moved(problem: CheckedFunction, point: Point, step: float) -> Point:
+def _moved(problem: Problem, point: Point, step: float) -> Point:
     """Return the point `step` further."""
     ways = [
         np.asarray(way * scale) for way, scale in zip(problem.last, problem.scales, strict=True)
@@ -79,27 +79,27 @@ def _moved(problem: CheckedFunction, point: Point, step: float) -> Point:
     return move_point(point, ways, step)
 
 
-def _is_piecewise_constant(problem: CheckedFunction, point: Point) -> bool:
+def _is_piecewise_constant(problem: Problem, point: Point) -> bool:
     """Return whether small steps change nothing and large ones do."""
 
     def values(step: float) -> list[np.ndarray]:
-        return problem.outputs(_moved(problem, point, step))
+        return evaluate.outputs_at(problem, _moved(problem, point, step))
 
     for sign in (1, -1):
-        pairs = zip(*[values(sign * step) for step in STEPS], strict=True)
+        pairs = zip(*[values(sign * step) for step in SMALL_STEPS], strict=True)
         same = [np.mean(a == b) if a.size else 1.0 for a, b in pairs]
         if min(same, default=0.0) < 0.99:
             return False
-    steps = [sign * step for step in FAR for sign in (1, -1)]
+    steps = [sign * step for step in LARGE_STEPS for sign in (1, -1)]
     pairs = (pair for step in steps for pair in zip(problem.base_values, values(step), strict=True))
     return any(not np.array_equal(a, b) for a, b in pairs)
 
 
-def _is_identity(problem: CheckedFunction, point: Point) -> bool:
+def _is_identity(problem: Problem, point: Point) -> bool:
     """Return whether the function of one argument returns elements of it, at other points, too."""
     for step in (0.0, 0.01, -0.02):
         there = _moved(problem, point, step)
-        values = problem.outputs(there) if step else problem.base_values
+        values = evaluate.outputs_at(problem, there) if step else problem.base_values
         if len(there) != 1 or len(values) != 1 or there[0].shape != values[0].shape:
             return False
         if not np.any(there[0] == values[0]):
@@ -112,10 +112,10 @@ def _find_surrogate(check: Check, point: Point) -> str | None:
     problem = check.problem
     outputs = problem.values
     alone = len(point) == len(outputs) == 1 == len(problem.leaves)
-    if not alone or point[0].shape != outputs[0].shape or point[0].size > LARGEST:
+    if not alone or point[0].shape != outputs[0].shape or point[0].size > MAX_SIZE:
         return None
     there = _moved(problem, point, 0.1)
-    first, nearby = check.first, problem.pull_back(there, [problem.weights])[0]
+    first, nearby = check.first, evaluate.pull_back(problem, there, [problem.weights])[0]
     ratios = np.unique([(gradient / problem.weights[0]).round(6) for gradient in (*first, *nearby)])
     scaled: list[Surrogate] = []
     if ratios.size == 1 and ratios[0] not in (0.0, 1.0) and np.isreal(ratios[0]):
@@ -123,11 +123,11 @@ def _find_surrogate(check: Check, point: Point) -> str | None:
         scaled = [(f"lambda x: {ratio:g} * x", lambda x: multiply(x, float(f"{ratio:g}")))]
     higher = [(k, at) for k in range(2, check.order + 1) for at in (point, there)]
     for text, surrogate in (*scaled, *SURROGATES):
-        with problem.using(f=surrogate):
-            slopes = [problem.arrays(at, 1) for at in (point, there)]
-            others = [problem.arrays(at, k, "joint") for k, at in higher]
+        with evaluate.using(problem, f=surrogate):
+            slopes = [evaluate.arrays(problem, at, 1) for at in (point, there)]
+            others = [evaluate.arrays(problem, at, k, "joint") for k, at in higher]
         if all(map(_are_equal, slopes, (first, nearby))):
-            computed = (problem.arrays(at, k, "joint") for k, at in higher)
+            computed = (evaluate.arrays(problem, at, k, "joint") for k, at in higher)
             return text if all(map(_are_equal, others, computed)) else None
     return None
 

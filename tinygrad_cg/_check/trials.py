@@ -19,8 +19,9 @@ from .._core.tensor import Tensor
 from . import rewrite
 from .check import Check
 from .compare import run_check
-from .problem import CheckedFunction
-from .recorder import Seen
+from .problem import Problem
+from .recorder import CustomCall
+from .setup import make_problem
 from .verdicts import TRUE
 
 
@@ -44,7 +45,7 @@ class Trial(NamedTuple):
 
 def try_change(
     check: Check,
-    seen: Seen | None,
+    seen: CustomCall | None,
     change: Callable[..., None],
     *facts: Any,
     more: Sequence[Any] = (),
@@ -52,8 +53,8 @@ def try_change(
 ) -> Trial | None:
     """Return a trial of the function as ``change(source, *facts)`` alters it; None unless it does.
 
-    The function is the outermost one around `seen`, or the checked one if that is None; `more` are
-    further arguments that it takes then. Unless `compare`, its derivatives are not computed.
+    The function is that of `seen`, or the checked one if that is None; `more` are further arguments
+    that it takes then. Unless `compare`, its derivatives are not computed.
     """
     function = check.problem.f if seen is None else seen.function
     code = rewrite.corrected(function, change, *facts)
@@ -82,7 +83,7 @@ def _try(
         args, kwargs = _arguments(problem, seen, more) if seen else ((), {})
         values = _values(function, args[: len(args) - len(more)], kwargs)
     against = problem.against if own else None
-    checked = CheckedFunction(altered, args, kwargs, 0, check.order, against)
+    checked = make_problem(altered, args, kwargs, 0, check.order, against)
     alike = _are_alike(values, checked.values)
     trial = Check(checked, check.order, check.modes, is_brief=True)
     if own and not more:  # the same function
@@ -109,14 +110,14 @@ def _define(code: str, function: Any) -> Any:
         case _:
             return None
     if not all(rewrite.is_custom_gradient(decorator, space) for decorator in decorators):
-        return None  # to execute other decorators again may change something
+        return None  # executing other decorators again may have an effect
     space.pop(name, None)
     altered = define(code, "corrected code", space, name)
     instance = getattr(function, "__self__", None)
     return altered if instance is None else altered.__get__(instance)
 
 
-def _arguments(problem: CheckedFunction, seen: Seen, more: Sequence[Any]) -> list:
+def _arguments(problem: Problem, seen: CustomCall, more: Sequence[Any]) -> list:
     """Return the arguments of a call, and `more`, in the dtype that the user gave."""
     narrow = {value.dtype for value in problem.point}
     dtype = narrow.pop() if len(narrow) == 1 else None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from math import inf, isfinite, log10, sqrt
 from typing import Any
 
+from .evaluate import rounded_at_random
 from .lines import PathLine
-from .problem import Product
+from .problem import InnerProduct, Problem
 from .reference import LEVELS, Ladder, ReferenceValue, by_complex_step, complex_step
 from .rounding import AMPLITUDE
 
@@ -26,9 +26,9 @@ KINK = "kink"
 FAILED = "raises"
 
 SHARP = 1e-10  # the relative error that a complex step tells from rounding
-DRAWS = 6  # of random rounding
-SPREAD = 6 / AMPLITUDE  # of what rounding does, in standard deviations
-SMALL = (1e-8, 1e-4, 0.03)  # noise after one, two, and more draws that explains no difference
+MAX_DRAWS = 6  # computations with random rounding
+SPREAD = 6 / AMPLITUDE  # the noise, in standard deviations of the results
+SMALL_NOISE = (1e-8, 1e-4, 0.03)  # relative noise after 1, 2 and more draws that needs no further
 
 FALSE = (WRONG, DETACHED, NOT_FINITE, NOT_LINEAR, FAILED)
 
@@ -37,11 +37,11 @@ FALSE = (WRONG, DETACHED, NOT_FINITE, NOT_LINEAR, FAILED)
 class DerivativeRow:
     """One derivative: the value of the rules, the reference, and the verdict.
 
-    `path` is "x" (what the gradient depends on directly), "upstream" (its dependence on the
-    upstream gradient) or "both" (of the squared outputs, whose upstream depends on x). `value`
-    is None where the gradient was None. `uncertainty` is the error of the reference, `rounding`
-    the size of the terms that the value was computed from, where these cancel. `nearby` is the
-    second point, in words, where a row belongs to that. `tolerance` is the relative error that
+    `path` is "x" (the direct dependence of the gradient on x), "upstream" (its dependence on the
+    upstream gradient) or "both" (of the squared outputs, whose upstream gradient depends on x).
+    `value` is None if the gradient was None. `uncertainty` is the error of the reference,
+    `rounding` the size of the terms that the value was computed from, if these cancel. `nearby` is
+    the second point, in words, if the row belongs to that. `tolerance` is the relative error that
     was allowed.
     """
 
@@ -62,7 +62,7 @@ class DerivativeRow:
 
     @property
     def digits(self) -> int | None:
-        """Return how many digits of the value were compared; None where nothing can be said."""
+        """Return how many digits of the value were compared; None if that is inconclusive."""
         if self.verdict in (INCONCLUSIVE, KINK) or not self.tolerance:
             return None
         size = max(abs(self.reference), abs(self.value or 0.0), self.rounding)
@@ -77,9 +77,9 @@ class DerivativeRow:
 
     @property
     def relative_error(self) -> float:
-        """Return the error in units of the reference (of the value, where that is 0).
+        """Return the error in units of the reference (of the value if that is 0).
 
-        In units of the terms that cancel, where a difference is their rounding.
+        If the error is rounding, in units of the terms that cancel.
         """
         size = abs(self.reference) or abs(self.value or 0.0)
         if not self.false:
@@ -92,7 +92,7 @@ class DerivativeRow:
 
 
 def tolerance(precision: float) -> float:
-    """Return the relative error allowed to a function that computes in this precision."""
+    """Return the relative error allowed for a function that computes in this precision."""
     return max(1e-6, 300 * precision)
 
 
@@ -109,7 +109,7 @@ def _gap(value: float, reference: ReferenceValue) -> float:
 
 
 def is_nothing(value: float, reference: ReferenceValue, precision: float) -> bool:
-    """Return whether a value and its reference are less than the rounding of the terms."""
+    """Return whether a value and its reference are within the rounding of the terms."""
     return max(abs(value), abs(reference.value)) <= 100 * precision * reference.size
 
 
@@ -133,8 +133,8 @@ def decide(value: float, reference: ReferenceValue, precision: float, floor: flo
 class Judge:
     """References for one line through the point, refined until a verdict is clear.
 
-    Inside ``rough(seed)`` everything is rounded otherwise, at random. `known_false`: another
-    derivative is false, so that a clear difference needs no second reference.
+    If it is `known_wrong` that another derivative is wrong, a clear difference needs no second
+    reference.
     """
 
     def __init__(
@@ -142,32 +142,33 @@ class Judge:
         line: PathLine,
         scale: float,
         precision: float,
-        rough: Callable[[int], AbstractContextManager],
         complex_line: Callable[[complex], Any] | None = None,
     ):
         self.line = line
         self.scale = scale
         self.precision = precision
-        self.rough = rough
+        self.noise_of = partial(noise_of, line.lines.problem)
         self.ladder = Ladder(self.line, scale, precision)
         self.exact: ReferenceValue | None = None
         self.complex_line = complex_line
-        self.floor = 0.0  # what rounding explains of a difference
-        self.outside = ""  # in words: the slopes to both sides of a kink that exclude the value
-        self.known_false = False
+        self.floor = 0.0  # the difference that rounding explains
+        self.outside = ""  # in words: the slopes on both sides of a kink that exclude the value
+        self.known_wrong = False
         self._decided: list[tuple[float, tuple[str, ReferenceValue], float, str]] = []
         if isfinite(self.ladder.middle):
             self.ladder.refine()
             if complex_line is not None:
                 self.exact = by_complex_step(complex_line, self.ladder)
 
-    def verdict(self, value: Product, again: Callable[[], float]) -> tuple[str, ReferenceValue]:
+    def verdict(
+        self, value: InnerProduct, again: Callable[[], float]
+    ) -> tuple[str, ReferenceValue]:
         """Return the verdict on a value, which `again` computes once more.
 
-        Another value that differs from one before in the last digits has the same verdict.
+        A value that differs from an earlier one in the last digits only has the same verdict.
         """
         number = value.number
-        again = again if value.value is not None else float  # not connected: 0 however rounded
+        again = again if value.value is not None else float  # not connected: always 0
         for other, decision, floor, outside in self._decided:
             if abs(number - other) <= 1e-13 * abs(other):
                 self.floor, self.outside = floor, outside
@@ -193,12 +194,12 @@ class Judge:
                 self.floor = max(floor, 100 * self.precision * reference.size)
             return outcome or INCONCLUSIVE, reference
         is_clear = len(self.ladder.rows) <= 3 or reference.error < 1e-4 * _gap(number, reference)
-        if outcome is None and self.known_false and is_clear:
+        if outcome is None and self.known_wrong and is_clear:
             return WRONG, reference
         flat = self._rounding_of_flat()
         if flat is not None:
             return self._compare_with_zero(number, again, reference, flat)
-        noise = noise_of(number, again, self.rough, abs(number - reference.value))
+        noise = self.noise_of(number, again, abs(number - reference.value))
         self.floor += noise
         if outcome is None:
             return self._accuse(number, noise)
@@ -206,7 +207,7 @@ class Judge:
         return decide(number, sized, self.precision, self.floor) or outcome, reference
 
     def refine_reference(self, number: float = 0.0, floor: float = 0.0) -> ReferenceValue:
-        """Return the reference at the first level that tells about the value, or at the last."""
+        """Return the reference at the first level that decides about the value, or at the last."""
         ladder = self.ladder
         if not isfinite(ladder.middle):
             return ReferenceValue(float("nan"), float("inf"))
@@ -220,8 +221,8 @@ class Judge:
                     return reference
                 is_lost = abs(reference.value) <= reference.error and reference.size == 0.0
                 if len(ladder.rows) > 5 and number == 0.0 and is_lost:
-                    return reference  # terms of 0 have no scale by which this would be 0
-                few, clear = 1 if self.known_false else 2, 1e-4 * _gap(number, reference)
+                    return reference  # terms of 0 have no scale
+                few, clear = 1 if self.known_wrong else 2, 1e-4 * _gap(number, reference)
                 if self.exact is None and len(ladder.rows) > few and reference.error < clear:
                     return reference
             if ladder.has_kink() or ladder.has_jump():
@@ -233,12 +234,12 @@ class Judge:
 
     @cached_property
     def rounding(self) -> float:
-        """How far the function's values are off by rounding."""
+        """Return the rounding error of the function's values."""
         change = self.ladder.largest_change()
-        return noise_of(self.ladder.middle, lambda: self.line(0.0)[0], self.rough, change)
+        return self.noise_of(self.ladder.middle, lambda: self.line(0.0)[0], change)
 
     def _rounding_of_flat(self) -> float | None:
-        """Return what rounding does to the values, if it explains all changes of them."""
+        """Return the rounding error of the values, if it explains all their changes."""
         change, least = self.ladder.largest_change(), 16 * self.precision * self.ladder.size
         if change <= least:
             return least
@@ -247,7 +248,7 @@ class Judge:
     def reach(self) -> float:
         """Return the largest step of differences that stay in the branches of the point.
 
-        0 where that is so small that the point hardly moves, by its rounding.
+        0 if it is so small that the point hardly moves, by its rounding.
         """
         step = self.ladder.step
         here = self.line.look(0.0)
@@ -261,15 +262,15 @@ class Judge:
         low, high = self.ladder.slopes()
         margin = 1e-2 * (high - low) + 1e-3 * max(abs(low), abs(high)) + floor
         if not low - margin <= number <= high + margin:
-            self.outside = f"outside the slopes to both sides, {low:.4g} and {high:.4g}"
+            self.outside = f"outside the slopes on both sides, {low:.4g} and {high:.4g}"
 
     def _compare_with_zero(
         self, number: float, again: Callable[[], float], reference: ReferenceValue, rounding: float
     ) -> tuple[str, ReferenceValue]:
-        """Return a verdict where the function's values do not change: their derivative is 0."""
+        """Return the verdict if the function's values do not change: their derivative is 0."""
         if not is_nothing(number, reference._replace(value=0.0), self.precision):
             rounding = max(rounding, self.rounding)
-            noise = noise_of(number, again, self.rough, abs(number))
+            noise = self.noise_of(number, again, abs(number))
             self.floor += noise
             terms = max(noise, rounding / self.scale)
             reference = reference.with_terms(terms, self.precision)
@@ -283,18 +284,18 @@ class Judge:
     def _compare_with_exact(
         self, number: float, exact: ReferenceValue, again: Callable[[], float]
     ) -> str | None:
-        """Return a verdict by the complex step, which sees what differences cannot see.
+        """Return the verdict by the complex step, which sees more than differences.
 
-        None where it lost its digits.
+        None if it has lost its digits.
         """
         if agrees(number, exact, SHARP, self.floor):
             return TRUE
         gap, size = abs(number - exact.value), max(abs(number), abs(exact.value))
         step = partial(complex_step, self.complex_line, self.scale)
-        noise = noise_of(exact.value, step, self.rough, gap)
+        noise = self.noise_of(exact.value, step, gap)
         if noise > max(1e-2 * abs(exact.value), 1e-7 * exact.size):
             return None
-        rounding = noise + noise_of(number, again, self.rough, gap) + 10 * exact.error
+        rounding = noise + self.noise_of(number, again, gap) + 10 * exact.error
         if gap <= self.floor + rounding + SHARP * size:
             self.floor += rounding
             return TRUE
@@ -309,9 +310,9 @@ class Judge:
         return WRONG
 
     def _accuse(self, number: float, noise: float) -> tuple[str, ReferenceValue]:
-        """Return a verdict after asking a second reference. `noise` is the value's rounding.
+        """Return the verdict after a second reference. `noise` is the rounding of the value.
 
-        Of differences within the point's own branches: the others are no derivative.
+        The differences stay within the point's own branches; others are not derivatives.
         """
         reach = self.reach()
         if reach == 0.0:
@@ -348,7 +349,7 @@ class Judge:
     def _is_seen_closer(self, number: float, slope_found: float) -> bool:
         """Return whether steps far smaller than those of the reference show the value instead.
 
-        A function that oscillates faster than these steps has quite another slope for them.
+        A function that oscillates faster than the reference's steps has another slope there.
         """
         if abs(number) < 2 * abs(slope_found):
             return False
@@ -367,23 +368,28 @@ class Judge:
 
 
 def noise_of(
+    problem: Problem,
     value: float,
     compute: Callable[[], float],
-    rough: Callable[[int], AbstractContextManager],
     difference: float = 0.0,
+    constants: bool = False,
 ) -> float:
-    """Return how much a value changes at most when everything is rounded otherwise.
+    """Return how much a value changes at most when results are rounded at random.
 
-    Computed again until that clearly explains a `difference`, or clearly does not.
+    It is computed again until the noise clearly explains a `difference`, or clearly does not. With
+    `constants`, Python's numbers are rounded, too.
     """
     squares: list[float] = []
     noise = 0.0
-    for seed in range(DRAWS):
-        with rough(seed), contextlib.suppress(Exception):  # rules may check their arguments
+    for seed in range(MAX_DRAWS):
+        with (
+            rounded_at_random(problem, seed, constants),
+            contextlib.suppress(Exception),  # rules may check their arguments
+        ):
             change = abs(compute() - value)
             if isfinite(change):
                 squares.append(change**2)
         noise = SPREAD * sqrt(sum(squares) / max(len(squares), 1))
-        if noise >= 2 * difference > 0.0 or noise <= SMALL[min(seed, 2)] * difference:
+        if noise >= 2 * difference > 0.0 or noise <= SMALL_NOISE[min(seed, 2)] * difference:
             break
     return noise

@@ -333,19 +333,6 @@ class Listener:
         """Take note that a Variable has been made."""
 
 
-class ListeningContext(Listener):
-    """A listener that listens inside ``with listener:``."""
-
-    __slots__ = ()
-
-    def __enter__(self) -> Any:
-        state.listeners.append(self)
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        remove_listener(self)
-
-
 def remove_listener(listener: Any) -> None:
     """Take `listener` itself, where it came last, off this thread's stack."""
     listeners = state.listeners

@@ -21,7 +21,7 @@ from numpy import ndarray
 from .. import nest
 from .._core.conversion import BOOL, INT32, Weak, convert, is_weak
 from .._core.kinds import is_differentiable, is_exact
-from .._core.levels import ListeningContext, ask_for_value, current_trace
+from .._core.levels import Listener, ask_for_value, current_trace, remove_listener, state
 from .._core.tensor import ArrayLike, Aval, Tensor
 from .._ops.comparison import equal, less, logical_and, not_equal
 from .._ops.creation import zeros
@@ -362,8 +362,7 @@ def switch_case(
         What is called for every other index; the function of the largest number, if not given.
 
     For an index without a value, see `cond`. Modelled on ``tf.switch_case``. Raises TypeError for
-    other keys than integers and other values than functions, ValueError if there are no functions
-    or a number comes twice.
+    what is no integer or no function, ValueError if there are no functions or a number comes twice.
 
     Examples
     --------
@@ -507,11 +506,17 @@ def _branches_of_examples(name: str, index: BatchTensor, functions: list[Callabl
     return nest.pack_sequence_as(results[0], chosen)
 
 
-class NoAssignments(ListeningContext):
+class NoAssignments(Listener):
     """A context that refuses assignments to Variables, where examples of a batch differ."""
 
     def __init__(self, message: str):
         self.message = message
+
+    def __enter__(self) -> None:
+        state.listeners.append(self)
+
+    def __exit__(self, *_: object) -> None:
+        remove_listener(self)
 
     def variable_assigned(self, variable: Any) -> None:
         message = self.message.format(repr(variable.name))

@@ -65,7 +65,7 @@ def join(statuses: Iterable[Status]) -> Status:
     return joined
 
 
-def find_detach_point(
+def find_cut(
     frame: FrameType, tape: Any, target: Any, source: Any
 ) -> tuple[Status, Mapping[str, Any]]:
     """Return the status of `target` in the code of `frame`, up to its present line, and the frame's
@@ -293,17 +293,17 @@ class _Reader:
         if status != FLOWS:
             return status
         if self.paused:
-            return self._detached("is computed inside tape.stop_recording()", node)
+            return self._cut("is computed inside tape.stop_recording()", node)
         if not self.blocks:
             return status
         if node.lineno < min(block.start for block in self.blocks):
-            return self._detached("is computed before the tape records", node)
+            return self._cut("is computed before the tape records", node)
         if not any(node.lineno in block for block in self.blocks):
-            return self._detached("is computed after the tape closed", node)
+            return self._cut("is computed after the tape closed", node)
         if self.watched is not None and node.lineno < self.watched:
             file, line = self._location(self.watched)
             where = f"at line {line}" + (f" of {file}" if self.cells else "")
-            return self._detached(f"is computed before tape.watch is called, {where}", node)
+            return self._cut(f"is computed before tape.watch is called, {where}", node)
         return status
 
     def _bind(self, target: Any, status: Status) -> None:
@@ -321,7 +321,7 @@ class _Reader:
             name = _root(target)
             if status == FLOWS and isinstance(self.space.get(name), np.ndarray):
                 words = f"writes values into the NumPy array `{name}`"
-                status = self._detached(words, self.statement)
+                status = self._cut(words, self.statement)
             self._add(name, status)
 
     def _add(self, name: str, status: Status) -> None:
@@ -337,7 +337,7 @@ class _Reader:
         if method in _ASSIGNMENTS and incoming is not None:
             name = ast.unparse(owner)
             words = f"assigns to the Variable `{name}`, which is not differentiated"
-            status = self._detached(words, node) if incoming == FLOWS else incoming
+            status = self._cut(words, node) if incoming == FLOWS else incoming
             self.states[_root(owner) if isinstance(owner, ast.Subscript) else name] = status
         elif method in _ADDERS:
             self._add(_root(owner), incoming)
@@ -394,7 +394,7 @@ class _Reader:
             return status
         words = self._words(function, name, node, owner == FLOWS)
         if words:
-            return self._detached(words, node)
+            return self._cut(words, node)
         return self._read_function(function, node) if owner != FLOWS else FLOWS
 
     def _words(self, function: Any, name: str, node: ast.Call, of_tensor: bool) -> str:
@@ -523,9 +523,9 @@ class _Reader:
         return any(value is self.source for value in (*values, *closure(function).values()))
 
     def _lost(self, words: str, node: Any, status: Status) -> Status:
-        return self._detached(words, node) if status == FLOWS else status
+        return self._cut(words, node) if status == FLOWS else status
 
-    def _detached(self, words: str, node: Any) -> DetachPoint:
+    def _cut(self, words: str, node: Any) -> DetachPoint:
         text = ast.unparse(node)
         text = text if len(text) <= 60 else f"{text[:57]}..."
         return DetachPoint(words, *self._location(node.lineno), text)

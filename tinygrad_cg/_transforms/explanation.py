@@ -25,7 +25,7 @@ from .._reverse.sweep import sweep
 from .._reverse.variable import Variable
 from .._rules.definition import closure
 from ..errors import users_line
-from .dataflow import GRADIENT, DetachPoint, find_detach_point
+from .dataflow import GRADIENT, DetachPoint, find_cut
 
 
 def explain(tape: Any, token: Token, target: Any, source: Any, frame: FrameType) -> str:
@@ -45,7 +45,7 @@ class _MissingGradient:
         self.source = source
         self.goal = find(target._rec, token)
         self.leaf = find(source._rec, token)
-        self.status, self.space = find_detach_point(frame, tape, target, source)
+        self.status, self.space = find_cut(frame, tape, target, source)
         self.target_name = self._name(target, "the target")
         self.source_name = self._name(source, "the source")
 
@@ -56,7 +56,7 @@ class _MissingGradient:
         reason = self._dtype_reason() or self._watch_reason()
         if not reason and self.goal is not None:
             if not self.token.alive and self.goal.rule is None and not self.goal.inputs:
-                reason = self._detach_reason()
+                reason = self._cut_reason()
                 if not reason:
                     return (
                         f"Whether {target} has a gradient by {source} is not known any more: "
@@ -67,7 +67,7 @@ class _MissingGradient:
                 reason = self._path_reason()
                 if reason is None:
                     return f"There is a gradient of {target} by {source}: it is not None."
-        reason = reason or self._detach_reason() or self._unrecorded_reason()
+        reason = reason or self._cut_reason() or self._unrecorded_reason()
         return f"The gradient of {target} by {source} is None: {reason}."
 
     def _name(self, tensor: Any, otherwise: str) -> str:
@@ -123,7 +123,7 @@ class _MissingGradient:
             record = record.next
         return False
 
-    def _detach_reason(self) -> str:
+    def _cut_reason(self) -> str:
         status = self.status
         if isinstance(status, DetachPoint):
             return str(status)
@@ -209,7 +209,7 @@ class _MissingGradient:
         for node, i in blocked:
             operand = dict(self._operands(node)).get(i)
             if operand is not None and self._leads(operand):
-                return self._detach_reason() or self._blocked(node, i)
+                return self._cut_reason() or self._blocked(node, i)
         return captured
 
     def _leads(self, start: Node) -> bool:
@@ -281,7 +281,7 @@ def reason_by_text(token: Token, target: Any, sources: list) -> str:
         space = {**frame.f_globals, **frame.f_locals}
         tapes = [value for value in space.values() if getattr(value, "_token", None) is token]
         for source in sources if tapes else ():
-            status, _ = find_detach_point(frame, tapes[0], target, source)
+            status, _ = find_cut(frame, tapes[0], target, source)
             if isinstance(status, DetachPoint):
                 return str(status)
     except Exception:  # user's objects may raise; a warning must not end the program

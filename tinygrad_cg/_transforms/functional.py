@@ -48,7 +48,7 @@ def value_and_grad(
     For arrays the value and the gradient are arrays, which ``scipy.optimize`` takes, unless
     something records (docs/behaviour.md, decision 25); otherwise they are tensors.
 
-    Raises TypeError for an output that is not a real tensor and for arguments that are not floats,
+    Raises TypeError for an output that is no real tensor and for arguments that are not floats,
     ValueError for an output that is not a scalar. Modelled on ``jax.value_and_grad``.
 
     Examples

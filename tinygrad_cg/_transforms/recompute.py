@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 from .. import nest
 from .._core.conversion import is_tensor
 from .._core.kinds import is_differentiable
-from .._core.levels import ListeningContext, state
+from .._core.levels import Listener, remove_listener, state
 from .._core.transformed import returns_transformed
 from .._ops.shape import optimization_barrier
 from .._reverse.variable import Variable
@@ -82,7 +82,7 @@ def _chain(functions: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
     return chain
 
 
-class _ReadVariables(dict, ListeningContext):
+class _ReadVariables(dict, Listener):
     """A listener that notes the Variables the function reads, by id, with their values."""
 
     def variable_read(self, variable: Variable) -> None:
@@ -96,8 +96,12 @@ def _recomputed(f: Callable[..., Any]) -> Any:
     definition = Definition(f)
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        with _ReadVariables() as snapshot:
+        snapshot = _ReadVariables()
+        state.listeners.append(snapshot)
+        try:
             y = f(*args, **kwargs)
+        finally:
+            remove_listener(snapshot)
 
         def grad(*dys: Any, variables: Any = None) -> Any:
             before = state.overrides

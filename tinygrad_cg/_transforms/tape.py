@@ -391,8 +391,8 @@ class GradientTape(levels.Listener):
 
         Nothing is recorded for this: it reads what the tape recorded, and the text of the function
         that calls it and of functions called there. May be asked before or after `gradient`; which
-        frees the record of a tape that is not persistent. Raises TypeError for other values than
-        tensors, RuntimeError for a tape that never recorded.
+        frees the record of a tape that is not persistent. Raises TypeError for what is no tensor,
+        RuntimeError for a tape that never recorded.
 
         >>> def why(x):
         ...     with tf.GradientTape() as tape:

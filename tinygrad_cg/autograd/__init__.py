@@ -106,8 +106,7 @@ deriv = elementwise_grad
 def grad_named(fun: Callable[..., Any], argname: str) -> Callable[..., Any]:
     """Return `grad` of `fun` by the positional argument of that name.
 
-    Raises ValueError for a name that is not an argument of `fun`. Modelled on
-    ``autograd.grad_named``.
+    Raises ValueError for a name that is no argument of `fun`. Modelled on ``autograd.grad_named``.
     """
     names = list(inspect.signature(fun).parameters)
     if argname not in names:

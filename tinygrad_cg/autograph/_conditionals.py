@@ -65,7 +65,7 @@ class Expressions(ast.NodeTransformer):
         )
 
     def test(self, node: Any) -> Any:
-        """Rewrite an expression; only its truth matters."""
+        """Rewrite an expression of which only the truth matters."""
         if isinstance(node, ast.BoolOp):
             return self.visit_BoolOp(node, test=True)
         return self.visit(node)

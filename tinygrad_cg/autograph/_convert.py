@@ -8,9 +8,9 @@
    lambdas by the columns of the compiled instructions. `_names.py` tells which names a statement
    assigns, and which are live after it.
 3. `_transform.py` writes each branch and loop as it was, with a question before it: ``if traced(t
-   := x > 0)``. If Python decides, the answer is no, and the user's own statement runs. Lines and
-   columns are the user's. Calls go through `call`, so that functions are transformed when they are
-   called.
+   := x > 0)``. The answer is no for what Python decides, and the user's own statement runs. Lines
+   and columns are the user's. Calls go through `call`, so that functions are transformed when
+   they are called.
 4. If the answer is yes, a *site* runs (`_dispatch.py`, `_runs.py`). Its *regions*, such as both
    cases of the `if`, are compiled then, each as a function of the names that it mentions. Where a
    case returns, breaks or continues, the rest of its block is part of both cases; where that goes

@@ -1,4 +1,4 @@
-"""Bodies of loops over ranges that do the same in each round, whatever its number.
+"""Bodies of loops over ranges of which each round is sure to do the same, whatever its number is.
 
 Python runs such a body a few times only, where it would run it for each number. So the number is an
 index, or nothing reads it, and nothing is called but the library's functions, methods of tensors,

@@ -151,7 +151,7 @@ class ChangedObjectError(AutographError, InaccessibleTensorError):
 
 @contextlib.contextmanager
 def unchanged(name: str, functions: Sequence[Any], unrolls: bool = False) -> Iterator[Any]:
-    """Return a context for functions that a tensor may run conditionally or repeatedly.
+    """Return a context for functions of which a tensor decides whether, or how often, they run.
 
     It gives a function: what that returns is a context in which they can be traced again.
 

@@ -233,7 +233,7 @@ STAND_IN = Primitive(
 def choose(
     test: Any, cases: Sequence[Callable], samples: Sequence[Any], tensors: Callable[[Any], list]
 ) -> list[Tensor]:
-    """Return the tensors of one of two cases, given samples of both."""
+    """Return the tensors of one of two cases, of which there are samples."""
     if is_trying():
         return stand_ins(*map(tensors, samples), test=test)
     if current_trace() is None:  # in a batch: these are the values

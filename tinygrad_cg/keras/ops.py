@@ -142,7 +142,7 @@ def _vectorized(pyfunc: Any, excluded: Any, signature: Any) -> Any:
 
 
 def _widen(x: Any) -> Tensor:
-    """Return integers of less than 32 bits as 32-bit integers, for their sum."""
+    """Return integers of less than 32 bits as such of 32, for their sum."""
     x = convert(x)
     if not is_exact(x.dtype) or x.dtype.itemsize >= 4:
         return x
@@ -475,13 +475,14 @@ def cholesky(x: TensorLike, upper: bool = False) -> Tensor:
 
 
 def cholesky_inverse(x: TensorLike, upper: bool = False) -> Tensor:
-    """Return the inverse of each matrix whose Cholesky factor is `x`, the upper one if `upper`."""
+    """Return the inverse of each matrix of which `x` is the Cholesky factor, the upper one if
+    `upper`."""
     x = convert(x)
     return _decompositions.cholesky_solve(x, np.eye(x.shape[-1], dtype=x.dtype), upper)
 
 
 def clip(x: TensorLike, x_min: TensorLike, x_max: TensorLike) -> Tensor:
-    """Return `x` limited to [x_min, x_max]; None means no limit. At a limit the gradient passes.
+    """Return `x` limited to [x_min, x_max]; None is no limit. At a limit the gradient passes.
 
     Modelled on ``tf.clip_by_value``; the three broadcast, and their dtypes promote. Raises
     InvalidArgumentError if their shapes do not broadcast.
@@ -641,13 +642,13 @@ def eye(
 
 def fft(x: TensorLike) -> tuple[Tensor, Tensor]:
     """Return the discrete Fourier transform over the last axis of `x`, a pair of real and imaginary
-    parts, as a pair."""
+    parts, as such a pair."""
     return _parts(_fourier.fft(_complex(x)))
 
 
 def fft2(x: TensorLike) -> tuple[Tensor, Tensor]:
     """Return the discrete Fourier transform over the last two axes of `x`, a pair of real and
-    imaginary parts, as a pair."""
+    imaginary parts, as such a pair."""
     return _parts(_fourier.fftn(_complex(x), None, (-2, -1)))
 
 
@@ -695,7 +696,7 @@ def hard_shrink(x: TensorLike, threshold: Any = 0.5) -> Tensor:
 
 
 def soft_shrink(x: TensorLike, threshold: Any = 0.5) -> Tensor:
-    """Return `x` moved by `threshold` towards 0, and 0 where it is closer to 0."""
+    """Return `x` moved by `threshold` towards 0, and 0 where it is no farther from 0."""
     return _activations.soft_shrink(_real(x), threshold)
 
 
@@ -1507,7 +1508,7 @@ def in_top_k(targets: Any, predictions: Any, k: int) -> Tensor:
     """Return whether fewer than `k` of the `predictions` of each row exceed that of its target.
 
     Modelled on ``tf.math.in_top_k``: `predictions` are (rows, classes) and `targets`, one for each
-    row, integers; false where a target is not a class or its prediction is not finite.
+    row, integers; false where a target is no class or its prediction not finite.
     InvalidArgumentError for other shapes.
     """
     return _sorting.in_top_k(targets, predictions, k)

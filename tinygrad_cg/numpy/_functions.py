@@ -246,7 +246,7 @@ def clip(
     min: TensorLike | None = None,
     max: TensorLike | None = None,
 ) -> Tensor:
-    """Return `a` limited to [a_min, a_max]; None means no limit. At a limit the gradient passes."""
+    """Return `a` limited to [a_min, a_max]; None is no limit. At a limit the gradient passes."""
     return _no_out(
         "clip",
         out,

@@ -70,7 +70,7 @@ class SlogdetResult(NamedTuple):
 
 
 def _hermitian(name: str, a: Any, triangle: Any) -> Tensor:
-    """Return matrices; if a triangle is named, it stands for both."""
+    """Return matrices, of which a triangle stands for both if it is named."""
     x = square_matrices(name, _array(a))
     if triangle is None:
         return x

@@ -97,7 +97,7 @@ def broadcast_to(input: TensorLike, shape: Shape, name: str | None = None) -> Te
 def clip_by_value(
     t: TensorLike, clip_value_min: TensorLike, clip_value_max: TensorLike, name: str | None = None
 ) -> Tensor:
-    """Return `t` limited to [clip_value_min, clip_value_max]; None means no limit. At a limit the
+    """Return `t` limited to [clip_value_min, clip_value_max]; None is no limit. At a limit the
     gradient passes.
 
     Modelled on ``tf.clip_by_value``; the three broadcast, and their dtypes promote. Raises
@@ -113,7 +113,7 @@ def clip_by_global_norm(
 
     None stays None. With a norm that is not finite all are NaN. `use_norm` is the norm, if it is
     known. After R. Pascanu et al., "On the difficulty of training recurrent neural networks"
-    (2012). TypeError unless it is a list or tuple.
+    (2012). TypeError for what is no list or tuple.
     """
     return _ops.normalizations.clip_by_global_norm(t_list, clip_norm, use_norm)
 
@@ -315,7 +315,7 @@ def range(
     """Return numbers from `start` (0 if only one bound is given) to below `limit`, in steps.
 
     Modelled on ``tf.range``: 1-D, of the dtype in which the three meet; it has no gradient. Raises
-    InvalidArgumentError for other shapes than (), a step of 0, and bounds that are not finite.
+    InvalidArgumentError for what is no scalar, a step of 0, and bounds that are not finite.
     """
     if others:
         refuse_call(range, others)
@@ -347,7 +347,7 @@ def scatter_nd(indices: TensorLike, updates: Any, shape: Shape, name: str | None
 def sequence_mask(
     lengths: Any, maxlen: Any = None, dtype: DTypeLike = bool, name: str | None = None
 ) -> Tensor:
-    """Return, for each of `lengths`, a row of `maxlen` elements, the first so many of them True: by
+    """Return, for each of `lengths`, a row of `maxlen` elements of which so many are True: by
     default the largest of `lengths`. The rows are the last axis."""
     counts = convert(lengths)
     if not is_integer(counts.dtype):

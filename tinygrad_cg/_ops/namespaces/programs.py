@@ -205,9 +205,9 @@ def device(device_name: Any) -> Any:
 
     "/GPU:0" is the GPU, as are "GPU", "cuda:0" and "/device:GPU:0"; "/CPU:0" and None are the
     processor's memory. What is made of Python's numbers and of NumPy's arrays is there, in this
-    thread; operations on tensors run where these are. Without this device everything is in the
-    processor's memory, as in the original with soft placement: see
-    ``config.list_physical_devices``. ValueError unless it is the name of a device.
+    thread; operations on tensors run where these are. Where there is no such device everything
+    is in the processor's memory, as in the original with soft placement: see
+    ``config.list_physical_devices``. ValueError for what is no name of a device.
     """
     name = "" if device_name is None else device_name
     parsed = devices.read_name(name)
@@ -384,8 +384,8 @@ def identity_n(input: Any, name: str | None = None) -> list[Tensor]:
 def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the inverse of a permutation of 0 to n - 1: at ``x[i]`` it has i.
 
-    Modelled on ``tf.math.invert_permutation``. Raises InvalidArgumentError unless it is a
-    permutation of one dimension.
+    Modelled on ``tf.math.invert_permutation``. Raises InvalidArgumentError for what is no
+    permutation, or has not one dimension.
     """
     return _counting.invert_permutation(x)
 

@@ -1,0 +1,230 @@
+"""Rows of parts of an argument: elements at kinks, of very different size, or all of them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .._core.tracking import track
+from ..errors import NotLinearError
+from . import evaluate, verdicts
+from .check import DOUBTFUL, Check, size_of, unit_directions
+from .judges import first_steps, judge_of, lines_along
+from .lines import Lines, fetch
+from .problem import move_point
+from .reference import FIRST, LEVELS, difference_all
+from .rows import reverse_row
+from .verdicts import DerivativeRow, tolerance
+
+MAX_SPLIT = 10_000  # elements of an argument that is split into parts
+MAX_SINGLE = 64  # elements that are compared one by one at kinks
+MAX_PARTS = 8  # parts by size
+MAX_DOUBTS = 200  # elements that are compared again, of those that `full` compares
+MAX_SHOWN = 20  # elements with rows of their own
+
+# Parts ---------------------------------------------------------------------------------------
+
+
+def compare_parts(check: Check) -> None:
+    """Compare parts of the directions: elements at kinks, elements of different size."""
+    problem = check.problem
+    false = [row for row in check.rows if row.false]
+    clear = [row.order for row in false if not row.relative_error <= 1e-6]
+    orders = {row.order for row in check.rows if row.order < min(clear, default=math.inf)}
+    for order in sorted(orders):
+        gradients = check.gradients.get((order, "x"))
+        wide = gradients[1] if isinstance(gradients, tuple) else []
+        for j in check.indices if wide else ():
+            parts = _parts_of(check, order, j)
+            judged = []
+            lines = _lines_of_parts(check, order, j, parts)
+            for (part, scale), line in zip(parts, lines, strict=True):
+                last = [part if i == j else way for i, way in enumerate(problem.last)]
+                scales = [scale if i == j else other for i, other in enumerate(problem.scales)]
+                with evaluate.using(problem, last=last, scales=scales):
+                    judge = judge_of(check, order, j, "x", line)
+                    row = reverse_row(check, order, j, "x", judge, wide)
+                if np.count_nonzero(part) == 1:
+                    row.index = tuple(int(axis[0]) for axis in np.nonzero(part))
+                judged.append(row)
+                if row.false:
+                    row.detail = row.detail or "in a part of the elements"
+                    check.rows.append(row)
+            whole = sum(part for part, _ in parts)
+            if judged and {row.verdict for row in judged} == {verdicts.TRUE}:
+                _add_up(check, order, j, judged, np.asarray(whole))
+
+
+def _lines_of_parts(check: Check, order: int, j: int, parts: list) -> list[Lines]:
+    """Return the lines along parts, with the values of the first levels of each."""
+    lines = [lines_along(check, order, j, part, ("x",)) for part, _ in parts]
+    is_single = all(np.count_nonzero(part) == 1 for part, _ in parts)  # at kinks
+    levels = LEVELS if is_single else FIRST
+    fetch(first_steps(check, lines, [scale for _, scale in parts], levels))
+    return lines
+
+
+def _add_up(
+    check: Check, order: int, j: int, judged: list[DerivativeRow], whole: np.ndarray
+) -> None:
+    """Replace inconclusive rows by the sum of the parts that passed.
+
+    A step that suits all elements may see a kink that none of the parts has.
+    """
+    problem, name = check.problem, check.names[j]
+    if not whole.all():  # some elements are in none of the parts
+        return
+    value = sum(row.value or 0.0 for row in judged)
+    reference = sum(row.reference for row in judged)
+    uncertainty = sum(row.uncertainty for row in judged)
+    rounding = sum(row.rounding for row in judged)
+    for row in check.rows:
+        mine = (row.order, row.argument, row.path, row.index) == (order, name, "x", None)
+        if not mine or row.verdict not in DOUBTFUL:
+            continue
+        derivative = value
+        if row.mode == "forward":
+            last = [whole if i == j else None for i in check.indices]
+            try:
+                with evaluate.using(problem, last=last):
+                    derivative = evaluate.tangent(problem, check.base, order, j).number
+            except NotLinearError:  # perhaps by rounding alone
+                continue
+        size = max(abs(value), abs(derivative))
+        allowed = tolerance(check.precision) * size + rounding * check.precision
+        if abs(derivative - value) <= allowed:
+            row.value, row.reference, row.uncertainty = derivative, reference, uncertainty
+            row.rounding, row.kind = max(row.rounding, rounding), judged[0].kind
+            row.verdict, row.detail = verdicts.TRUE, ""
+
+
+def _parts_of(check: Check, order: int, j: int) -> list[tuple[np.ndarray, float]]:
+    """Return the directions of parts that need steps of their own, and their scales."""
+    value, way = check.problem.wide_point[j], check.problem.last[j]
+    if not 1 < value.size <= MAX_SPLIT:
+        return []
+    name = check.names[j]
+    kinks = [
+        row
+        for row in check.rows
+        if (row.order, row.argument) == (order, name) and row.verdict in DOUBTFUL
+    ]
+    if kinks and value.size <= MAX_SINGLE:
+        units = [unit[0] for unit, _, _ in unit_directions([value])]
+        return [(unit, size_of(value[unit != 0])) for unit in units]
+    sizes = np.abs(value)
+    gradient = check.first[j] if check.first else None
+    share = np.abs(way) * (1.0 if gradient is None else np.abs(gradient))
+    keys = 100 * _classes(sizes, 3) + _classes(share, 4)
+    classes = np.unique(keys)
+    if len(classes) < 2:
+        return []
+    parts = []
+    for key in classes[:MAX_PARTS]:
+        mask = keys == key
+        scale = size_of(value[mask])
+        own = np.sign(way) if np.isrealobj(way) else way / np.abs(way)
+        inside = np.where(sizes[mask] > 0, sizes[mask], scale) / scale
+        part = np.zeros_like(way)
+        part[mask] = (own[mask] * inside).astype(check.problem.point[j].dtype)
+        parts.append((part, scale))
+    return parts
+
+
+def _classes(sizes: np.ndarray, decades: int) -> np.ndarray:
+    """Return for each size how many times `decades` powers of ten below the largest it is."""
+    largest = float(sizes[np.isfinite(sizes)].max(initial=0.0))
+    with np.errstate(all="ignore"):
+        below = np.floor(-np.log10(sizes / largest) / decades) if largest else 0.0 * sizes
+    return np.clip(np.nan_to_num(below, nan=0.0, posinf=0.0, neginf=0.0), 0, 9).astype(int)
+
+
+# Every element -------------------------------------------------------------------------------
+
+
+def add_full_rows(check: Check, order: int) -> None:
+    """Compare every element of the derivative; add a row for each element that is not right.
+
+    All elements by one input are compared at once; those that differ are compared again.
+    """
+    problem = check.problem
+    chosen = problem.weights if order == 1 else problem.ways[order - 1]
+    units = [unit for unit, _, _ in unit_directions(chosen)]
+
+    def instead(unit: list) -> dict:
+        if order == 1:
+            return {"weights": unit}
+        return {"ways": [*problem.ways[: order - 1], unit, *problem.ways[order:]]}
+
+    if order == 1:
+        gradients = evaluate.pull_back(problem, check.base, units)
+    else:
+        gradients = []
+        for unit in track(units, f"check_gradients: derivatives of order {order}"):
+            with evaluate.using(problem, **instead(unit)):
+                gradients.append(evaluate.arrays(problem, check.base, order))
+    doubts = sorted(_doubts(check, order, gradients), key=lambda doubt: -doubt[0])[:MAX_DOUBTS]
+    shown: set[tuple] = set()
+    for _, number, unit, j, index in track(doubts, f"check_gradients: doubts of order {order}"):
+        if (j, index) in shown or len(shown) >= MAX_SHOWN:
+            continue
+        scales = list(problem.scales)
+        scales[j] = size_of(problem.wide_point[j][index]) or scales[j]
+        with evaluate.using(problem, last=unit, scales=scales, **instead(units[number])):
+            judge = judge_of(check, order, j, as_weighed=False)
+            row = reverse_row(check, order, j, "x", judge, gradients[number])
+        row.index = index
+        if row.verdict != verdicts.TRUE:
+            shown.add((j, index))
+            check.rows.append(row)
+
+
+def _doubts(check: Check, order: int, gradients: list) -> list[tuple[float, int, list, int, tuple]]:
+    """Return where elements of the derivative may differ from differences, and how far.
+
+    `gradients` has those of each element of the order before.
+    """
+    problem, base, precision = check.problem, check.base, check.precision
+
+    def elements(point: list) -> np.ndarray:
+        if order == 1:
+            arrays = evaluate.reference_outputs(problem, point)
+        else:
+            pairs = zip(evaluate.arrays(problem, point, order - 1), problem.point, strict=False)
+            arrays = [np.zeros(own.shape) if array is None else array for array, own in pairs]
+        return np.concatenate([_real_numbers(array) for array in arrays])
+
+    middle, doubts = elements(base), []
+    count = sum(way.size for way in problem.last)
+    for unit, j, index in track(
+        unit_directions(problem.last), f"check_gradients: differences of order {order}", count
+    ):
+        scale = float(np.abs(base[j][index]))
+        scale = scale if 0.0 < scale < np.inf else problem.scales[j]
+
+        def line(step: float, unit: list = unit) -> np.ndarray:
+            try:
+                return elements(move_point(base, unit, step))
+            except Exception:  # it is not defined there
+                return np.full(middle.shape, np.nan)
+
+        way = np.conj(unit[j][index])
+        values = [0.0 if g[j] is None else np.real(way * g[j][index]) for g in gradients]
+        with np.errstate(all="ignore"):
+            reference, error, noise = difference_all(line, middle, scale, precision)
+            gap = np.abs(values - reference)
+            size = np.maximum(np.abs(values), np.abs(reference))
+            close = gap <= tolerance(precision) * size + 16 * precision * np.abs(values)
+            natural = np.abs(middle) / scale
+            close &= error <= 1e-3 * np.maximum(size, 0.01 * natural)
+            close |= (gap <= 4 * noise) & (size <= 4 * noise)
+            weight = np.nan_to_num(gap / np.maximum(size, noise), nan=np.inf)
+        doubts += [(float(weight[i]), int(i), unit, j, index) for i in np.flatnonzero(~close)]
+    return doubts
+
+
+def _real_numbers(array: np.ndarray) -> np.ndarray:
+    """Return the elements in the order of `unit_directions`: of complex ones both parts."""
+    parts = (np.real(array), np.imag(array)) if np.iscomplexobj(array) else (array,)
+    return np.stack(parts, axis=-1).astype(np.float64).ravel()
