@@ -1,0 +1,2013 @@
+"""Custom gradients as research code writes them: right ones, and ones with a typical mistake.
+
+`RESEARCH` is the table. A wrong rule states its mistake in plain words, and the sentence of the
+report that names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import tinygrad_cg as tf
+
+
+class ResearchRule(NamedTuple):
+    """A function with a rule, and where it is checked.
+
+    `mistake` is what is wrong with the rule, from order `order` on; empty for a right rule. `said`
+    is what the report says of it after the numbers, without the lines of the source: empty where
+    it names no cause. `has_code` says whether the report offers corrected code.
+    """
+
+    f: Callable[..., Any]
+    args: tuple
+    mistake: str = ""
+    said: str = ""
+    has_code: bool = False
+    order: int = 1
+    options: Mapping[str, Any] = MappingProxyType({})
+
+
+RESEARCH: dict[str, ResearchRule] = {}
+
+
+def right(f: Callable[..., Any], *args: Any, **options: Any) -> None:
+    """Enter a right rule into the table."""
+    assert f.__name__ not in RESEARCH, f.__name__
+    RESEARCH[f.__name__] = ResearchRule(f, args, options=options)
+
+
+def wrong(
+    f: Callable[..., Any],
+    *args: Any,
+    mistake: str,
+    said: str = "",
+    has_code: bool = False,
+    order: int = 1,
+    **options: Any,
+) -> None:
+    """Enter a wrong rule into the table."""
+    assert f.__name__ not in RESEARCH, f.__name__
+    RESEARCH[f.__name__] = ResearchRule(f, args, mistake, said, has_code, order, options)
+
+
+RNG = np.random.default_rng(7)
+X3, X4 = np.array([0.5, -1.5, 2.0]), np.array([0.4, -1.3, 0.9, 1.7])
+PROBABILITIES = np.array([0.2, 0.7, 0.4])
+TARGETS = tf.constant(np.array([1.0, 0.0, 1.0]))
+MATRIX = np.array([[2.0, 0.3, -0.4], [0.1, 1.5, 0.2], [-0.3, 0.4, 3.0]])
+BATCH = RNG.normal(size=(4, 3))
+CODES = tf.constant(np.array([[0.0, 1.0], [1.0, 0.0], [-1.0, -1.0]]))
+Z = np.array([1.0 + 2.0j, 0.3 - 1.0j, -0.7 + 0.4j, 1.5j])
+
+
+# Losses --------------------------------------------------------------------------------------
+
+
+@tf.custom_gradient
+def focal_loss(p):
+    weight = (1.0 - p) ** 2
+    slope = 2.0 * (1.0 - p) * tf.math.log(p) - weight / p
+    return -weight * tf.math.log(p), lambda dy: dy * slope
+
+
+right(focal_loss, PROBABILITIES)
+
+
+@tf.custom_gradient
+def focal_loss_constant_weight(p):
+    weight = (1.0 - p) ** 2
+    return -weight * tf.math.log(p), lambda dy: -dy * weight / p
+
+
+wrong(
+    focal_loss_constant_weight,
+    PROBABILITIES,
+    mistake="The weight is held constant.",
+    said="It holds `weight` constant, which depends on p, too.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def focal_loss_sign_of_weight(p):
+    weight = (1.0 - p) ** 2
+    slope = -2.0 * (1.0 - p) * tf.math.log(p) - weight / p
+    return -weight * tf.math.log(p), lambda dy: dy * slope
+
+
+wrong(
+    focal_loss_sign_of_weight,
+    PROBABILITIES,
+    mistake="The weight's term has the wrong sign.",
+    said="The part through `weight` has the wrong sign.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def dice_loss(p):
+    overlap = 2.0 * tf.reduce_sum(p * TARGETS)
+    sizes = tf.reduce_sum(p) + tf.reduce_sum(TARGETS)
+    return 1.0 - overlap / sizes, lambda dy: dy * (overlap - 2.0 * TARGETS * sizes) / sizes**2
+
+
+right(dice_loss, PROBABILITIES)
+
+
+@tf.custom_gradient
+def dice_loss_not_squared(p):
+    overlap = 2.0 * tf.reduce_sum(p * TARGETS)
+    sizes = tf.reduce_sum(p) + tf.reduce_sum(TARGETS)
+    return 1.0 - overlap / sizes, lambda dy: dy * (overlap - 2.0 * TARGETS * sizes) / sizes
+
+
+wrong(
+    dice_loss_not_squared,
+    PROBABILITIES,
+    mistake="The denominator of the quotient is not squared.",
+    said="It has one factor too many: `sizes`.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def huber_loss(x):
+    size = tf.abs(x)
+    value = tf.where(size <= 1.2, 0.5 * x * x, 1.2 * (size - 0.6))
+    return value, lambda dy: dy * tf.clip_by_value(x, -1.2, 1.2)
+
+
+right(huber_loss, X4)
+
+
+@tf.custom_gradient
+def huber_loss_slope(x):
+    size = tf.abs(x)
+    value = tf.where(size <= 1.2, 0.5 * x * x, 1.2 * (size - 0.6))
+    return value, lambda dy: dy * tf.where(size <= 1.2, x, tf.sign(x))
+
+
+wrong(
+    huber_loss_slope,
+    X4,
+    mistake="The linear part lacks the factor delta.",
+    said=(
+        "It is wrong only at x[1] (-0.769787 instead of -0.923744) and x[3] (0.516528 "
+        "instead of 0.619833). There it is 0.833333 times the correct gradient."
+    ),
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def quantile_loss(error):
+    value = tf.maximum(0.9 * error, -0.1 * error)
+    return value, lambda dy: dy * tf.where(error > 0.0, 0.9, -0.1)
+
+
+right(quantile_loss, X4)
+
+
+@tf.custom_gradient
+def quantile_loss_swapped(error):
+    value = tf.maximum(0.9 * error, -0.1 * error)
+    return value, lambda dy: dy * tf.where(error > 0.0, 0.1, -0.9)
+
+
+wrong(
+    quantile_loss_swapped,
+    X4,
+    mistake="The quantiles of the two sides are swapped.",
+    said="The factor of the upstream gradient is too small by 0.8, everywhere.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def contrastive_loss(distance, same):
+    hinge = tf.maximum(1.5 - distance, 0.0)
+    value = same * distance**2 + (1.0 - same) * hinge**2
+    return value, lambda dy: (
+        2.0 * dy * (same * distance - (1.0 - same) * hinge),
+        dy * (distance**2 - hinge**2),
+    )
+
+
+PAIRS = np.array([0.4, 1.1, 0.8, 0.3]), np.array([1.0, 0.0, 0.0, 1.0])
+right(contrastive_loss, *PAIRS)
+
+
+@tf.custom_gradient
+def contrastive_loss_pulls_all(distance, same):
+    hinge = tf.maximum(1.5 - distance, 0.0)
+    value = same * distance**2 + (1.0 - same) * hinge**2
+    return value, lambda dy: (
+        2.0 * dy * (same * distance + (1.0 - same) * hinge),
+        dy * (distance**2 - hinge**2),
+    )
+
+
+wrong(
+    contrastive_loss_pulls_all,
+    *PAIRS,
+    mistake="The pairs of different classes have no minus sign.",
+    said=(
+        "It is wrong only at distance[1] (0.615829 instead of -0.615829) and distance[2] "
+        "(0.757363 instead of -0.757363). There the sign is wrong."
+    ),
+    has_code=True,
+)
+
+
+def forward_messages(scores):
+    """The messages of a chain of two states, as a connectionist classification sums paths."""
+    messages = [scores[0]]
+    for t in range(1, 3):
+        stay = messages[-1]
+        move = tf.concat([[-20.0], messages[-1][:1]], 0)
+        messages.append(tf.reduce_logsumexp(tf.stack([stay, move]), 0) + scores[t])
+    return messages
+
+
+@tf.custom_gradient
+def path_loss(scores):
+    messages = forward_messages(scores)
+    loss = -tf.reduce_logsumexp(messages[-1])
+
+    def grad(dy):
+        rows, message = [], tf.nn.softmax(messages[-1])
+        for t in range(2, -1, -1):
+            rows.insert(0, message)
+            if t:
+                stay = messages[t - 1]
+                move = tf.concat([[-20.0], messages[t - 1][:1]], 0)
+                share = tf.nn.softmax(tf.stack([stay, move]), 0) * message
+                message = share[0] + tf.concat([share[1, 1:], [0.0]], 0)
+        return -dy * tf.stack(rows)
+
+    return loss, grad
+
+
+SCORES = np.array([[0.5, -0.2], [0.1, 0.9], [-0.4, 0.3]])
+right(path_loss, SCORES)
+
+
+@tf.custom_gradient
+def path_loss_without_backward_pass(scores):
+    messages = forward_messages(scores)
+    loss = -tf.reduce_logsumexp(messages[-1])
+    return loss, lambda dy: -dy * tf.stack([tf.nn.softmax(message) for message in messages])
+
+
+wrong(
+    path_loss_without_backward_pass,
+    SCORES,
+    mistake="The messages of the backward pass are missing.",
+    said="It is wrong at 4 of 6 elements, first at scores[0, 0] (-0.668188 instead of -0.771058).",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def cosine_distance(a, b):
+    length = tf.norm(a)
+    other = tf.norm(b)
+    cosine = tf.reduce_sum(a * b) / (length * other)
+    return 1.0 - cosine, lambda dy: (
+        -dy * (b / other - cosine * a / length) / length,
+        -dy * (a / length - cosine * b / other) / other,
+    )
+
+
+right(cosine_distance, X3, X3[::-1] + 0.3)
+
+
+@tf.custom_gradient
+def cosine_distance_not_divided(a, b):
+    length = tf.norm(a)
+    other = tf.norm(b)
+    cosine = tf.reduce_sum(a * b) / (length * other)
+    return 1.0 - cosine, lambda dy: (
+        -dy * (b / other - cosine * a / length),
+        -dy * (a / length - cosine * b / other) / other,
+    )
+
+
+wrong(
+    cosine_distance_not_divided,
+    X3,
+    X3[::-1] + 0.3,
+    mistake="It is not divided by the length of a.",
+    said="It has one factor too many: `length`.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def divergence_without_weights(p, q):
+    value = tf.reduce_sum(p * (tf.math.log(p) - tf.math.log(q)))
+    return value, lambda dy: (dy * (tf.math.log(p) - tf.math.log(q) + 1.0), -dy / q)
+
+
+wrong(
+    divergence_without_weights,
+    np.array([0.2, 0.5, 0.3]),
+    np.array([0.4, 0.4, 0.2]),
+    mistake="The gradient of q lacks the factor p.",
+    said="A factor is missing: p.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def smoothed_cross_entropy(logits):
+    labels = 0.9 * tf.eye(4, 3, dtype=logits.dtype) + 0.1 / 3.0
+    loss = -tf.reduce_mean(tf.reduce_sum(labels * tf.nn.log_softmax(logits), -1))
+    total = tf.reduce_sum(labels, -1, keepdims=True)
+    return loss, lambda dy: dy * (total * tf.nn.softmax(logits) - labels) / 4.0
+
+
+right(smoothed_cross_entropy, BATCH)
+
+
+@tf.custom_gradient
+def cross_entropy_over_all(logits):
+    labels = tf.eye(4, 3, dtype=logits.dtype)
+    loss = -tf.reduce_sum(labels * tf.nn.log_softmax(logits)) / 4.0
+    total = tf.reduce_sum(labels, -1, keepdims=True)
+    return loss, lambda dy: dy * (total * tf.nn.softmax(logits) - labels) / 12.0
+
+
+wrong(
+    cross_entropy_over_all,
+    BATCH,
+    mistake="It is divided by the number of logits instead of that of examples.",
+    said="It is 0.333333 times the correct gradient.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def contrastive_logits(similarity, temperature):
+    scaled = similarity / temperature
+    p = tf.nn.softmax(scaled)
+
+    def grad(dy):
+        slope = dy * (p - tf.one_hot(0, 3, dtype=p.dtype))
+        return slope / temperature, -tf.reduce_sum(slope * scaled) / temperature
+
+    return tf.reduce_logsumexp(scaled) - scaled[0], grad
+
+
+right(contrastive_logits, X3, 0.3)
+
+
+@tf.custom_gradient
+def contrastive_logits_not_scaled(similarity, temperature):
+    scaled = similarity / temperature
+    p = tf.nn.softmax(scaled)
+
+    def grad(dy):
+        slope = dy * (p - tf.one_hot(0, 3, dtype=p.dtype))
+        return slope, -tf.reduce_sum(slope * scaled) / temperature
+
+    return tf.reduce_logsumexp(scaled) - scaled[0], grad
+
+
+wrong(
+    contrastive_logits_not_scaled,
+    X3,
+    0.3,
+    mistake="It is not divided by the temperature.",
+    said="It is 0.3 times the correct gradient. 0.3 is temperature.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def poisson_loss_without_counts(rate, counts):
+    value = tf.exp(rate) - counts * rate
+    return value, lambda dy: (dy * tf.exp(rate), -dy * rate)
+
+
+wrong(
+    poisson_loss_without_counts,
+    X3,
+    np.array([1.0, 4.0, 2.0]),
+    mistake="The term of the counts is missing.",
+    said="The factor of the upstream gradient lacks the term -counts.",
+    has_code=True,
+)
+
+
+# Layers --------------------------------------------------------------------------------------
+
+
+@tf.custom_gradient
+def rms_norm(x, gain):
+    inverse = tf.math.rsqrt(tf.reduce_mean(x * x, -1, keepdims=True) + 1e-6)
+    y = x * inverse
+
+    def grad(dy):
+        d = dy * gain
+        return inverse * (d - y * tf.reduce_mean(d * y, -1, keepdims=True)), tf.reduce_sum(
+            dy * y, 0
+        )
+
+    return y * gain, grad
+
+
+GAIN = np.array([1.5, -0.5, 0.8])
+right(rms_norm, BATCH, GAIN)
+
+
+@tf.custom_gradient
+def rms_norm_summed(x, gain):
+    inverse = tf.math.rsqrt(tf.reduce_mean(x * x, -1, keepdims=True) + 1e-6)
+    y = x * inverse
+
+    def grad(dy):
+        d = dy * gain
+        return inverse * (d - y * tf.reduce_sum(d * y, -1, keepdims=True)), tf.reduce_sum(dy * y, 0)
+
+    return y * gain, grad
+
+
+wrong(
+    rms_norm_summed,
+    BATCH,
+    GAIN,
+    mistake="The second term sums where it must average.",
+    said="The part through `inverse` is 3 times the correct one.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def layer_norm(x):
+    centred = x - tf.reduce_mean(x, -1, keepdims=True)
+    inverse = tf.math.rsqrt(tf.reduce_mean(centred**2, -1, keepdims=True) + 1e-5)
+    y = centred * inverse
+
+    def grad(dy):
+        d = dy - y * tf.reduce_mean(dy * y, -1, keepdims=True)
+        return inverse * (d - tf.reduce_mean(d, -1, keepdims=True))
+
+    return y, grad
+
+
+right(layer_norm, BATCH)
+
+
+@tf.custom_gradient
+def layer_norm_constant_deviation(x):
+    centred = x - tf.reduce_mean(x, -1, keepdims=True)
+    inverse = tf.math.rsqrt(tf.reduce_mean(centred**2, -1, keepdims=True) + 1e-5)
+    return centred * inverse, lambda dy: inverse * (dy - tf.reduce_mean(dy, -1, keepdims=True))
+
+
+wrong(
+    layer_norm_constant_deviation,
+    BATCH,
+    mistake="The standard deviation is held constant.",
+    said=(
+        "It holds the variance over axis 1 constant: the outputs depend on x through the "
+        "variance, too."
+    ),
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def group_norm(x):
+    groups = tf.reshape(x, [2, 6])
+    inverse = tf.math.rsqrt(tf.reduce_mean(groups**2, -1, keepdims=True))
+    y = groups * inverse
+
+    def grad(dy):
+        d = tf.reshape(dy, [2, 6])
+        slope = inverse * (d - y * tf.reduce_mean(d * y, -1, keepdims=True))
+        return tf.reshape(slope, [4, 3])
+
+    return tf.reshape(y, [4, 3]), grad
+
+
+right(group_norm, BATCH)
+
+
+@tf.custom_gradient
+def group_norm_of_rows(x):
+    groups = tf.reshape(x, [2, 6])
+    inverse = tf.math.rsqrt(tf.reduce_mean(groups**2, -1, keepdims=True))
+    y = tf.reshape(groups * inverse, [4, 3])
+    scale = tf.reshape(tf.tile(inverse, [1, 2]), [4, 1])
+    return y, lambda dy: scale * (dy - y * tf.reduce_mean(dy * y, -1, keepdims=True))
+
+
+wrong(
+    group_norm_of_rows,
+    BATCH,
+    mistake="The mean is over a row instead of a group of two rows.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def quick_gelu(x):
+    gate = tf.sigmoid(1.702 * x)
+    return x * gate, lambda dy: dy * (gate + 1.702 * x * gate * (1.0 - gate))
+
+
+right(quick_gelu, X4)
+
+
+@tf.custom_gradient
+def quick_gelu_inner_factor(x):
+    gate = tf.sigmoid(1.702 * x)
+    return x * gate, lambda dy: dy * (gate + x * gate * (1.0 - gate))
+
+
+wrong(
+    quick_gelu_inner_factor,
+    X4,
+    mistake="The inner derivative lacks the factor 1.702.",
+    said="The part through `gate` is 0.587544 times the correct one.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def gelu_by_tanh(x):
+    inner = np.sqrt(2.0 / np.pi) * (x + 0.044715 * x**3)
+    t = tf.tanh(inner)
+
+    def grad(dy):
+        slope = np.sqrt(2.0 / np.pi) * (1.0 + 3.0 * 0.044715 * x * x)
+        return dy * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * slope)
+
+    return 0.5 * x * (1.0 + t), grad
+
+
+right(gelu_by_tanh, X4)
+
+
+@tf.custom_gradient
+def gelu_without_density(x):
+    cdf = 0.5 * (1.0 + tf.math.erf(x / np.sqrt(2.0)))
+    return x * cdf, lambda dy: dy * cdf
+
+
+wrong(
+    gelu_without_density,
+    X4,
+    mistake="The term of the density is missing.",
+    said=(
+        "It is dy times the output divided by x: the output is a product, and the term "
+        "with the derivative of the other factor is missing."
+    ),
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def attention(q, k):
+    powers = tf.exp(q @ tf.transpose(k) / np.sqrt(3.0))
+    total = tf.reduce_sum(powers, -1, keepdims=True)
+    p = powers / total
+
+    def grad(dy):
+        d = p * (dy - tf.reduce_sum(dy * p, -1, keepdims=True)) / np.sqrt(3.0)
+        return d @ k, tf.transpose(d) @ q
+
+    return p, grad
+
+
+right(attention, BATCH[:2], BATCH[1:])
+
+
+@tf.custom_gradient
+def attention_constant_total(q):
+    powers = tf.exp(q @ tf.transpose(tf.constant(BATCH[1:])) / np.sqrt(3.0))
+    total = tf.reduce_sum(powers, -1, keepdims=True)
+    p = powers / total
+    return p, lambda dy: (dy * p / np.sqrt(3.0)) @ tf.constant(BATCH[1:])
+
+
+wrong(
+    attention_constant_total,
+    BATCH[:2],
+    mistake="The normalization of the weights is held constant.",
+    said="It holds `total` constant, which depends on q, too.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def attention_key_scale(q, k):
+    p = tf.nn.softmax(q @ tf.transpose(k) / 2.0)
+
+    def grad(dy):
+        d = p * (dy - tf.reduce_sum(dy * p, -1, keepdims=True))
+        return d @ k / 2.0, tf.transpose(d) @ q
+
+    return p, grad
+
+
+wrong(
+    attention_key_scale,
+    BATCH[:2],
+    BATCH[1:],
+    mistake="The gradient of the keys is not scaled by 1/2.",
+    said="It is 2 times the correct gradient.",
+    has_code=True,
+)
+
+ANGLES = np.array([0.3, 1.1])
+
+
+def rotate_pairs(x, angles):
+    a, b = x[:2], x[2:]
+    return tf.concat(
+        [a * np.cos(angles) - b * np.sin(angles), a * np.sin(angles) + b * np.cos(angles)], 0
+    )
+
+
+@tf.custom_gradient
+def rotary_embedding(x):
+    return rotate_pairs(x, ANGLES), lambda dy: rotate_pairs(dy, -ANGLES)
+
+
+right(rotary_embedding, X4)
+
+
+@tf.custom_gradient
+def rotary_embedding_rotated_again(x):
+    return rotate_pairs(x, ANGLES), lambda dy: rotate_pairs(dy, ANGLES)
+
+
+wrong(
+    rotary_embedding_rotated_again,
+    X4,
+    mistake="The upstream gradient is not rotated back.",
+    said="It multiplies by the Jacobian; the transposed Jacobian is needed.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def softcap(x):
+    t = tf.tanh(x / 30.0)
+    return 30.0 * t, lambda dy: dy * (1.0 - t * t)
+
+
+right(softcap, 10.0 * X4)
+
+
+@tf.custom_gradient
+def softcap_outer_factor(x):
+    t = tf.tanh(x / 30.0)
+    return 30.0 * t, lambda dy: 30.0 * dy * (1.0 - t * t)
+
+
+wrong(
+    softcap_outer_factor,
+    10.0 * X4,
+    mistake="The inner factor 1/30 is missing.",
+    said="It is 30 times the correct gradient.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def softcap_not_squared(x):
+    t = tf.tanh(x / 30.0)
+    return 30.0 * t, lambda dy: dy * (1.0 - t)
+
+
+wrong(
+    softcap_not_squared,
+    10.0 * X4,
+    mistake="It has 1 - t instead of 1 - t squared.",
+    said="A factor is missing: `1.0 + t`.",
+    has_code=True,
+)
+
+NOISE = np.array([0.3, -1.1, 0.8])
+
+
+@tf.custom_gradient
+def relaxed_sample(logits, temperature):
+    scaled = (logits + NOISE) / temperature
+    y = tf.nn.softmax(scaled)
+
+    def grad(dy):
+        d = y * (dy - tf.reduce_sum(dy * y))
+        return d / temperature, -tf.reduce_sum(d * scaled) / temperature
+
+    return y, grad
+
+
+right(relaxed_sample, X3, 0.7)
+
+
+@tf.custom_gradient
+def relaxed_sample_multiplied(logits, temperature):
+    scaled = (logits + NOISE) / temperature
+    y = tf.nn.softmax(scaled)
+
+    def grad(dy):
+        d = y * (dy - tf.reduce_sum(dy * y))
+        return d * temperature, -tf.reduce_sum(d * scaled) / temperature
+
+    return y, grad
+
+
+wrong(
+    relaxed_sample_multiplied,
+    X3,
+    0.7,
+    mistake="It is multiplied by the temperature instead of divided.",
+    said="It is 0.49 times the correct gradient. 0.49 is temperature**2.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def quantise_vectors(x):
+    distances = tf.reduce_sum((x[:, None, :] - CODES) ** 2, -1)
+    return tf.gather(CODES, tf.argmin(distances, -1)), lambda dy: dy
+
+
+VECTORS = np.array([[0.2, 0.9], [-0.7, -0.8]])
+right(quantise_vectors, VECTORS, against=lambda x: x)
+
+
+@tf.custom_gradient
+def quantise_vectors_twice(x):
+    distances = tf.reduce_sum((x[:, None, :] - CODES) ** 2, -1)
+    return tf.gather(CODES, tf.argmin(distances, -1)), lambda dy: 2.0 * dy
+
+
+wrong(
+    quantise_vectors_twice,
+    VECTORS,
+    against=lambda x: x,
+    mistake="The straight-through gradient is doubled.",
+    said="It is 2 times the correct gradient.",
+)
+
+
+@tf.custom_gradient
+def commitment_loss(x, codes):
+    error = x - codes
+    return 0.1 * tf.reduce_sum(error**2), lambda dy: (2.0 * dy * error, -0.2 * dy * error)
+
+
+wrong(
+    commitment_loss,
+    VECTORS,
+    VECTORS[::-1] + 0.1,
+    mistake="The weight 0.1 is missing for x.",
+    said="It is 10 times the correct gradient.",
+    has_code=True,
+)
+
+
+X5 = np.array([0.4, -1.3, 0.9, 1.7, -0.6])
+
+
+@tf.custom_gradient
+def binarise(x):
+    return tf.sign(x), lambda dy: dy * tf.cast(tf.abs(x) <= 1.0, dy.dtype)
+
+
+def hard_tanh(x):
+    return tf.clip_by_value(x, -1.0, 1.0)
+
+
+right(binarise, X5, against=hard_tanh)
+
+
+@tf.custom_gradient
+def binarise_wide_window(x):
+    return tf.sign(x), lambda dy: dy * tf.cast(tf.abs(x) <= 1.5, dy.dtype)
+
+
+wrong(
+    binarise_wide_window,
+    X5,
+    against=hard_tanh,
+    mistake="The window is 1.5 wide and must be 1.",
+    said="It is wrong only at x[1] (0.769787 instead of 0).",
+)
+
+
+@tf.custom_gradient
+def spectral_norm(weight):
+    s, u, v = tf.linalg.svd(weight)
+    return s[0], lambda dy: dy * u[:, :1] @ tf.transpose(v[:, :1])
+
+
+right(spectral_norm, MATRIX)
+
+
+@tf.custom_gradient
+def spectral_norm_swapped(weight):
+    s, u, v = tf.linalg.svd(weight)
+    return s[0], lambda dy: dy * v[:, :1] @ tf.transpose(u[:, :1])
+
+
+wrong(
+    spectral_norm_swapped,
+    MATRIX,
+    mistake="The singular vectors are swapped.",
+    said="It is the transpose of the correct gradient.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def weight_norm(v, gain):
+    length = tf.norm(v)
+    unit = v / length
+
+    def grad(dy):
+        return gain * (dy - unit * tf.reduce_sum(dy * unit)) / length, tf.reduce_sum(dy * unit)
+
+    return gain * unit, grad
+
+
+right(weight_norm, X3, 1.7)
+
+
+@tf.custom_gradient
+def weight_norm_constant_length(v, gain):
+    length = tf.norm(v)
+    unit = v / length
+    return gain * unit, lambda dy: (dy * gain / length, tf.reduce_sum(dy * unit))
+
+
+wrong(
+    weight_norm_constant_length,
+    X3,
+    1.7,
+    mistake="The length is held constant.",
+    said=(
+        "It is dy times the output divided by v: the output is a product, and the term "
+        "with the derivative of the other factor is missing."
+    ),
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def gated_unit(a, b):
+    gate = tf.sigmoid(b)
+    return a * gate, lambda dy: (dy * gate, dy * gate * (1.0 - gate))
+
+
+wrong(
+    gated_unit,
+    X3,
+    X3 - 0.4,
+    mistake="The gradient of b lacks the factor a.",
+    said="A factor is missing: a.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def batch_norm_of_rows(x):
+    return x - tf.reduce_mean(x, 0), lambda dy: dy - tf.reduce_mean(dy, 1, keepdims=True)
+
+
+wrong(
+    batch_norm_of_rows,
+    BATCH,
+    mistake="The mean is over axis 1 and must be over axis 0.",
+    said="It subtracts the mean over axis 1; the outputs subtract the mean over axis 0.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def embedding_of_repeated_rows(table):
+    rows = tf.one_hot([2, 0, 2], 4, dtype=table.dtype)
+    last = tf.constant(np.array([[0.0], [1.0], [1.0]]))
+    return rows @ table, lambda dy: tf.transpose(rows) @ (dy * last)
+
+
+wrong(
+    embedding_of_repeated_rows,
+    BATCH,
+    mistake="The first of two uses of a row is overwritten by the second one.",
+    said="It lacks index 0 of axis 0 of the output: is an example of a batch left out?",
+    has_code=True,
+)
+
+
+# Solvers -------------------------------------------------------------------------------------
+
+RECURRENT = 0.3 * MATRIX
+
+
+def fixed_point(x):
+    z = tf.zeros_like(x)
+    for _ in range(80):
+        z = tf.tanh(tf.linalg.matvec(RECURRENT, z) + x)
+    return z
+
+
+@tf.custom_gradient
+def equilibrium(x):
+    z = fixed_point(x)
+
+    def grad(dy):
+        slope = 1.0 - z * z
+        system = tf.eye(3, dtype=x.dtype) - tf.transpose(RECURRENT * slope[:, None])
+        return slope * tf.linalg.matvec(tf.linalg.inv(system), dy)
+
+    return z, grad
+
+
+right(equilibrium, 0.4 * X3, order=1)
+
+
+@tf.custom_gradient
+def equilibrium_not_transposed(x):
+    z = fixed_point(x)
+
+    def grad(dy):
+        slope = 1.0 - z * z
+        system = tf.eye(3, dtype=x.dtype) - RECURRENT * slope
+        return slope * tf.linalg.matvec(tf.linalg.inv(system), dy)
+
+    return z, grad
+
+
+wrong(
+    equilibrium_not_transposed,
+    0.4 * X3,
+    mistake="The linear system is not transposed.",
+    said="It multiplies by the Jacobian; the transposed Jacobian is needed.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def equilibrium_of_one_step(x):
+    z = fixed_point(x)
+    return z, lambda dy: dy * (1.0 - z * z)
+
+
+wrong(
+    equilibrium_of_one_step,
+    0.4 * X3,
+    mistake="The dependence of the fixed point on itself is lost.",
+    said="It holds the result of `matvec` constant, which depends on x, too.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def root_of_cubic(a):
+    y = tf.ones_like(a)
+    for _ in range(60):
+        y = y - (y**3 + y - a) / (3.0 * y * y + 1.0)
+    return y, lambda dy: dy / (3.0 * y * y + 1.0)
+
+
+right(root_of_cubic, X3)
+
+
+@tf.custom_gradient
+def root_of_cubic_sign(a):
+    y = tf.ones_like(a)
+    for _ in range(60):
+        y = y - (y**3 + y - a) / (3.0 * y * y + 1.0)
+    return y, lambda dy: -dy / (3.0 * y * y + 1.0)
+
+
+wrong(
+    root_of_cubic_sign,
+    X3,
+    mistake="The sign of the implicit function theorem is applied twice.",
+    said="The sign is wrong.",
+    has_code=True,
+)
+
+GENERATOR = np.array([[0.0, 1.0, 0.2], [-1.0, -0.3, 0.0], [0.1, 0.4, -0.5]])
+
+
+def euler_steps(generator, y):
+    for _ in range(5):
+        y = y + 0.1 * tf.linalg.matvec(generator, y)
+    return y
+
+
+@tf.custom_gradient
+def linear_flow(y):
+    return euler_steps(GENERATOR, y), lambda dy: euler_steps(GENERATOR.T, dy)
+
+
+right(linear_flow, X3)
+
+
+@tf.custom_gradient
+def linear_flow_forwards(y):
+    return euler_steps(GENERATOR, y), lambda dy: euler_steps(GENERATOR, dy)
+
+
+wrong(
+    linear_flow_forwards,
+    X3,
+    mistake="The adjoint equation is not transposed.",
+    said="It multiplies by the Jacobian; the transposed Jacobian is needed.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def linear_flow_exact_adjoint(y):
+    adjoint = tf.linalg.expm(0.5 * GENERATOR.T)
+    return euler_steps(GENERATOR, y), lambda dy: tf.linalg.matvec(adjoint, dy)
+
+
+wrong(
+    linear_flow_exact_adjoint,
+    X3,
+    mistake="The adjoint of the exact flow differs from that of the Euler steps.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def gaussian_evidence(scale):
+    kernel = scale * tf.constant(MATRIX + MATRIX.T) + tf.eye(3, dtype=scale.dtype)
+    weights = tf.linalg.matvec(tf.linalg.inv(kernel), X3)
+    log_det = tf.linalg.slogdet(kernel)[1]
+    fit = tf.reduce_sum(X3 * weights)
+
+    def grad(dy):
+        slope = MATRIX + MATRIX.T
+        quadratic = tf.reduce_sum(weights * tf.linalg.matvec(slope, weights))
+        return dy * (0.5 * quadratic - 0.5 * tf.linalg.trace(tf.linalg.inv(kernel) @ slope))
+
+    return -0.5 * fit - 0.5 * log_det, grad
+
+
+right(gaussian_evidence, np.array(0.7))
+
+
+@tf.custom_gradient
+def gaussian_evidence_log_det(scale):
+    kernel = scale * tf.constant(MATRIX + MATRIX.T) + tf.eye(3, dtype=scale.dtype)
+    weights = tf.linalg.matvec(tf.linalg.inv(kernel), X3)
+    log_det = tf.linalg.slogdet(kernel)[1]
+    fit = tf.reduce_sum(X3 * weights)
+
+    def grad(dy):
+        slope = MATRIX + MATRIX.T
+        quadratic = tf.reduce_sum(weights * tf.linalg.matvec(slope, weights))
+        return dy * (0.5 * quadratic - tf.linalg.trace(tf.linalg.inv(kernel) @ slope))
+
+    return -0.5 * fit - 0.5 * log_det, grad
+
+
+wrong(
+    gaussian_evidence_log_det,
+    np.array(0.7),
+    mistake="The term of the log determinant lacks 1/2.",
+    said="The part through `log_det` is 2 times the correct one.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def cholesky_factor(a):
+    factor = tf.linalg.cholesky((a + tf.transpose(a)) / 2.0)
+
+    def grad(dy):
+        product = tf.transpose(factor) @ dy
+        lower = tf.linalg.band_part(product, -1, 0) - tf.linalg.diag(
+            tf.linalg.diag_part(product) / 2.0
+        )
+        inverse = tf.linalg.inv(factor)
+        slope = tf.transpose(inverse) @ lower @ inverse
+        return (slope + tf.transpose(slope)) / 2.0
+
+    return factor, grad
+
+
+right(cholesky_factor, MATRIX + MATRIX.T)
+
+
+@tf.custom_gradient
+def cholesky_factor_not_symmetric(a):
+    factor = tf.linalg.cholesky((a + tf.transpose(a)) / 2.0)
+
+    def grad(dy):
+        product = tf.transpose(factor) @ dy
+        lower = tf.linalg.band_part(product, -1, 0) - tf.linalg.diag(
+            tf.linalg.diag_part(product) / 2.0
+        )
+        inverse = tf.linalg.inv(factor)
+        return tf.transpose(inverse) @ lower @ inverse
+
+    return factor, grad
+
+
+wrong(
+    cholesky_factor_not_symmetric,
+    MATRIX + MATRIX.T,
+    mistake="The gradient is not made symmetric.",
+    said="It is not symmetric: the correct gradient is the mean of it and its transpose.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def largest_eigenvalue(a):
+    values, vectors = tf.linalg.eigh((a + tf.transpose(a)) / 2.0)
+    return values[-1], lambda dy: dy * vectors[:, -1:] @ tf.transpose(vectors[:, -1:])
+
+
+right(largest_eigenvalue, MATRIX, order=1)
+
+
+@tf.custom_gradient
+def largest_eigenvalue_scaled(a):
+    values, vectors = tf.linalg.eigh((a + tf.transpose(a)) / 2.0)
+    top = values[-1]
+    return top, lambda dy: dy * top * vectors[:, -1:] @ tf.transpose(vectors[:, -1:])
+
+
+wrong(
+    largest_eigenvalue_scaled,
+    MATRIX,
+    mistake="The eigenvalue is a factor too much.",
+    said="It has one factor too many: the output.",
+    has_code=True,
+)
+
+
+def sylvester(a, b, c):
+    """The solution of a x + x b = c."""
+    n, m = c.shape
+    system = np.kron(a, np.eye(m)) + np.kron(np.eye(n), b.T)
+    solution = tf.linalg.matvec(np.linalg.inv(system), tf.reshape(c, [n * m]))
+    return tf.reshape(solution, [n, m])
+
+
+SMALL = np.array([[1.5, 0.4], [-0.2, 2.0]])
+
+
+@tf.custom_gradient
+def sylvester_solution(c):
+    return sylvester(MATRIX, SMALL, c), lambda dy: sylvester(MATRIX.T, SMALL.T, dy)
+
+
+right(sylvester_solution, BATCH[:3, :2])
+
+
+@tf.custom_gradient
+def sylvester_solution_not_transposed(c):
+    return sylvester(MATRIX, SMALL, c), lambda dy: sylvester(MATRIX, SMALL, dy)
+
+
+wrong(
+    sylvester_solution_not_transposed,
+    BATCH[:3, :2],
+    mistake="The equation is not transposed.",
+    said="It multiplies by the Jacobian; the transposed Jacobian is needed.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def transport_cost(cost):
+    power = tf.exp(-cost / 0.5)
+    v = tf.ones([3], cost.dtype)
+    for _ in range(60):
+        u = 1.0 / (3.0 * tf.linalg.matvec(power, v))
+        v = 1.0 / (3.0 * tf.linalg.matvec(tf.transpose(power), u))
+    value = 0.5 * (tf.reduce_mean(tf.math.log(u)) + tf.reduce_mean(tf.math.log(v)))
+    return value, lambda dy: dy * u[:, None] * power * v / 0.5
+
+
+wrong(
+    transport_cost,
+    np.abs(MATRIX),
+    mistake="The plan is divided by the regularization once too often.",
+    said="It is 2 times the correct gradient.",
+    has_code=True,
+)
+
+
+# Probability ---------------------------------------------------------------------------------
+
+
+@tf.custom_gradient
+def gamma_sample(shape):
+    """A sample by the method of Marsaglia and Tsang, for noise that is fixed."""
+    d = shape - 1.0 / 3.0
+    c = 1.0 / tf.sqrt(9.0 * d)
+    t = 1.0 + c * NOISE
+    return d * t**3, lambda dy: dy * (t**3 - 1.5 * t * t * c * NOISE)
+
+
+right(gamma_sample, np.array([1.3, 2.5, 4.0]))
+
+
+@tf.custom_gradient
+def gamma_sample_constant_scale(shape):
+    d = shape - 1.0 / 3.0
+    c = 1.0 / tf.sqrt(9.0 * d)
+    return d * (1.0 + c * NOISE) ** 3, lambda dy: dy * (1.0 + c * NOISE) ** 3
+
+
+wrong(
+    gamma_sample_constant_scale,
+    np.array([1.3, 2.5, 4.0]),
+    mistake="The scale c is held constant.",
+    said="It holds `c` constant, which depends on shape, too.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def von_mises(concentration, angle):
+    ratio = tf.math.bessel_i1e(concentration) / tf.math.bessel_i0e(concentration)
+    log_bessel = tf.math.log(tf.math.bessel_i0e(concentration)) + concentration
+    return concentration * tf.cos(angle) - log_bessel, lambda dy: (
+        dy * (tf.cos(angle) - ratio),
+        -dy * concentration * tf.sin(angle),
+    )
+
+
+CIRCLE = np.array([2.0, 3.0, 4.0]), np.array([0.3, -1.0, 2.0])
+right(von_mises, *CIRCLE)
+
+
+@tf.custom_gradient
+def von_mises_scaled_bessel(concentration, angle):
+    ratio = tf.math.bessel_i1e(concentration) / tf.math.bessel_i0e(concentration)
+    log_bessel = tf.math.log(tf.math.bessel_i0e(concentration)) + concentration
+    return concentration * tf.cos(angle) - log_bessel, lambda dy: (
+        dy * (tf.cos(angle) - ratio + 1.0),
+        -dy * concentration * tf.sin(angle),
+    )
+
+
+wrong(
+    von_mises_scaled_bessel,
+    *CIRCLE,
+    mistake="The derivative is that of the exponentially scaled Bessel function.",
+    said="The factor of the upstream gradient is too large by 1, everywhere.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def log_mean_exp(x):
+    top = tf.reduce_max(x)
+    powers = tf.exp(x - top)
+    total = tf.reduce_sum(powers)
+    return tf.math.log(total / 4.0) + top, lambda dy: dy * powers / total
+
+
+right(log_mean_exp, X4)
+
+
+@tf.custom_gradient
+def log_mean_exp_not_normalised(x):
+    top = tf.reduce_max(x)
+    powers = tf.exp(x - top)
+    total = tf.reduce_sum(powers)
+    return tf.math.log(total / 4.0) + top, lambda dy: dy * powers
+
+
+wrong(
+    log_mean_exp_not_normalised,
+    X4,
+    mistake="It is not divided by the total.",
+    said="It has one factor too many: `total`.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def truncated_normal(mean):
+    """The log density at 0.5 of a normal variable that is truncated to [0, infinity)."""
+    log_mass = tf.math.log(0.5 * tf.math.erfc(-mean / np.sqrt(2.0)))
+    hazard = tf.exp(-0.5 * mean**2 - log_mass) / np.sqrt(2.0 * np.pi)
+    return -0.5 * (0.5 - mean) ** 2 - log_mass, lambda dy: dy * (0.5 - mean - hazard)
+
+
+right(truncated_normal, X3)
+
+
+@tf.custom_gradient
+def truncated_normal_constant_mass(mean):
+    log_mass = tf.math.log(0.5 * tf.math.erfc(-mean / np.sqrt(2.0)))
+    return -0.5 * (0.5 - mean) ** 2 - log_mass, lambda dy: dy * (0.5 - mean)
+
+
+wrong(
+    truncated_normal_constant_mass,
+    X3,
+    mistake="The mass inside the bounds is held constant.",
+    said="It holds `log_mass` constant, which depends on mean, too.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def normal_cdf(x):
+    return 0.5 * (
+        1.0 + tf.math.erf(x / np.sqrt(2.0))
+    ), lambda dy: dy * tf.exp(-0.5 * x * x) / np.sqrt(np.pi)
+
+
+wrong(
+    normal_cdf,
+    X4,
+    mistake="The density lacks the factor 1/sqrt(2).",
+    said="It is 1.41421 times the correct gradient. 1.41421 is the square root of 2.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def dirichlet_normaliser(alpha):
+    total = tf.reduce_sum(alpha)
+    value = tf.reduce_sum(tf.math.lgamma(alpha)) - tf.math.lgamma(total)
+    return value, lambda dy: dy * (tf.math.digamma(alpha) - tf.math.digamma(total))
+
+
+right(dirichlet_normaliser, np.array([0.8, 1.5, 3.0]))
+
+
+@tf.custom_gradient
+def dirichlet_normaliser_without_total(alpha):
+    total = tf.reduce_sum(alpha)
+    value = tf.reduce_sum(tf.math.lgamma(alpha)) - tf.math.lgamma(total)
+    return value, lambda dy: dy * tf.math.digamma(alpha)
+
+
+wrong(
+    dirichlet_normaliser_without_total,
+    np.array([0.8, 1.5, 3.0]),
+    mistake="The term of the total is missing.",
+    said="It holds `total` constant, which depends on alpha, too.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def affine_coupling(x, s):
+    y = x * tf.exp(s)
+    return (y, tf.reduce_sum(s)), lambda dy, dlog: (dy * tf.exp(s), dy * y + dlog)
+
+
+right(affine_coupling, X3, X3[::-1] / 2.0)
+
+
+@tf.custom_gradient
+def affine_coupling_without_volume(x, s):
+    y = x * tf.exp(s)
+    return (y, tf.reduce_sum(s)), lambda dy, dlog: (dy * tf.exp(s), dy * y)
+
+
+wrong(
+    affine_coupling_without_volume,
+    X3,
+    X3[::-1] / 2.0,
+    mistake="The gradient of the log determinant is missing.",
+    said="It is wrong only for output 1 of 2, counted from 0. The rule returns 0 for it.",
+    has_code=True,
+)
+
+
+# Physics and geometry ------------------------------------------------------------------------
+
+
+@tf.custom_gradient
+def contact_energy(gap, stiffness):
+    depth = tf.nn.softplus(-10.0 * gap) / 10.0
+    return 0.5 * stiffness * depth**2, lambda dy: (
+        -dy * stiffness * depth * tf.sigmoid(-10.0 * gap),
+        tf.reduce_sum(0.5 * dy * depth**2),
+    )
+
+
+GAPS = np.array([0.05, -0.1, 0.02])
+right(contact_energy, GAPS, 7.5)
+
+
+@tf.custom_gradient
+def contact_energy_force(gap, stiffness):
+    depth = tf.nn.softplus(-10.0 * gap) / 10.0
+    return 0.5 * stiffness * depth**2, lambda dy: (
+        dy * stiffness * depth * tf.sigmoid(-10.0 * gap),
+        tf.reduce_sum(0.5 * dy * depth**2),
+    )
+
+
+wrong(
+    contact_energy_force,
+    GAPS,
+    7.5,
+    mistake="The force is returned instead of the gradient.",
+    said="The sign is wrong.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def contact_energy_without_stiffness(gap, stiffness):
+    depth = tf.nn.softplus(-10.0 * gap) / 10.0
+    return 0.5 * stiffness * depth**2, lambda dy: (
+        -dy * depth * tf.sigmoid(-10.0 * gap),
+        tf.reduce_sum(0.5 * dy * depth**2),
+    )
+
+
+wrong(
+    contact_energy_without_stiffness,
+    GAPS,
+    7.5,
+    mistake="The stiffness is missing.",
+    said="It is 0.133333 times the correct gradient. 0.133333 is 1 / stiffness.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def sphere_distance(points):
+    distance = tf.norm(points, axis=-1, keepdims=True)
+    return distance[:, 0] - 0.8, lambda dy: dy[:, None] * points / distance
+
+
+right(sphere_distance, BATCH)
+
+
+@tf.custom_gradient
+def sphere_distance_not_unit(points):
+    distance = tf.norm(points, axis=-1, keepdims=True)
+    return distance[:, 0] - 0.8, lambda dy: dy[:, None] * points
+
+
+wrong(
+    sphere_distance_not_unit,
+    BATCH,
+    mistake="The normal has not the length 1.",
+    said="It has one factor too many: `distance`.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def pinhole(x, depth):
+    return 1.2 * x / depth, lambda dy: (1.2 * dy / depth, -1.2 * dy * x / depth**2)
+
+
+right(pinhole, X3, np.array([2.0, 3.0, 1.5]))
+
+
+@tf.custom_gradient
+def pinhole_depth(x, depth):
+    return 1.2 * x / depth, lambda dy: (1.2 * dy / depth, -1.2 * dy * x / depth)
+
+
+wrong(
+    pinhole_depth,
+    X3,
+    np.array([2.0, 3.0, 1.5]),
+    mistake="The depth is not squared.",
+    said="It has one factor too many: depth.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def projected_point(point):
+    def grad(dy):
+        return tf.concat([dy / point[2], [0.0]], 0)
+
+    return point[:2] / point[2], grad
+
+
+wrong(
+    projected_point,
+    np.array([0.5, -0.8, 2.0]),
+    mistake="The derivative by the depth is missing.",
+    said="It holds the result of `getitem` constant, which depends on point, too.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def radial_distortion(x):
+    square = x * x
+    return x * (1.0 + 0.1 * square), lambda dy: dy * (1.0 + 0.3 * square)
+
+
+right(radial_distortion, X4)
+
+
+@tf.custom_gradient
+def radial_distortion_constant(x):
+    square = x * x
+    return x * (1.0 + 0.1 * square), lambda dy: dy * (1.0 + 0.1 * square)
+
+
+wrong(
+    radial_distortion_constant,
+    X4,
+    mistake="The distortion is held constant.",
+    said=(
+        "It is dy times the output divided by x: the output is a product, and the term "
+        "with the derivative of the other factor is missing."
+    ),
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def spring_chain(x):
+    stretch = x[1:] - x[:-1] - 0.5
+
+    def grad(dy):
+        force = 2.0 * dy * stretch
+        return tf.concat([[0.0], force], 0) - tf.concat([force, [0.0]], 0)
+
+    return tf.reduce_sum(stretch**2), grad
+
+
+right(spring_chain, X4)
+
+
+@tf.custom_gradient
+def spring_chain_one_sided(x):
+    stretch = x[1:] - x[:-1] - 0.5
+    return tf.reduce_sum(stretch**2), lambda dy: tf.concat([[0.0], 2.0 * dy * stretch], 0)
+
+
+wrong(
+    spring_chain_one_sided,
+    X4,
+    mistake="The force on the first of two neighbours is missing.",
+    said="It holds the result of `getitem` constant, which depends on x, too.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def rotated(x):
+    axis = tf.constant(np.array([0.2, -0.5, 1.0]))
+    return tf.linalg.cross(axis, x), lambda dy: tf.linalg.cross(axis, dy)
+
+
+wrong(
+    rotated,
+    X3,
+    mistake="The cross product is not in the other order.",
+    said="The sign is wrong.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def lennard_jones(r):
+    sixth = (1.1 / r) ** 6
+    return 4.0 * (sixth**2 - sixth), lambda dy: 4.0 * dy * (6.0 * sixth - 12.0 * sixth**2) / r
+
+
+right(lennard_jones, np.array([1.0, 1.4, 2.0]))
+
+
+@tf.custom_gradient
+def lennard_jones_exponent(r):
+    attraction = (1.1 / r) ** 6
+    repulsion = (1.1 / r) ** 12
+    return 4.0 * (
+        repulsion - attraction
+    ), lambda dy: 4.0 * dy * (6.0 * attraction - 6.0 * repulsion) / r
+
+
+wrong(
+    lennard_jones_exponent,
+    np.array([1.0, 1.4, 2.0]),
+    mistake="The repulsion has the exponent 6 of the attraction.",
+    said="The part through `repulsion` is 0.5 times the correct one.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def upwind(x):
+    return x - tf.concat([[0.0], x[:-1]], 0), lambda dy: dy - tf.concat([dy[1:], [0.0]], 0)
+
+
+right(upwind, X4)
+
+
+@tf.custom_gradient
+def upwind_same_side(x):
+    return x - tf.concat([[0.0], x[:-1]], 0), lambda dy: dy - tf.concat([[0.0], dy[:-1]], 0)
+
+
+wrong(
+    upwind_same_side,
+    X4,
+    mistake="The stencil is not turned around.",
+    said="It multiplies by the Jacobian; the transposed Jacobian is needed.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def render_weights(alpha):
+    transmittance = tf.math.cumprod(1.0 - alpha, exclusive=True)
+    return alpha * transmittance, lambda dy: dy * transmittance
+
+
+wrong(
+    render_weights,
+    np.array([0.2, 0.5, 0.3, 0.6]),
+    mistake="The transmittance is held constant.",
+    said=(
+        "It has only the diagonal of the Jacobian: each output depends on other elements "
+        "of alpha as well."
+    ),
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def quadratic_penalty(x):
+    violation = tf.nn.relu(tf.linalg.matvec(tf.constant(BATCH), x) + 2.0)
+    return 50.0 * tf.reduce_sum(
+        violation**2
+    ), lambda dy: 50.0 * dy * tf.linalg.matvec(tf.constant(BATCH), violation, transpose_a=True)
+
+
+wrong(
+    quadratic_penalty,
+    X3,
+    mistake="The factor 2 of the square is missing.",
+    said="It is 0.5 times the correct gradient.",
+    has_code=True,
+)
+
+
+# Segments, gathers and convolutions ----------------------------------------------------------
+
+SEGMENTS = [0, 0, 1, 1]
+
+
+@tf.custom_gradient
+def segment_squares(x):
+    total = tf.math.segment_sum(x * x, SEGMENTS)
+    return total, lambda dy: 2.0 * x * tf.gather(dy, SEGMENTS)
+
+
+right(segment_squares, X4)
+
+
+@tf.custom_gradient
+def segment_mean(x):
+    return tf.math.segment_mean(x, SEGMENTS), lambda dy: tf.gather(dy, SEGMENTS)
+
+
+wrong(
+    segment_mean,
+    X4,
+    mistake="It is not divided by the size of a segment.",
+    said=(
+        "It is 2 times the correct gradient. x has 2 elements for each output: was the "
+        "division of a mean forgotten?"
+    ),
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def neighbours(x):
+    edges = [1, 2, 3, 0]
+    return tf.sin(tf.gather(x, edges)), lambda dy: tf.cos(x) * tf.gather(dy, edges)
+
+
+wrong(
+    neighbours,
+    X4,
+    mistake="The upstream gradient is gathered and not scattered.",
+    said="The elements of the upstream gradient are permuted: the rule needs the inverse order.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def upsample(x):
+    return tf.repeat(x, 2), lambda dy: tf.reduce_mean(tf.reshape(dy, [4, 2]), 1)
+
+
+wrong(
+    upsample,
+    X4,
+    mistake="It averages where it must sum.",
+    said="It is 0.5 times the correct gradient.",
+    has_code=True,
+)
+
+
+def smooth(x, kernel):
+    padded = tf.concat([[0.0], x, [0.0]], 0)
+    return kernel[0] * padded[:-2] + kernel[1] * padded[1:-1] + kernel[2] * padded[2:]
+
+
+@tf.custom_gradient
+def convolution(x):
+    return smooth(x, [0.2, 0.5, 0.9]), lambda dy: smooth(dy, [0.9, 0.5, 0.2])
+
+
+right(convolution, X4)
+
+
+@tf.custom_gradient
+def convolution_not_flipped(x):
+    return smooth(x, [0.2, 0.5, 0.9]), lambda dy: smooth(dy, [0.2, 0.5, 0.9])
+
+
+wrong(
+    convolution_not_flipped,
+    X4,
+    mistake="The kernel is not flipped.",
+    said="It multiplies by the Jacobian; the transposed Jacobian is needed.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def reversed_scan(x):
+    return tf.cumsum(x), lambda dy: tf.cumsum(dy)
+
+
+wrong(
+    reversed_scan,
+    X4,
+    mistake="The cumulative sum is not reversed.",
+    said="The gradient of a cumulative sum must be summed in reverse, along axis 0.",
+    has_code=True,
+)
+
+
+# Complex numbers -----------------------------------------------------------------------------
+
+
+@tf.custom_gradient
+def fourier(z):
+    return tf.signal.fft(z), lambda dy: 4.0 * tf.signal.ifft(dy)
+
+
+right(fourier, Z)
+
+
+@tf.custom_gradient
+def fourier_not_scaled(z):
+    return tf.signal.fft(z), lambda dy: tf.signal.ifft(dy)
+
+
+wrong(
+    fourier_not_scaled,
+    Z,
+    mistake="The inverse transform divides by the number of elements.",
+    said="It is 0.25 times the correct gradient.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def fourier_not_conjugated(z):
+    return tf.signal.fft(z), lambda dy: tf.signal.fft(dy)
+
+
+wrong(
+    fourier_not_conjugated,
+    Z,
+    mistake="The transform is not conjugated.",
+    said=(
+        "It is the product of the transposed Jacobian with the upstream gradient: the "
+        "Jacobian (a matrix, for example) must be conjugated as well."
+    ),
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def magnitude(z):
+    size = tf.abs(z)
+    return size, lambda dy: tf.cast(dy / size, z.dtype) * z
+
+
+right(magnitude, Z)
+
+
+@tf.custom_gradient
+def magnitude_conjugated(z):
+    size = tf.abs(z)
+    return size, lambda dy: tf.cast(dy / size, z.dtype) * tf.math.conj(z)
+
+
+wrong(
+    magnitude_conjugated,
+    Z,
+    mistake="It is the conjugate.",
+    said="It is the complex conjugate of the correct gradient.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def interference(z):
+    return z * z * z, lambda dy: dy * 3.0 * z**2
+
+
+wrong(
+    interference,
+    Z,
+    mistake="The derivative is not conjugated.",
+    said="Its factor of the upstream gradient must be conjugated.",
+    has_code=True,
+)
+
+
+# Several outputs -----------------------------------------------------------------------------
+
+
+@tf.custom_gradient
+def polar(x, y):
+    r, angle = tf.sqrt(x * x + y * y), tf.atan2(y, x)
+    return (r, angle), lambda dr, da: (
+        dr * x / r - da * y / r**2,
+        dr * y / r + da * x / r**2,
+    )
+
+
+right(polar, X3, X3[::-1] + 0.2)
+
+
+@tf.custom_gradient
+def polar_sign_of_angle(x, y):
+    r, angle = tf.sqrt(x * x + y * y), tf.atan2(y, x)
+    return (r, angle), lambda dr, da: (
+        dr * x / r + da * y / r**2,
+        dr * y / r + da * x / r**2,
+    )
+
+
+wrong(
+    polar_sign_of_angle,
+    X3,
+    X3[::-1] + 0.2,
+    mistake="The angle's derivative by x has the wrong sign.",
+    said="It is wrong only for output 1 of 2, counted from 0. The sign is wrong.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def moments(x):
+    mean = tf.reduce_mean(x)
+    variance = tf.reduce_mean((x - mean) ** 2)
+    return (mean, variance), lambda dm, dv: dm / 4.0 + 2.0 * dv * (x - mean)
+
+
+wrong(
+    moments,
+    X4,
+    mistake="The variance's gradient is not divided by the number of elements.",
+    said="It is wrong only for output 1 of 2, counted from 0. It is 4 times the correct gradient.",
+    has_code=True,
+)
+
+
+# Two orders ----------------------------------------------------------------------------------
+
+
+@tf.custom_gradient
+def nested_softplus(x):
+    def grad(dy):
+        @tf.custom_gradient
+        def slope(x):
+            s = tf.sigmoid(x)
+            return s, lambda ddy: ddy * s * (1.0 - s)
+
+        return dy * slope(x)
+
+    return tf.nn.softplus(x), grad
+
+
+right(nested_softplus, X4)
+
+
+@tf.custom_gradient
+def nested_softplus_curvature(x):
+    def grad(dy):
+        @tf.custom_gradient
+        def slope(x):
+            s = tf.sigmoid(x)
+            return s, lambda ddy: ddy * s
+
+        return dy * slope(x)
+
+    return tf.nn.softplus(x), grad
+
+
+wrong(
+    nested_softplus_curvature,
+    X4,
+    order=2,
+    mistake="The inner rule lacks the factor 1 - s.",
+    said="On its own, the rule of `slope`",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def nested_power(x):
+    def grad(dy):
+        @tf.custom_gradient
+        def slope(x):
+            return 4.0 * x**3, lambda ddy: 4.0 * x**2 * ddy
+
+        return dy * slope(x)
+
+    return x**4, grad
+
+
+wrong(
+    nested_power,
+    X4,
+    order=2,
+    mistake="The inner rule lacks the factor 3.",
+    said="It is 0.333333 times the correct gradient.",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def nested_of_upstream(x):
+    @tf.custom_gradient
+    def slope(dy):
+        return dy * tf.exp(x), lambda ddy: ddy * tf.exp(x)
+
+    return tf.exp(x), slope
+
+
+wrong(
+    nested_of_upstream,
+    X3,
+    order=2,
+    mistake="The inner rule does not differentiate by x.",
+    said="the direct dependence on x is lost",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def solver_in_numpy(x):
+    y = tf.tanh(x)
+    return y, lambda dy: dy * (1.0 - y.numpy() ** 2)
+
+
+wrong(
+    solver_in_numpy,
+    X3,
+    order=2,
+    mistake="The rule computes in NumPy.",
+    said="takes NumPy or Python values from a tensor",
+    has_code=True,
+)
+
+
+@tf.custom_gradient
+def detached_residual(x):
+    residual = x**3 - x
+    return residual**2, lambda dy: 2.0 * dy * tf.stop_gradient(residual) * (3.0 * x * x - 1.0)
+
+
+wrong(
+    detached_residual,
+    X3,
+    order=2,
+    mistake="The residual is detached.",
+    said="uses `stop_gradient`, where derivatives end",
+    has_code=True,
+)
