@@ -45,6 +45,7 @@ NAMESPACES = (
 )
 NOT_OPERATIONS = {  # rules, and questions whose answer is no tensor
     *("NotDifferentiable", "custom_derivatives", "custom_gradient", "debug_nans", "function"),
+    "differentiable",
     *("grad_pass_through", "gradients"),
     *("numpy_function", "primitive", "py_function"),
     *("recompute_grad", "as_dtype", "executing_eagerly"),
@@ -325,6 +326,7 @@ MAY_IMPORT = {  # docs/architecture.md explains it
         *GROUND,
     },
     "_function": {"_core", "_ops", "_reverse", "_rules", "_transforms", "autograph", *GROUND},
+    "_array_code": {"_core", "_ops", "_reverse", "_rules", "_function", *GROUND},
     "_check": {"_core", "_ops", "_reverse", "_rules", "_transforms", *GROUND},
     "debugging": {"_core", "_ops", "_reverse", "_rules", "_transforms", *GROUND},
     "_pictures": {

@@ -61,6 +61,7 @@ _LAZY = {
         "autograd autograph bitwise compat contrib data debugging experimental image keras linalg "
         "nn numpy optimizers random signal test train"
     ),
+    "._array_code.array_functions": "differentiable",
     "._check": "assert_gradients check_gradients",
     "._function.tracing.function": "function",
     "._function.tracing.scans": "foldl foldr map_fn scan",

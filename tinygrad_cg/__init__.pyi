@@ -7,6 +7,7 @@ from tinygrad_cg import experimental as experimental, image as image, keras as k
 from tinygrad_cg import linalg as linalg, math as math, nest as nest, nn as nn, numpy as numpy
 from tinygrad_cg import optimizers as optimizers, random as random, signal as signal, test as test
 from tinygrad_cg import train as train
+from tinygrad_cg._array_code.array_functions import differentiable as differentiable
 from tinygrad_cg._check import assert_gradients as assert_gradients
 from tinygrad_cg._check import check_gradients as check_gradients
 from tinygrad_cg._core.conversion import IndexedSlices as IndexedSlices, is_tensor as is_tensor

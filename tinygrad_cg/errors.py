@@ -42,6 +42,7 @@ __all__ = [
     "OutOfRangeError",
     "ResourceExhaustedError",
     "TapeWarning",
+    "UnsupportedCodeError",
 ]
 __dir__ = __all__.copy  # what dir() shows
 
@@ -172,6 +173,10 @@ class AutographError(WithFields, OperatorNotAllowedInGraphError):
 
 class FailedAssertion(InvalidArgumentError, AssertionError):
     """An `assert` in a compiled function that did not hold."""
+
+
+class UnsupportedCodeError(TypeError):
+    """Code that `differentiable` cannot differentiate: the message says what, where, and why."""
 
 
 class InaccessibleTensorError(TypeError, ValueError):

@@ -7,7 +7,7 @@ A function with any other operation stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -34,7 +34,7 @@ class _NotElementwise(Exception):
     """A gradient function has an operation that is not elementwise."""
 
 
-class _Trace(Level):
+class ScalarTrace(Level):
     """Records the elementwise operations of a gradient function, on tensors without values.
 
     Tensors are numbered: first the operands, then the results of `steps`.
@@ -44,6 +44,14 @@ class _Trace(Level):
         self.count = count  # of the operands
         self.tensors = [Tensor(aval) for _ in range(count)]
         self.steps: list[tuple[Any, tuple[int | np.ndarray, ...]]] = []
+
+    def run(self, rule: Callable, inputs: Sequence[Tensor]) -> Any:
+        """Return the result of a gradient function, while recording its operations."""
+        around, state.frame = state.frame, add_level(None, self)
+        try:
+            return rule(*inputs)
+        finally:
+            state.frame = around
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Tensor:
         if params or not isinstance(primitive.kernel, Elementwise):
@@ -63,16 +71,13 @@ class _Trace(Level):
         return data
 
 
-def _trace(rule: Callable, count: int, aval: Aval) -> _Trace | None:
+def _trace(rule: Callable, count: int, aval: Aval) -> ScalarTrace | None:
     """Return the trace of a gradient function; None if its result is not the last step's, or dy."""
-    trace = _Trace(count, aval)
-    around, state.frame = state.frame, add_level(None, trace)
+    trace = ScalarTrace(count, aval)
     try:
-        result = rule(*trace.tensors)
+        result = trace.run(rule, trace.tensors)
     except _NotElementwise:
         return None
-    finally:
-        state.frame = around
     return trace if result is trace.tensors[-1 if trace.steps else 0] else None
 
 
@@ -155,7 +160,7 @@ class _Step(NamedTuple):
     overwrites: bool  # whether it may overwrite its first operand
 
 
-def _steps(trace: _Trace) -> list[_Step]:
+def _steps(trace: ScalarTrace) -> list[_Step]:
     """Return the steps of a trace. They may overwrite dy and results, but no other operand."""
     dtype, steps = trace.tensors[0]._data.dtype, []
     for position, (run, operands) in enumerate(trace.steps):

@@ -1,0 +1,231 @@
+"""`differentiable`: functions over arrays that are written in loops, and their derivatives."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from numba import njit
+
+import tinygrad_cg as tf
+
+A = np.linspace(-1.0, 1.5, 7)
+B = np.cos(np.arange(7.0))
+
+
+@njit
+def wave(x):
+    if x > 0:
+        return math.sin(x) * x
+    return math.exp(x)
+
+
+@njit
+def double_sum(a, n):
+    total = 0.0
+    for i in range(a.shape[0]):
+        for j in range(n):
+            total += wave(a[i] * j)
+    return total
+
+
+@njit
+def swapped_buffers(u, steps):
+    v = u.copy()
+    for _ in range(steps):
+        w = np.empty_like(v)
+        w[0], w[-1] = v[0], v[-1]
+        for i in range(1, len(v) - 1):
+            w[i] = v[i] + 0.1 * v[i] * (v[i - 1] - 2 * v[i] + v[i + 1])
+        v, w = w, v
+    return v
+
+
+@njit
+def in_place_slices(u, steps):
+    v = u.copy()
+    for _ in range(steps):
+        v[1:-1] = v[1:-1] + 0.1 * v[2:] * (v[:-2] - 2 * v[1:-1])
+    return v, v.sum(), (v * v).mean()
+
+
+@njit
+def newton(a):
+    x, rounds = a, 0
+    while abs(x * x - a) > 1e-12:
+        x = 0.5 * (x + a / x)
+        rounds += 1
+        if rounds > 50:
+            break
+    return x, rounds
+
+
+@njit
+def first_above(a, level):
+    for i in range(len(a)):
+        if a[i] > level:
+            return a[i] * a[i]
+    return -level
+
+
+@njit
+def warping_distance(x, y):
+    n, m = len(x), len(y)
+    table = np.full((n + 1, m + 1), 1e10)
+    table[0, 0] = 0.0
+    for i in range(1, n + 1):
+        for j in range(1, m + 1):
+            cost = (x[i - 1] - y[j - 1]) ** 2
+            table[i, j] = cost + min(table[i - 1, j], table[i, j - 1], table[i - 1, j - 1])
+    return table[n, m]
+
+
+@njit
+def pairs(x, steps, dt):
+    y, v = x.copy(), np.zeros_like(x)
+    for _ in range(steps):
+        for i in range(len(y)):
+            force = 0.0
+            for j in range(len(y)):
+                if i != j:
+                    gap = y[j] - y[i]
+                    force += gap / (gap * gap + 0.1)
+            v[i] += dt * force
+        for i in range(len(y)):
+            y[i] += dt * v[i]
+    return np.sum(y * y)
+
+
+@njit
+def products(matrix, x):
+    return np.sum((matrix @ x) ** 2) + (matrix.T @ matrix)[0, 1]
+
+
+@njit
+def writes(u, out):
+    for i in range(u.shape[0]):
+        for j in range(u.shape[1]):
+            out[i, j] += u[i, j] ** 2 + np.tanh(u[j, i])
+
+
+MATRIX = np.sin(np.arange(9.0)).reshape(3, 3)
+CASES = [
+    (double_sum, (A, 3)),
+    (swapped_buffers, (A, 4)),
+    (in_place_slices, (A, 4)),
+    (newton, (2.0,)),
+    (first_above, (A, 0.5)),
+    (first_above, (A, 50.0)),
+    (warping_distance, (A, B[:5])),
+    (pairs, (A, 3, 0.1)),
+    (products, (MATRIX, A[:3])),
+    (writes, (MATRIX, np.ones((3, 3)))),
+]
+IDS = [f"{function.__name__}-{k}" for k, (function, _) in enumerate(CASES)]
+
+
+def is_float(x):
+    return isinstance(x, float) or (isinstance(x, np.ndarray) and x.dtype.kind == "f")
+
+
+def total(function, args):
+    """A function of the floats among arguments: the weighted sum of what is float in its result."""
+    differentiated = tf.differentiable(function)
+
+    def of_floats(*floats):
+        rest = iter(floats)
+        results = differentiated(*[next(rest) if is_float(x) else x for x in args])
+        results = results if isinstance(results, tuple) else (results,)
+        parts = [y for y in results if y.dtype.kind == "f"]
+        return sum(tf.reduce_sum(tf.sin(y + float(k))) for k, y in enumerate(parts))
+
+    return of_floats, [tf.constant(x, tf.float64) for x in args if is_float(x)]
+
+
+def along(function, point, direction, step=1e-3):
+    """The derivative along a direction, by differences of order four."""
+
+    def difference(h):
+        ends = [[p + s * h * d for p, d in zip(point, direction, strict=True)] for s in (1, -1)]
+        return (float(function(*ends[0])) - float(function(*ends[1]))) / (2 * h)
+
+    return (4 * difference(step / 2) - difference(step)) / 3
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(("function", "args"), CASES, ids=IDS)
+def test_values_are_those_of_the_function(function, args):
+    copies = [x.copy() if isinstance(x, np.ndarray) else x for x in args]
+    expected = function(*copies)
+    if expected is None:
+        expected = copies[-1]
+    result = tf.differentiable(function)(*args)
+    if not isinstance(expected, tuple):
+        result, expected = (result,), (expected,)
+    for ours, theirs in zip(result, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-14)
+
+
+@pytest.mark.parametrize(("function", "args"), CASES, ids=IDS)
+def test_derivatives_to_third_order(function, args):
+    f, point = total(function, args)
+    rng = np.random.default_rng(3)
+    ways = [[tf.constant(rng.normal(size=x.shape)) for x in point] for _ in range(3)]
+
+    def moved(g, way):
+        return lambda *xs: sum(
+            tf.reduce_sum(part * d)
+            for part, d in zip(tf.grad(g, tuple(range(len(xs))))(*xs), way, strict=True)
+        )
+
+    first = moved(f, ways[0])
+    second = moved(first, ways[1])
+    for lower, derivative, way in ((f, first, ways[0]), (first, second, ways[1])):
+        expected = along(lower, point, way)
+        assert float(derivative(*point)) == pytest.approx(expected, rel=1e-6, abs=1e-7)
+        forward = tf.jvp(lower, tuple(point), tuple(way))[1]
+        assert float(forward) == pytest.approx(float(derivative(*point)), rel=1e-12, abs=1e-12)
+    third = tf.jvp(second, tuple(point), tuple(ways[2]))[1]
+    assert float(third) == pytest.approx(along(second, point, ways[2]), rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.quick
+def test_transforms_see_one_operation():
+    f = tf.differentiable(pairs)
+    gradient = tf.grad(f)(A, 2, 0.1)
+    rows = tf.constant(np.stack([A, 2 * A]))
+    np.testing.assert_allclose(tf.vmap(lambda x: tf.grad(f)(x, 2, 0.1))(rows)[0], gradient)
+    np.testing.assert_allclose(tf.function(lambda x: tf.grad(f)(x, 2, 0.1))(A), gradient)
+    hessian = tf.hessian(lambda x: f(x, 2, 0.1))(A)
+    np.testing.assert_allclose(hessian, hessian.T, atol=1e-12)
+    np.testing.assert_allclose(pickle.loads(pickle.dumps(f))(A, 2, 0.1), f(A, 2, 0.1))
+    tf.assert_gradients(lambda x: f(x, 2, 0.1), tf.constant(A))
+
+
+@pytest.mark.quick
+def test_what_is_outside_of_the_subset_is_refused():
+    def with_list(x):
+        parts = [x, 2 * x]
+        return parts[0]
+
+    refused = tf.errors.UnsupportedCodeError
+    with pytest.raises(refused, match=r"with_list .*lists are not supported"):
+        tf.differentiable(with_list)
+
+    @tf.differentiable
+    def grows(x):
+        total = 0.0
+        for i in range(len(x)):
+            part = np.zeros(i)
+            total += x[i] + np.sum(part)
+        return total
+
+    with pytest.raises(refused, match="size of a new array depends on a"):
+        grows(A)
+
+
+@pytest.mark.quick
+def test_arrays_that_share_memory_are_refused_where_one_is_written_to():
+    square = np.ones((3, 3))
+    with pytest.raises(ValueError, match="share memory"):
+        tf.differentiable(writes)(square, square)

@@ -1,0 +1,87 @@
+"""Which numbers and arrays of a program depend on its inputs, and which of its outputs on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .program import (
+    Array,
+    ArrayProgram,
+    Block,
+    For,
+    If,
+    LoadElement,
+    Number,
+    Op,
+    Pop,
+    PopArray,
+    Push,
+    PushArray,
+    Store,
+    While,
+    walk,
+)
+
+Thing = Number | Array
+
+
+def varied(program: ArrayProgram, sources: Iterable[Thing]) -> set[Thing]:
+    """Return the floats, and arrays of floats, that depend on sources."""
+    found = set(sources)
+    return _closure(program.body, found, forward=True)
+
+
+def useful(program: ArrayProgram, targets: Iterable[Thing]) -> set[Thing]:
+    """Return the floats, and arrays of floats, that targets depend on."""
+    found = set(targets)
+    return _closure(program.body, found, forward=False)
+
+
+def active(program: ArrayProgram, sources: Iterable[Thing], targets: Iterable[Thing]) -> set[Thing]:
+    """Return what depends on sources and matters to targets."""
+    return varied(program, sources) & useful(program, targets)
+
+
+def _closure(body: Block, reached: set[Thing], forward: bool) -> set[Thing]:
+    edges = list(_edges(body))
+    pushed: list[Thing] = [v for x in walk(body) if isinstance(x, Push) for v in x.values]
+    popped: list[Thing] = [v for x in walk(body) if isinstance(x, Pop) for v in x.outs]
+    pushed += [x.array for x in walk(body) if isinstance(x, PushArray)]
+    popped += [x.array for x in walk(body) if isinstance(x, PopArray)]
+    pushed, popped = ([x for x in things if x.is_float] for things in (pushed, popped))
+    if popped:  # which number was pushed is not known
+        edges += [(x, popped[0]) for x in (*pushed, *popped)]
+        edges += [(popped[0], y) for y in popped]
+    following: dict[Thing, list[Thing]] = {}
+    for source, target in edges:
+        if source.is_float and target.is_float:
+            pair = (source, target) if forward else (target, source)
+            following.setdefault(pair[0], []).append(pair[1])
+    pending = list(reached)
+    while pending:
+        for thing in following.get(pending.pop(), ()):
+            if thing not in reached:
+                reached.add(thing)
+                pending.append(thing)
+    return reached
+
+
+def _edges(body: Block) -> Iterable[tuple[Thing, Thing]]:
+    for statement in walk(body):
+        match statement:
+            case Op(out, _, args):
+                yield from ((arg, out) for arg in args)
+            case LoadElement(out, array, _):
+                yield array, out
+            case Store(array, _, value):
+                yield value, array
+            case If():
+                for merge in statement.merges:
+                    yield merge.then, merge.out
+                    yield merge.otherwise, merge.out
+            case For() | While():
+                for carry in statement.carries:
+                    yield carry.init, carry.inside
+                    yield carry.result, carry.inside
+                    yield carry.init, carry.out
+                    yield carry.result, carry.out

@@ -1,0 +1,447 @@
+"""Reverse mode: the program of a program's gradients.
+
+A forward sweep runs the program, and saves what the backward sweep needs and cannot compute again:
+that is pushed at the end of each round of a loop and of each branch in a loop. The backward sweep
+runs rounds and statements in reverse order. In each round it takes back what was saved, computes
+again what follows from it, and propagates the adjoints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .activity import Thing, active
+from .program import (
+    Array,
+    ArrayProgram,
+    Block,
+    Carry,
+    Fill,
+    FixedNumber,
+    For,
+    If,
+    LoadElement,
+    Merge,
+    Number,
+    Op,
+    Pop,
+    PopArray,
+    Push,
+    PushArray,
+    Require,
+    Statement,
+    Store,
+    While,
+    blocks_of,
+    constant,
+    operands,
+    results,
+    walk,
+)
+from .reloading import Reloading
+from .scalar_operations import OpBuilder, Operands, scaled
+
+
+def adjoint(program: ArrayProgram, wanted: Sequence[bool], values: bool = False) -> ArrayProgram:
+    """Return the program that has upstream gradients of the float outputs as further inputs.
+
+    It gives the outputs, if `values` are wanted, and the gradients of the wanted inputs.
+    """
+    sources = [x for x, flag in zip(program.inputs, wanted, strict=True) if flag]
+    return _Adjoints(program, sources).program(values)
+
+
+class _BackwardScope:
+    """What the backward sweep knows of a block: its values, saved, computed again, or still there.
+
+    `once` is true of blocks that run once, whose values are there when the backward sweep begins.
+    """
+
+    def __init__(self, block: Block, parent: _BackwardScope | None, once: bool, owner: _Adjoints):
+        self.block, self.parent, self.once, self.owner = block, parent, once, owner
+        self.values: dict[Number, Number] = {}
+        self.saved: list[Number] = []
+        self.prologue: Block = []
+
+    def fetch(self, value: Number) -> Number:
+        """Return what has a value of the forward sweep in the backward sweep."""
+        if isinstance(value, FixedNumber) or value not in self.owner.home:
+            return value
+        if self.owner.home[value] is not self.block:
+            assert self.parent is not None, value
+            return self.parent.fetch(value)
+        if self.once:
+            return value
+        if value not in self.values:
+            self.values[value] = self._again(value) or self._save(value)
+        return self.values[value]
+
+    def _save(self, value: Number) -> Number:
+        self.saved.append(value)
+        return Number(value.type, value.hint, value.low)
+
+    def _again(self, value: Number) -> Number | None:
+        """Compute a value once more, if all that it depends on is there."""
+        definition = self.owner.definitions.get(value)
+        if isinstance(definition, Op):
+            args = tuple(map(self.fetch, definition.args))
+            out = Number(value.type, value.hint, value.low)
+            self.prologue.append(Op(out, definition.function, args))
+            return out
+        if not isinstance(definition, LoadElement):
+            return None
+        array = self.owner.memory_of(definition)
+        if array is not None:
+            index = tuple(map(self.fetch, definition.index))
+            out = Number(value.type, value.hint, value.low)
+            self.prologue.append(LoadElement(out, array, index))
+            return out
+        return None
+
+    def begin(self) -> Block:
+        """Return the statements in front of a block of the backward sweep."""
+        pops = Pop(tuple(self.values[value] for value in self.saved))
+        return [*([pops] if self.saved else []), *self.prologue]
+
+
+class _Adjoints:
+    def __init__(self, program: ArrayProgram, sources: Sequence[Thing]):
+        self.primal, self.sources = program, sources
+        targets = [x for x in program.outputs if x.is_float and not isinstance(x, FixedNumber)]
+        self.active = active(program, sources, targets)
+        self.home: dict[Number, Block] = {}
+        self.definitions: dict[Number, Statement] = {}
+        self.counts: dict[Statement, Number] = {}
+        self.saved: dict[int, list[Number]] = {}  # by the id of a block
+        self.bars: dict[Number, Number] = {}
+        self.arrays: dict[Array, Array] = {}
+        self.scope = _BackwardScope(program.body, None, True, self)
+        self.b = OpBuilder([])
+        self.copies: dict[tuple[Array, For | While], Array] = {}  # of arrays that change later
+        self.enter(program.body)
+        self.reloading = Reloading(program)
+
+    def enter(self, block: Block) -> None:
+        """Note where values are defined."""
+        for statement in block:
+            for value in results(statement):
+                self.home[value] = block
+                self.definitions[value] = statement
+            if isinstance(statement, (For, While)):
+                for carry in statement.carries:
+                    self.home[carry.inside] = statement.body
+                if isinstance(statement, For):
+                    self.home[statement.index] = statement.body
+                if isinstance(statement, While) or statement.leaves is not None:
+                    count = self.counts[statement] = Number("i64", "rounds", 0)
+                    self.home[count] = block
+            for inner in blocks_of(statement):
+                self.enter(inner)
+
+    def program(self, values: bool) -> ArrayProgram:
+        p = self.primal
+        result = ArrayProgram(p.name, [*p.inputs], [], [*p.sizes], [*p.scratch])
+        result.constants, result.errors = p.constants, p.errors
+        backward = self.b.block
+        used = [x for x in walk(p.body) if isinstance(x, (LoadElement, Store, Fill))]
+        for array in dict.fromkeys([*(x.array for x in used), *_arrays(p.inputs)]):
+            if array in self.active:
+                self.arrays[array] = Array(array.element, array.shape, f"{array.hint}_bar")
+        fresh = dict(self.arrays)
+        for x in p.outputs:
+            if not x.is_float:
+                continue
+            if isinstance(x, Number):
+                upstream = Number(x.type, "dy")
+                result.inputs.append(upstream)
+                if x in self.active:
+                    self.add(x, upstream)
+                continue
+            seed = Array(x.element, x.shape, f"{x.hint}_dy")
+            result.inputs.append(seed)
+            if fresh.pop(x, None) is not None:
+                self.arrays[x] = seed
+            elif x in self.arrays:
+                self.add_array(self.arrays[x], seed)
+        zeros: Block = []
+        for array in fresh.values():
+            result.scratch.append(array)
+            zeros.append(Fill(array, FixedNumber(array.element, "c", None, 0.0)))
+        self.block(p.body)
+        forward = self.forward(p.body)
+        result.scratch += self.copies.values()
+        result.body = [*forward, *zeros, *backward]
+        result.outputs = [*(p.outputs if values else ())]
+        for x in self.sources:
+            result.outputs.append(self.gradient(x, result))
+        return result
+
+    def gradient(self, x: Thing, result: ArrayProgram) -> Thing:
+        if isinstance(x, Number):
+            return self.bars.get(x) or FixedNumber(x.type, "c", None, 0.0)
+        if x in self.arrays:
+            return self.arrays[x]
+        zeros = Array(x.element, x.shape, f"{x.hint}_bar")
+        result.scratch.append(zeros)
+        result.body.append(Fill(zeros, FixedNumber(x.element, "c", None, 0.0)))
+        return zeros
+
+    def add_array(self, total: Array, term: Array) -> None:
+        """Add the elements of one array to those of another."""
+        block = self.b.block
+        index: tuple[Number, ...] = ()
+        for size in total.shape:
+            variable = Number("i64", "k", 0)
+            body: Block = []
+            block.append(For(variable, constant(0), size, constant(1), body, []))
+            index, block = (*index, variable), body
+        out = Number(term.element, "dy")
+        block += [LoadElement(out, term, index), Store(total, index, out, adds=True)]
+
+    def memory_of(self, load: LoadElement) -> Array | None:
+        """Return the array that has an element in the backward sweep: itself, or a copy."""
+        if self.reloading.is_safe(load):
+            return load.array
+        loop = self.reloading.unchanged_in(load)
+        if loop is None:
+            return None
+        key = load.array, loop
+        if key not in self.copies:
+            hint = f"{load.array.hint}_saved"
+            self.copies[key] = Array(load.array.element, load.array.shape, hint)
+        return self.copies[key]
+
+    def copied_in(self, loop: For | While) -> list[Array]:
+        return [array for array, around in self.copies if around is loop]
+
+    # Forward sweep ---------------------------------------------------------------------------
+
+    def forward(self, block: Block) -> Block:
+        """Return the block of the forward sweep, which saves what the backward sweep asks for."""
+        result: Block = []
+        for statement in block:
+            result.append(self.forward_statement(statement))
+            if isinstance(statement, (For, While)):
+                result += [PushArray(array) for array in self.copied_in(statement)]
+        saved = self.saved.get(id(block))
+        if saved:
+            result.append(Push(tuple(saved)))
+        return result
+
+    def forward_statement(self, statement: Statement) -> Statement:
+        match statement:
+            case If():
+                then, otherwise = self.forward(statement.then), self.forward(statement.otherwise)
+                return If(statement.test, then, otherwise, statement.merges)
+            case For() | While():
+                body, carries = self.forward(statement.body), [*statement.carries]
+                count = self.counts.get(statement)
+                if count is not None:
+                    inside = Number("i64", "round", 0)
+                    following = OpBuilder(body).op("add", inside, 1)
+                    carries.append(Carry(inside, constant(0), following, count))
+                if isinstance(statement, While):
+                    rest = statement.test, body, carries, statement.leaves
+                    return While(statement.before, *rest)
+                head = statement.index, statement.start, statement.stop, statement.step
+                return For(*head, body, carries, statement.leaves)
+        return statement
+
+    # Backward sweep --------------------------------------------------------------------------
+
+    def add(self, value: Number, adjoint: Number) -> None:
+        """Add to the adjoint of a number."""
+        if value not in self.active:
+            return
+        adjoint = self.b.cast(adjoint, value.type)
+        current = self.bars.get(value)
+        self.bars[value] = adjoint if current is None else self.b.add(current, adjoint)
+
+    def fetch(self, value: Number) -> Number:
+        return self.scope.fetch(value)
+
+    def block(self, block: Block) -> None:
+        for statement in reversed(block):
+            self.statement(statement)
+
+    def statement(self, statement: Statement) -> None:
+        b = self.b
+        match statement:
+            case Op(out, _, args):
+                bar = self.bars.pop(out, None)
+                if bar is not None:
+                    arguments = Operands(statement, self.fetch)
+                    for position, arg in enumerate(args):
+                        if arg in self.active:
+                            part = scaled(b, statement, position, bar, arguments)
+                            if part is not None:
+                                self.add(arg, part)
+            case LoadElement(out, array, index):
+                bar = self.bars.pop(out, None)
+                if bar is not None and array in self.arrays:
+                    place = tuple(map(self.fetch, index))
+                    b.block.append(Store(self.arrays[array], place, bar, adds=True))
+            case Store(array, index, value, adds):
+                if array in self.arrays and not (adds and value not in self.active):
+                    self.store(self.arrays[array], tuple(map(self.fetch, index)), value, adds)
+            case Fill(array, _):
+                if array in self.arrays:
+                    zero = FixedNumber(array.element, "c", None, 0.0)
+                    b.block.append(Fill(self.arrays[array], zero))
+            case If():
+                self.branch(statement)
+            case For() | While():
+                self.loop(statement)
+            case Push() | Pop() | PushArray() | PopArray():
+                raise TypeError("a program that saves numbers has no reverse mode of its own")
+            case Require():
+                pass
+
+    def store(self, bar: Array, place: tuple[Number, ...], value: Number, adds: bool) -> None:
+        b = self.b
+        if value in self.active:
+            out = Number(bar.element, f"{value.hint}_bar")
+            b.block.append(LoadElement(out, bar, place))
+            self.add(value, out)
+        if not adds:
+            b.block.append(Store(bar, place, FixedNumber(bar.element, "c", None, 0.0)))
+
+    def outer(self, *blocks: Block, also: Sequence[Number] = ()) -> list[Number]:
+        """Return the active numbers that blocks use, and that are defined around them."""
+        inner: set[Number] = set()
+        used: dict[Number, None] = dict.fromkeys(also)
+        for block in blocks:
+            for statement in walk(block):
+                inner.update(results(statement))
+                if isinstance(statement, (For, While)):
+                    inner.update(carry.inside for carry in statement.carries)
+                used |= dict.fromkeys(operands(statement))
+        return [value for value in used if value in self.active and value not in inner]
+
+    def branch(self, statement: If) -> None:
+        sides = statement.then, statement.otherwise
+        upstream = {}
+        for merge in statement.merges:
+            bar = self.bars.pop(merge.out, None)
+            if bar is not None:
+                upstream[merge] = bar
+        ends = [value for m in upstream for value in (m.then, m.otherwise)]
+        outer = self.outer(*sides, also=ends)
+        changes = bool(upstream) or any(self._has_effect(block) for block in sides)
+        if not changes:
+            return
+        test = self.fetch(statement.test)
+        before, blocks, after = dict(self.bars), [], []
+        for k, block in enumerate(sides):
+            self.bars = dict(before)
+            scope = _BackwardScope(block, self.scope, self.scope.once, self)
+            around = self.b, self.scope
+            self.b, self.scope = OpBuilder([]), scope
+            own = self.b.block
+            for merge, bar in upstream.items():
+                self.add(merge.otherwise if k else merge.then, bar)
+            self.block(block)
+            ends_here = {}
+            for value in outer:
+                bar = self.bars.get(value)
+                ends_here[value] = bar or FixedNumber(value.type, "c", None, 0.0)
+            self.b, self.scope = around
+            if scope.saved:
+                self.saved[id(block)] = scope.saved
+            blocks.append([*scope.begin(), *own])
+            after.append(ends_here)
+        self.bars = before
+        result = If(test, *blocks)
+        for value in outer:
+            pair = after[0][value], after[1][value]
+            if all(isinstance(x, FixedNumber) for x in pair):
+                continue
+            if pair[0] is pair[1]:  # neither side has changed it
+                self.bars[value] = pair[0]
+                continue
+            out = Number(value.type, f"{value.hint}_bar")
+            result.merges.append(Merge(out, *pair))
+            self.bars[value] = out
+        self.b.block.append(result)
+
+    def _has_effect(self, block: Block) -> bool:
+        """Return whether a block uses or changes the memory of adjoints."""
+        arrays = (x.array for x in walk(block) if isinstance(x, (LoadElement, Store, Fill)))
+        return any(array in self.arrays for array in arrays)
+
+    def loop(self, statement: For | While) -> None:
+        carried = [c for c in statement.carries if c.inside in self.active or c.out in self.active]
+        seeds = [self.bars.pop(c.out, None) for c in carried]
+        body = statement.body
+        if not any(seeds) and not self._has_effect(body):
+            return
+        results_of = [c.result for c in carried]
+        insides = {c.inside for c in carried}
+        outer = [v for v in self.outer(body, also=results_of) if v not in insides]
+        index, start, stop, step = self.rounds(statement)
+        scope = _BackwardScope(body, self.scope, False, self)
+        if isinstance(statement, For):
+            scope.values[statement.index] = index
+        carries: list[Carry] = []
+        around = self.b, self.scope, self.bars
+        before = dict(self.bars)
+        self.b, self.scope, self.bars = OpBuilder([]), scope, {}
+        own = self.b.block
+        for carry, seed in zip(carried, seeds, strict=True):
+            bar = Number(carry.inside.type, f"{carry.inside.hint}_bar")
+            init = seed or FixedNumber(bar.type, "c", None, 0.0)
+            init = around[0].cast(init, bar.type)
+            carries.append(Carry(bar, init, bar, Number(bar.type, bar.hint)))
+        totals: dict[Number, Carry] = {}
+        for value in outer:
+            bar = Number(value.type, f"{value.hint}_bar")
+            init = before.get(value) or FixedNumber(bar.type, "c", None, 0.0)
+            totals[value] = Carry(bar, init, bar, Number(bar.type, bar.hint))
+            self.bars[value] = bar
+        for carry, own_carry in zip(carried, carries, strict=True):
+            self.add(carry.result, own_carry.inside)
+        self.block(body)
+        for carry, own_carry in zip(carried, carries, strict=True):
+            end = self.bars.pop(carry.inside, None)
+            own_carry.result = end or FixedNumber(own_carry.inside.type, "c", None, 0.0)
+        for value, total in totals.items():
+            total.result = self.bars[value]
+        self.b, self.scope, self.bars = around
+        if scope.saved:
+            self.saved[id(body)] = scope.saved
+        kept = [total for total in totals.values() if total.result is not total.inside]
+        block = [*scope.begin(), *own]
+        for array in reversed(self.copied_in(statement)):
+            self.b.block.append(PopArray(self.copies[array, statement]))
+        self.b.block.append(For(index, start, stop, step, block, [*carries, *kept]))
+        for value, total in totals.items():
+            if total in kept:
+                self.bars[value] = total.out
+        for carry, own_carry in zip(carried, carries, strict=True):
+            self.add(carry.init, own_carry.out)
+
+    def rounds(self, statement: For | While) -> tuple[Number, Number, Number, FixedNumber]:
+        """Return a loop's rounds in reverse order: index, start, stop and step."""
+        b = self.b
+        count = self.counts.get(statement)
+        if isinstance(statement, While):
+            assert count is not None
+            top = b.op("subtract", self.fetch(count), 1)
+            return Number("i64", "round"), top, constant(-1), constant(-1)
+        start, stop = self.fetch(statement.start), self.fetch(statement.stop)
+        jump = int(statement.step.number)
+        end = b.op("subtract", start, jump)
+        if count is not None:
+            last = b.op("add", end, b.op("multiply", self.fetch(count), jump))
+        elif abs(jump) == 1:
+            last = b.op("subtract", stop, jump)
+        else:
+            span = b.op("subtract", stop, start) if jump > 0 else b.op("subtract", start, stop)
+            whole = b.op("floor_divide", b.op("add", span, abs(jump) - 1), abs(jump))
+            last = b.op("add", end, b.op("multiply", b.op("maximum", whole, 0), jump))
+        index = Number("i64", statement.index.hint, statement.index.low)
+        return index, last, end, constant(-jump)
+
+
+def _arrays(things: Sequence[Thing]) -> list[Array]:
+    return [x for x in things if isinstance(x, Array)]

@@ -1,0 +1,356 @@
+"""Functions over arrays and numbers, written in loops as for Numba, as differentiable functions.
+
+The k-th derivatives of a function f along directions are a program (`tangents`), and so is the
+gradient of such a derivative of ``sum(w * f(x))`` (`adjoints`, then `tangents`). The derivatives of
+either are of these two forms again, since derivatives by several directions do not depend on the
+order of these: so two transformations of programs give all orders.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._core.conversion import convert, is_tensor
+from .._core.kinds import is_differentiable
+from .._core.primitive import Primitive, apply
+from .._core.record import Node
+from .._core.tensor import Aval, Tensor
+from .._ops.creation import zeros
+from .._rules.pickling import travels
+from .._rules.rebinding import asked_inputs
+from .adjoints import adjoint
+from .blocks_of_code import Known
+from .code_reading import check_source, read, written_arrays
+from .program import Array, ArrayProgram, Number
+from .pruning import prune
+from .running import Runner
+from .sharing import share
+from .splitting import split
+from .tangents import tangent
+from .views import element_of
+
+Mask = tuple[int, ...]
+"""Positions of inputs of a function's program."""
+
+
+class Derivative(NamedTuple):
+    """A derivative of a function's program, for static integers.
+
+    Along `directions`, each of which moves some inputs; the gradient by the inputs of `reverse`, if
+    that is not None.
+    """
+
+    family: Family
+    integers: tuple
+    reverse: Mask | None = None
+    directions: tuple[Mask, ...] = ()
+
+    @property
+    def runner(self) -> Runner:
+        return self.family.runner(self.reverse, self.directions)
+
+    def inputs(self, operands: Sequence[Any]) -> list[Any]:
+        """Return the inputs of the program: operands, and static integers where they belong."""
+        integers, rest = iter(self.integers), iter(operands)
+        own = [next(integers if static else rest) for static in self.family.static]
+        return [*own, *rest]
+
+
+class Family:
+    """The program of a function for arguments of some types, and those of its derivatives."""
+
+    def __init__(self, program: ArrayProgram, structure: Any):
+        self.program, self.structure = program, structure
+        self.static = [isinstance(x, Number) and not x.is_float for x in program.inputs]
+        self.written = {x for x in written_arrays(program) if x in program.inputs}
+        floats = [x.is_float for x in program.outputs]
+        self.float_outputs = [k for k, flag in enumerate(floats) if flag]
+        self._runners: dict[Any, Runner] = {}
+
+    def runner(self, reverse: Mask | None, directions: tuple[Mask, ...]) -> Runner:
+        """Return the compiled program of a derivative."""
+        key = reverse, directions
+        if key not in self._runners:
+            program = self.program
+            if reverse is not None:
+                program = adjoint(program, self._flags(program, reverse))
+            for direction in directions:
+                program = tangent(program, self._flags(program, direction), values=False)
+            if reverse is not None:
+                program = split(share(prune(program)))
+            self._runners[key] = Runner(program, written_arrays(program))
+        return self._runners[key]
+
+    @staticmethod
+    def _flags(program: ArrayProgram, mask: Mask) -> list[bool]:
+        return [k in mask for k in range(len(program.inputs))]
+
+
+def _run(*arrays: np.ndarray, derivative: Derivative) -> list[np.ndarray]:
+    outputs = derivative.runner(derivative.inputs(arrays))
+    return [np.asarray(output) for output in outputs]
+
+
+def _abstract(*avals: Aval, derivative: Derivative) -> list[Aval]:
+    shapes = [aval if isinstance(aval, int) else aval.shape for aval in derivative.inputs(avals)]
+    return [Aval(shape, dtype) for shape, dtype in derivative.runner.output_avals(shapes)]
+
+
+class _Saved(NamedTuple):
+    derivative: Derivative
+    inputs: tuple
+
+
+def _save(inputs: tuple, params: dict, out: Any) -> _Saved:
+    return _Saved(params["derivative"], inputs)
+
+
+def _rule(node: Node, dys: Any) -> list:
+    """Return the gradient of each operand: of the function's inputs, of `w`, of directions."""
+    d, operands = node.saved
+    asked = asked_inputs(node)
+    own = d.family.static.count(False)
+    count = 0 if d.reverse is None else len(d.family.float_outputs)
+    xs, ws, moves = operands[:own], operands[own : own + count], operands[own + count :]
+    parts = _split(moves, d.directions)
+    positions = [k for k, static in enumerate(d.family.static) if not static]
+    wanted = tuple(
+        positions[k]
+        for k in range(own)
+        if asked[k] is not None and is_differentiable(operands[k]._data.dtype)
+    )
+    gradients: list[Any] = [None] * len(operands)
+    if d.reverse is None:
+        ws = tuple(_upstream(d, dys, operands))
+        ways, along = d.directions, parts
+    else:
+        ways, along = (*d.directions, d.reverse), [*parts, list(_dense(dys, d, operands))]
+        if any(node is not None for node in asked[own : own + count]):
+            forward = d._replace(reverse=None, directions=ways)
+            gradients[own : own + count] = _apply(forward, [*xs, *_joined(along)])
+    if wanted:
+        results = _apply(d._replace(reverse=wanted, directions=ways), [*xs, *ws, *_joined(along)])
+        for position, result in zip(wanted, results, strict=True):
+            gradients[positions.index(position)] = result
+    place = own + count
+    for k, direction in enumerate(d.directions):
+        size = len(direction)
+        if any(node is not None for node in asked[place : place + size]):
+            others = [*ways[:k], *ways[k + 1 :]], [*along[:k], *along[k + 1 :]]
+            gradient = d._replace(reverse=direction, directions=tuple(others[0]))
+            gradients[place : place + size] = _apply(gradient, [*xs, *ws, *_joined(others[1])])
+        place += size
+    return gradients
+
+
+def _split(moves: Sequence[Any], directions: Sequence[Mask]) -> list[list[Any]]:
+    parts, rest = [], iter(moves)
+    for direction in directions:
+        parts.append([next(rest) for _ in direction])
+    return parts
+
+
+def _joined(parts: Sequence[Sequence[Any]]) -> list[Any]:
+    return [item for part in parts for item in part]
+
+
+def _upstream(d: Derivative, dys: Any, operands: Sequence[Any]) -> list[Any]:
+    """Return the upstream gradients of the outputs that are floats."""
+    dense = _dense(dys, d, operands)
+    return dense if d.directions else [dense[k] for k in d.family.float_outputs]
+
+
+def _dense(dys: Any, d: Derivative, operands: Sequence[Any]) -> list[Any]:
+    """Return upstream gradients, zeros for those that are None."""
+    dys = dys if isinstance(dys, list) else [dys]
+    if all(dy is not None for dy in dys):
+        return dys
+    avals = _abstract(*[operand._data for operand in operands], derivative=d)
+    pairs = zip(dys, avals, strict=True)
+    return [zeros(aval.shape, aval.dtype) if dy is None else dy for dy, aval in pairs]
+
+
+PROGRAM = Primitive(
+    "differentiable",
+    _run,
+    ("inputs",),
+    _abstract,
+    save=_save,
+    rule=_rule,
+    kind="control",
+)
+
+
+def _apply(derivative: Derivative, operands: Sequence[Any]) -> list[Any]:
+    return apply(PROGRAM, tuple(operands), {"derivative": derivative})
+
+
+class ArrayFunction:
+    """A function made by `differentiable`."""
+
+    __name__: str
+    __qualname__: str
+
+    def __init__(self, function: Callable[..., Any]):
+        self._function = getattr(function, "py_func", function)
+        self.made_by = differentiable, (function,), {}
+        functools.update_wrapper(self, self._function)
+        self._signature = inspect.signature(self._function)
+        self._families: dict[Any, Family] = {}
+        check_source(self._function)
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        bound = self._signature.bind(*args, **keywords)
+        leaves: list[Any] = []
+        arrays: list[Any] = []
+        kinds = {
+            name: self._kind(name, value, leaves, arrays) for name, value in bound.arguments.items()
+        }
+        key = tuple(kinds.items())
+        family = self._families.get(key)
+        if family is None:
+            family = self._families[key] = self._family(kinds)
+        operands = [x for x, static in zip(leaves, family.static, strict=True) if not static]
+        integers = tuple(x for x, static in zip(leaves, family.static, strict=True) if static)
+        if family.written:
+            self._check_aliases(family, arrays)
+        outputs = _apply(Derivative(family, integers), operands)
+        return _packed(family.structure, outputs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<differentiable {self.__qualname__}>"
+
+    def _kind(self, name: str, value: Any, leaves: list[Any], arrays: list[Any]) -> Any:
+        """Return what a program depends on of an argument.
+
+        Add its numbers and arrays to leaves, and arrays as they are passed to `arrays`.
+        """
+        if isinstance(value, tuple):
+            parts = ((f"{name}[{k}]", item) for k, item in enumerate(value))
+            return tuple(self._kind(*part, leaves, arrays) for part in parts)
+        if isinstance(value, (bool, np.bool_)):
+            leaves.append(bool(value))
+            return "b1", None
+        if isinstance(value, (int, np.integer)):
+            leaves.append(int(value))
+            return "i64", None
+        if isinstance(value, float) and not isinstance(value, np.floating):
+            value = np.float64(value)
+        if isinstance(value, list):
+            raise TypeError(
+                f"{self.__name__}: {name} is a list: pass an array, np.array(...), or a tuple"
+            )
+        if not (isinstance(value, (np.ndarray, np.floating)) or is_tensor(value)):
+            try:
+                hash(value)
+            except TypeError:
+                raise TypeError(
+                    f"{self.__name__}: {name} is {type(value).__name__}: pass arrays, tensors, "
+                    "numbers, tuples of these, functions, or None"
+                ) from None
+            return "known", value
+        tensor = convert(value)
+        aval = tensor._data
+        try:
+            element = element_of(aval.dtype)
+        except TypeError as error:
+            raise TypeError(f"{self.__name__}: {name}: {error}") from None
+        leaves.append(tensor)
+        rank = len(aval.shape)
+        if not rank and element not in ("f32", "f64"):
+            leaves[-1] = bool(tensor) if element == "b1" else int(tensor)
+            return "b1" if element == "b1" else "i64", None
+        if rank:
+            arrays.append(value if isinstance(value, np.ndarray) else aval)
+        return element, rank
+
+    def _family(self, kinds: dict[str, Any]) -> Family:
+        args = {name: _specified(name, kind) for name, kind in kinds.items()}
+        bound = self._signature.bind_partial()
+        bound.arguments |= args
+        return Family(*read(self._function, bound.args, bound.kwargs))
+
+    def _check_aliases(self, family: Family, arrays: Sequence[Any]) -> None:
+        """Refuse arrays that share memory, if the function writes to one of them."""
+        inputs = [x for x in family.program.inputs if isinstance(x, Array)]
+        for k, (x, data) in enumerate(zip(inputs, arrays, strict=True)):
+            for y, other in zip(inputs[:k], arrays[:k], strict=True):
+                both = isinstance(data, np.ndarray) and isinstance(other, np.ndarray)
+                writes = x in family.written or y in family.written
+                if both and writes and np.shares_memory(data, other):
+                    raise ValueError(
+                        f"{self.__name__}: {y.hint} and {x.hint} share memory, and one is written "
+                        "to: pass a copy"
+                    )
+
+
+def _specified(name: str, kind: Any) -> Any:
+    """Return an argument of a kind as the reader takes it."""
+    if isinstance(kind, tuple) and len(kind) == 2 and isinstance(kind[0], str):
+        element, rank = kind
+        if element == "known":
+            return Known(rank)
+        if rank is None:
+            return Number(element, name)
+        if rank == 0:
+            return Number(element, name)
+        return Array(element, tuple(Number("i64", "n", 0) for _ in range(rank)), name)
+    return tuple(_specified(name, item) for item in kind)
+
+
+def _packed(structure: Any, outputs: Sequence[Tensor]) -> Any:
+    if isinstance(structure, tuple):
+        return tuple(_packed(item, outputs) for item in structure)
+    return None if structure is None else outputs[structure]
+
+
+def differentiable(function: Callable[..., Any]) -> ArrayFunction:
+    """Return a function of arrays and numbers, written in loops as for Numba, with derivatives.
+
+    The source of `function`, a Python function or one compiled by ``numba.njit``, is read, and its
+    derivatives are programs that are compiled, of any order, in forward and in reverse mode. It may
+    have loops over ranges and arrays, ``while``, branches, ``break``, ``continue``, early returns,
+    reads and writes of elements and slices, array expressions, calls of other such functions, of
+    `math` and of NumPy. Array arguments that it writes to are copied first; a function that returns
+    nothing gives these.
+
+    Parameters
+    ----------
+    function:
+        Takes arrays of float32, float64, integers or bools, numbers, tuples of these, functions and
+        None. Its result is an array, a number, or a nested tuple of them.
+
+    The function that is returned takes tensors, too, and gives tensors. Integers are no tensors in
+    it, and have no gradient. Raises `UnsupportedCodeError`, a TypeError, for what it cannot
+    differentiate: when it decorates, or, if that depends on types, at the first call. It raises
+    IndexError and its kin where the function does so itself; elements outside of an array are not
+    looked for, as in Numba.
+
+    Examples
+    --------
+    >>> @tf.differentiable
+    ... def path_length(x, y):
+    ...     total = 0.0
+    ...     for i in range(1, len(x)):
+    ...         total += np.sqrt((x[i] - x[i - 1]) ** 2 + (y[i] - y[i - 1]) ** 2)
+    ...     return total
+    >>> x, y = np.array([0.0, 3.0, 3.0]), np.array([0.0, 4.0, 5.0])
+    >>> path_length(x, y).numpy()
+    np.float64(6.0)
+    >>> tf.grad(path_length)(x, y).numpy()
+    array([-0.6,  0.6,  0. ])
+    """
+    if not hasattr(getattr(function, "py_func", function), "__code__"):
+        raise TypeError(f"differentiable: expected a Python function, got {function!r}")
+    return ArrayFunction(function)
+
+
+travels(ArrayFunction)

@@ -1,0 +1,326 @@
+"""Blocks of a program while a function is read: statements, errors, memory, loops over elements."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ..errors import UnsupportedCodeError, location_of
+from .program import (
+    FLOATS,
+    Array,
+    ArrayProgram,
+    Block,
+    Carry,
+    Fill,
+    FixedNumber,
+    For,
+    If,
+    LoadElement,
+    Number,
+    Op,
+    Require,
+    Store,
+    While,
+    constant,
+    results,
+)
+from .scalar_operations import OpBuilder
+from .views import Arraylike, Lazy, View, broadcast, element, element_of, elementwise, same, whole
+
+
+class Known:
+    """A value of Python's that is known when a function is read: a module, a function, None."""
+
+    def __init__(self, value: Any):
+        self.value = value
+
+
+NOTHING = Known(None)
+
+
+class Unassigned:
+    """A name that may have no value here."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+
+class BlockReader:
+    """What a reader of functions adds to a program, and where."""
+
+    def __init__(self, program: ArrayProgram, function: Any):
+        self.program, self.function = program, function
+        self.definitions: dict[Number, Op] = {}
+        self.b = OpBuilder(program.body, self.definitions)
+        self.env: dict[str, Any] = {}
+        self.hidden: set[Number] = set()  # values of blocks that are closed
+        self.depth = 0  # of loops
+        self.calls: list[tuple[Any, ast.AST | None]] = []  # functions that are being read
+        self.names: Callable[[str], Any] = lambda name: None
+        self.node: ast.AST | None = None
+        self.sizes: set[Number] = set()  # inputs, and what `program.sizes` defines
+        self.inputs: set[Array] = set()
+        self.replaced_inputs: list[str] = []
+
+    # Errors -----------------------------------------------------------------------------------
+
+    def refuse(self, what: str, node: ast.AST | None = None) -> UnsupportedCodeError:
+        """Return the error for a construct; it says where that is."""
+        function = self.calls[-1][0] if self.calls else self.function
+        node = node if hasattr(node, "lineno") else self.node
+        line = getattr(node, "lineno", function.__code__.co_firstlineno)
+        place = location_of(function.__code__.co_filename, line)
+        text = ""
+        if node is not None:
+            text = ast.unparse(node).partition("\n")[0]
+            text = f", `{text if len(text) <= 60 else text[:57] + '...'}`"
+        return UnsupportedCodeError(f"{function.__name__} ({place}{text}): {what}")
+
+    def check(self, test: Number, kind: type[Exception], message: str) -> None:
+        """Add a check, whose error names the line."""
+        if isinstance(test, FixedNumber) and test.number:
+            return
+        function, _ = self.calls[-1]
+        line = getattr(self.node, "lineno", function.__code__.co_firstlineno)
+        place = location_of(function.__code__.co_filename, line)
+        self.program.errors.append((kind, f"{function.__name__} ({place}): {message}"))
+        self.b.block.append(Require(test, len(self.program.errors)))
+
+    def check_equal(self, x: Number, y: Number) -> None:
+        test = self.b.op("equal", x, y)
+        self.check(
+            test,
+            ValueError,
+            "the shapes of operands differ; an axis of size 1 is repeated only where it was made "
+            "by `None` or a constant: write a[:, None]",
+        )
+
+    # Blocks -----------------------------------------------------------------------------------
+
+    @contextmanager
+    def into(self, block: Block) -> Iterator[None]:
+        """Add statements to another block; its values are hidden afterwards."""
+        around, self.b = self.b, OpBuilder(block, self.definitions)
+        try:
+            yield
+        finally:
+            self.b = around
+            for statement in block:
+                self.hidden.update(results(statement))
+
+    @contextmanager
+    def into_again(self, block: Block) -> Iterator[None]:
+        """Add more statements to a block that was closed."""
+        around, self.b = self.b, OpBuilder(block, self.definitions)
+        count = len(block)
+        try:
+            yield
+        finally:
+            self.b = around
+            for statement in block[count:]:
+                self.hidden.update(results(statement))
+
+    def is_visible(self, value: Number) -> bool:
+        return value not in self.hidden
+
+    def is_visible_view(self, view: View) -> bool:
+        values = [v for axis in view.axes for v in (axis.start, axis.step) if v is not None]
+        return all(map(self.is_visible, (*values, *view.shape)))
+
+    # Values -----------------------------------------------------------------------------------
+
+    def wrap(self, value: Any) -> Any:
+        """Return what a value of Python's is in a program."""
+        if isinstance(value, (bool, np.bool_)):
+            return constant(bool(value))
+        if isinstance(value, (int, np.integer)):
+            return constant(int(value))
+        if isinstance(value, np.floating) and value.itemsize <= 4:
+            return FixedNumber("f32", "c", None, float(value))
+        if isinstance(value, (float, np.floating)):
+            return constant(float(value))
+        if isinstance(value, tuple):
+            return tuple(map(self.wrap, value))
+        if isinstance(value, np.ndarray):
+            return self.constant_array(value)
+        return Known(value)
+
+    def constant_array(self, value: np.ndarray) -> View:
+        """Return a global array: an input that the caller does not see."""
+        for array, held in self.program.constants:
+            if held is value:
+                return whole(array)
+        if value.size > 1_000_000 or value.dtype.kind not in "fiub":
+            raise self.refuse(f"a global array of dtype {value.dtype} and size {value.size}")
+        shape = tuple(map(constant, value.shape))
+        array = Array(element_of(value.dtype), shape, "constant")
+        self.program.constants.append((array, value))
+        return whole(array)
+
+    def evaluated(self, value: Any) -> Any:
+        """Return an array without axes as a number."""
+        if isinstance(value, (View, Lazy)) and not value.shape:
+            return value.at(self.b, ())
+        return value
+
+    def number(self, value: Any, node: ast.AST | None = None) -> Number:
+        value = self.evaluated(value)
+        if isinstance(value, Unassigned):
+            raise self.refuse(f"{value.name} may have no value here", node)
+        if not isinstance(value, Number):
+            raise self.refuse("a number is expected here", node)
+        return value
+
+    def map(self, function: Callable[..., Number], *operands: Any) -> Any:
+        """Apply a function of numbers to numbers, or element by element to arrays."""
+        for operand in operands:
+            if not isinstance(operand, (Number, View, Lazy)):
+                raise self.refuse("numbers and arrays are expected here")
+        arrays = [x for x in operands if not isinstance(x, Number)]
+        if not arrays:
+            return function(self.b, *operands)
+        shape = broadcast([x.shape for x in arrays], self.check_equal)
+        kinds = [x if isinstance(x, Number) else Number(x.type) for x in operands]
+        errors = len(self.program.errors)
+        with self.into([]):  # which nobody keeps
+            kind = function(self.b, *kinds).type
+        del self.program.errors[errors:]
+        return elementwise(function, operands, shape, kind)
+
+    # Memory -----------------------------------------------------------------------------------
+
+    def allocate(
+        self, element_type: str, shape: Sequence[Number], value: Number | None, hint: str = "a"
+    ) -> View:
+        """Return a new array; of an undefined content, or filled with a number."""
+        sizes = tuple(self.size(value) for value in shape)
+        array = Array(element_type, sizes, hint)
+        self.program.scratch.append(array)
+        self.b.block.append(Fill(array, value))
+        return whole(array)
+
+    def size(self, value: Number) -> Number:
+        """Return a number as the size of an array: it must be known before the loops begin."""
+        if isinstance(value, FixedNumber) or value in self.sizes:
+            return value
+        copied: dict[Number, Number] = {}
+        if not self._copy_size(value, copied):
+            raise self.refuse(
+                "the size of a new array depends on a loop, a branch or an element: allocate an "
+                "array of the largest size before, and use a part of it"
+            )
+        return copied[value]
+
+    def _copy_size(self, value: Number, copied: dict[Number, Number]) -> bool:
+        """Compute a size where memory is allocated, before the body."""
+        if isinstance(value, FixedNumber) or value in self.sizes:
+            copied[value] = value
+            return True
+        if value in copied:
+            return True
+        op = self.definitions.get(value)
+        if op is None or not all(self._copy_size(arg, copied) for arg in op.args):
+            return False
+        out = Number(value.type, value.hint, value.low)
+        self.program.sizes.append(Op(out, op.function, tuple(copied[x] for x in op.args)))
+        self.sizes.add(out)
+        copied[value] = out
+        return True
+
+    def materialize(self, value: Arraylike, hint: str = "a") -> View:
+        """Return an array in memory of its own."""
+        view = self.allocate(value.type, value.shape, None, hint)
+
+        def write(index: tuple[Number, ...]) -> None:
+            number = self.b.cast(value.at(self.b, index), view.type)
+            self.b.block.append(Store(view.array, view.place(self.b, index), number))
+
+        self.each(value.shape, write)
+        return View(view.array, view.axes, value.shape)
+
+    def store(self, view: View, value: Any, node: ast.AST | None) -> None:
+        """Assign to all elements of a view."""
+        if not isinstance(value, (Number, View, Lazy)):
+            raise self.refuse("numbers and arrays are assigned to elements", node)
+        element_type = view.type
+        if isinstance(value, Number):
+            if value.is_float and element_type not in FLOATS:
+                raise self.refuse("a float is assigned to an array of integers: use int(x)", node)
+        else:
+            if view.array in value.reads and not view.same_as(value):
+                same_place = isinstance(value, Lazy) and self.reads_in_place(value, view)
+                if not same_place:
+                    value = self.materialize(value)
+            broadcast([view.shape, value.shape], self.check_equal)
+            if len(value.shape) > len(view.shape):
+                raise self.refuse("the value has more axes than what it is assigned to", node)
+            if value.type in FLOATS and element_type not in FLOATS:
+                raise self.refuse("floats are assigned to an array of integers", node)
+
+        def write(index: tuple[Number, ...]) -> None:
+            number = self.b.cast(element(self.b, value, index), element_type)
+            self.b.block.append(Store(view.array, view.place(self.b, index), number))
+
+        self.each(view.shape, write)
+
+    def reads_in_place(self, value: Lazy, view: View) -> bool:
+        """Return whether an expression reads an array only at the place that is written."""
+        block: Block = []
+        index = tuple(Number("i64", "i", 0) for _ in view.shape)
+        b = OpBuilder(block)
+        value.at(b, index[len(index) - len(value.shape) :])
+        place = view.place(b, index)
+        loads = [x for x in block if isinstance(x, LoadElement) and x.array is view.array]
+        nested = any(isinstance(x, (For, While, If)) for x in block)
+        return not nested and all(all(map(same, load.index, place)) for load in loads)
+
+    # Loops over elements ----------------------------------------------------------------------
+
+    def each(self, shape: Sequence[Number], write: Callable[[tuple[Number, ...]], None]) -> None:
+        """Add loops over the indices of a shape."""
+        self._each(tuple(shape), (), write)
+
+    def _each(
+        self, shape: tuple[Number, ...], index: tuple[Number, ...], write: Callable[[Any], None]
+    ) -> None:
+        if len(index) == len(shape):
+            return write(index)
+        size = shape[len(index)]
+        if isinstance(size, FixedNumber) and size.number == 1:
+            return self._each(shape, (*index, constant(0)), write)
+        variable, body = Number("i64", "k", 0), []
+        with self.into(body):
+            self._each(shape, (*index, variable), write)
+        loop = For(variable, constant(0), size, constant(1), body, [])
+        self.b.block.append(loop)
+        return None
+
+    def reduced(
+        self,
+        shape: Sequence[Number],
+        inits: Sequence[Number],
+        step: Callable[[tuple[Number, ...], Sequence[Number]], Sequence[Number]],
+    ) -> list[Number]:
+        """Add loops over a shape that carry numbers, and return these."""
+        return self._reduced(tuple(shape), (), list(inits), step)
+
+    def _reduced(self, shape: Any, index: Any, current: list[Number], step: Any) -> list[Number]:
+        if len(index) == len(shape):
+            return list(step(index, current))
+        size = shape[len(index)]
+        variable, body = Number("i64", "k", 0), []
+        insides = [Number(value.type, "sum") for value in current]
+        with self.into(body):
+            ends = self._reduced(shape, (*index, variable), insides, step)
+            ends = [self.b.cast(end, x.type) for end, x in zip(ends, insides, strict=True)]
+        carries = [
+            Carry(x, init, end, Number(x.type, "sum"))
+            for x, init, end in zip(insides, current, ends, strict=True)
+        ]
+        self.b.block.append(For(variable, constant(0), size, constant(1), body, carries))
+        return [carry.out for carry in carries]

@@ -1,0 +1,310 @@
+"""From the source of a function to its program, for arguments of given types.
+
+Functions that it calls become part of it. What is outside the subset (docs: Numba) is refused by
+`UnsupportedCodeError`, which names the file, the line, the construct and what to write instead.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._rules.user_source import NoSource, find_definition
+from ..errors import UnsupportedCodeError
+from .blocks_of_code import NOTHING, Known
+from .expressions_of_code import OPERATORS, REMEDIES
+from .flow import LEAVES, RESULT, RETURNED, FlowReader
+from .liveness import Names, exits, live_before
+from .program import (
+    FLOATS,
+    Array,
+    ArrayProgram,
+    Fill,
+    FixedNumber,
+    Number,
+    Store,
+    constant,
+    walk,
+)
+from .sharing import share
+from .views import Lazy, View, whole
+
+MAX_DEPTH = 30
+"""Calls of functions inside one another."""
+
+
+class CodeReader(FlowReader):
+    """Reads one function, and those that it calls, into a program."""
+
+    def call(self, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+        """Read a function's body with arguments, and return its result."""
+        if any(function is outer for outer, _ in self.calls):
+            raise self.refuse(f"{function.__name__} calls itself: write a loop")
+        if len(self.calls) >= MAX_DEPTH:
+            raise self.refuse(f"calls are nested more than {MAX_DEPTH} deep")
+        definition = definition_of(function)
+        signature = inspect.signature(function)
+        try:
+            bound = signature.bind(*args, **keywords)
+        except TypeError as error:
+            raise self.refuse(f"the call of {function.__name__}: {error}") from None
+        outer = self.env, self.names, self.node
+        env = {name: self.wrap(p.default) for name, p in signature.parameters.items()}
+        env |= bound.arguments
+        for name, parameter in signature.parameters.items():
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                env[name] = tuple(bound.arguments.get(name, ()))
+        self.calls.append((function, definition))
+        self.env = {**env, RETURNED: constant(False), RESULT: NOTHING}
+        self.names = _names_of(function)
+        try:
+            if isinstance(definition, ast.Lambda):
+                return self.expression(definition.body)
+            self.statements(definition.body, frozenset({RESULT}))
+            return self.env[RESULT]
+        finally:
+            self.env, self.names, self.node = outer
+            self.calls.pop()
+
+    def statements(self, nodes: Sequence[ast.stmt], live: Names, ends: Names = frozenset()) -> None:
+        """Read statements; `live` are the names that are read after them, `ends` after a jump."""
+        for position, node in enumerate(nodes):
+            self.node = node
+            rest = nodes[position + 1 :]
+            if isinstance(node, ast.If):
+                test = self.test(node.test)
+                if isinstance(test, FixedNumber):
+                    chosen = node.body if test.number else node.orelse
+                    return self.statements([*chosen, *rest], live, ends)
+                if exits(node):
+                    branches = [*node.body, *rest], [*node.orelse, *rest]
+                    return self.branch(test, *branches, live, ends)
+                self.branch(test, node.body, node.orelse, live_before(rest, live, ends), ends)
+            elif isinstance(node, (ast.For, ast.While)):
+                if self.loop(node, live_before(rest, live, ends)):
+                    returned = self.env[RETURNED]
+                    if not isinstance(returned, FixedNumber):
+                        return self.branch(returned, [], rest, live, ends)
+            elif isinstance(node, ast.Return):
+                value = NOTHING if node.value is None else self.expression(node.value)
+                self.env[RESULT] = self.kept(value)
+                self.env[RETURNED] = self.env[LEAVES] = constant(True)
+                return None
+            elif isinstance(node, ast.Break):
+                self.env[LEAVES] = constant(True)
+                return None
+            elif isinstance(node, ast.Continue):
+                return None
+            else:
+                self.statement(node)
+        return None
+
+    def statement(self, node: ast.stmt) -> None:
+        match node:
+            case ast.Assign():
+                value = self.kept(self.expression(node.value))
+                for target in node.targets:
+                    self.assign(target, value)
+            case ast.AnnAssign():
+                if node.value is not None:
+                    self.assign(node.target, self.kept(self.expression(node.value)))
+            case ast.AugAssign():
+                self.augment(node)
+            case ast.Expr():
+                if not isinstance(node.value, ast.Constant):  # a docstring
+                    self.expression(node.value)
+            case ast.Assert():
+                message = ast.unparse(node.msg) if node.msg is not None else "assertion failed"
+                self.check(self.test(node.test), AssertionError, message)
+            case ast.Raise():
+                self.check(constant(False), *self.exception(node))
+            case ast.Pass() | ast.Import() | ast.ImportFrom():
+                if not isinstance(node, ast.Pass):
+                    raise self.refuse("import it outside the function", node)
+            case _:
+                raise self.refuse(REMEDIES.get(type(node), "is not supported"), node)
+
+    def exception(self, node: ast.Raise) -> tuple[type[Exception], str]:
+        raised, message = node.exc, ""
+        if isinstance(raised, ast.Call):
+            if raised.args and isinstance(raised.args[0], ast.Constant):
+                message = str(raised.args[0].value)
+            raised = raised.func
+        kind = self.expression(raised) if raised is not None else NOTHING
+        kind = kind.value if isinstance(kind, Known) else None
+        if not (isinstance(kind, type) and issubclass(kind, Exception)):
+            raise self.refuse("raise an exception by its class: raise ValueError('...')", node)
+        return kind, message
+
+    def assign(self, target: ast.AST, value: Any) -> None:
+        match target:
+            case ast.Name():
+                if isinstance(value, Number) and not isinstance(value, FixedNumber):
+                    if value.hint in ("t", "c"):
+                        value.hint = target.id
+                elif isinstance(value, View) and value.array.hint == "a":
+                    value.array.hint = target.id
+                self.env[target.id] = value
+            case ast.Tuple() | ast.List():
+                parts = self.unpacked(value, len(target.elts), target)
+                for part, item in zip(target.elts, parts, strict=True):
+                    if isinstance(part, ast.Starred):
+                        raise self.refuse("name each part of the tuple", target)
+                    self.assign(part, item)
+            case ast.Subscript():
+                array = self.expression(target.value)
+                if not isinstance(array, View):
+                    raise self.refuse("elements are assigned to arrays only", target)
+                self.store(self.subscript(array, target.slice, target), value, target)
+            case _:
+                raise self.refuse("assign to names and to elements of arrays", target)
+
+    def unpacked(self, value: Any, count: int, node: ast.AST) -> tuple:
+        if isinstance(value, tuple):
+            parts = value
+        elif isinstance(value, (View, Lazy)):
+            size = value.shape[0]
+            if not isinstance(size, FixedNumber):
+                self.check(
+                    self.b.op("equal", size, count), ValueError, f"expected {count} elements"
+                )
+                size = constant(count)
+            parts = tuple(self.item(value, constant(k)) for k in range(int(size.number)))
+        else:
+            raise self.refuse("only tuples and arrays are unpacked", node)
+        if len(parts) != count:
+            raise self.refuse(f"{len(parts)} values for {count} names", node)
+        return parts
+
+    def augment(self, node: ast.AugAssign) -> None:
+        name = OPERATORS.get(type(node.op))
+        if name is None:
+            raise self.refuse("use + - * / // % ** and the operators of bits", node)
+        value = self.expression(node.value)
+        if isinstance(node.target, ast.Name):
+            current = self.name(node.target)
+            if isinstance(current, View):
+                self.store(current, self.binary(name, current, value), node)
+            else:
+                self.assign(node.target, self.kept(self.binary(name, current, value)))
+            return
+        if not isinstance(node.target, ast.Subscript):
+            raise self.refuse("assign to names and to elements of arrays", node)
+        array = self.expression(node.target.value)
+        if not isinstance(array, View):
+            raise self.refuse("elements are assigned to arrays only", node)
+        view = self.subscript(array, node.target.slice, node.target)
+        if not view.shape and name in ("add", "subtract") and view.type in FLOATS:
+            number = self.number(value, node)
+            number = self.b.cast(number, view.type)
+            if name == "subtract":
+                number = self.b.op("negative", number)
+            self.b.block.append(Store(view.array, view.place(self.b, ()), number, adds=True))
+            return
+        current = view if view.shape else view.at(self.b, ())
+        self.store(view, self.binary(name, current, value), node)
+
+
+def read(function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[ArrayProgram, Any]:
+    """Return the program of a function, and the structure of its outputs.
+
+    Arguments are numbers (`Number`), arrays (`Array`), tuples of them, and what is `Known`. In the
+    structure, which tuples make, outputs stand by their positions. A function that returns nothing
+    gives the arguments that it writes to.
+    """
+    program = ArrayProgram(function.__name__)
+    reader = CodeReader(program, function)
+
+    def enter(arg: Any) -> Any:
+        if isinstance(arg, tuple):
+            return tuple(map(enter, arg))
+        if isinstance(arg, Array):
+            program.inputs.append(arg)
+            reader.inputs.add(arg)
+            reader.sizes.update(x for x in arg.shape)
+            return whole(arg)
+        if isinstance(arg, Number) and not isinstance(arg, FixedNumber):
+            program.inputs.append(arg)
+            reader.sizes.add(arg)
+        return arg
+
+    entered = [enter(arg) for arg in args]
+    named = {name: enter(arg) for name, arg in keywords.items()}
+    result = reader.call(function, entered, named)
+    changed = written_arrays(program)
+    if result is NOTHING:
+        result = tuple(whole(x) for x in program.inputs if isinstance(x, Array) and x in changed)
+        if reader.replaced_inputs:
+            raise reader.refuse(
+                f"{', '.join(reader.replaced_inputs)} is replaced in a loop, and nothing is "
+                "returned: return the arrays that are the result"
+            )
+        if not result:
+            raise reader.refuse("nothing is returned, and no argument is written to")
+        result = result[0] if len(result) == 1 else result
+
+    def leave(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(leave, value))
+        if isinstance(value, Lazy):
+            value = reader.materialize(value)
+        if isinstance(value, View):
+            if not value.same_as(whole(value.array)):
+                value = reader.materialize(value)
+            program.outputs.append(value.array)
+        elif isinstance(value, Number):
+            program.outputs.append(value)
+        elif isinstance(value, Known) and value.value is None:
+            return None
+        else:
+            raise reader.refuse("numbers, arrays and tuples of them are returned")
+        return len(program.outputs) - 1
+
+    structure = leave(result)
+    return share(program), structure
+
+
+def written_arrays(program: ArrayProgram) -> frozenset[Array]:
+    """Return the arrays that a program writes to."""
+    return frozenset(x.array for x in walk(program.body) if isinstance(x, (Store, Fill)))
+
+
+def check_source(function: Any) -> None:
+    """Refuse statements and expressions that no program has, before the types are known."""
+    reader = CodeReader(ArrayProgram(function.__name__), function)
+    definition = definition_of(function)
+    body = [definition.body] if isinstance(definition, ast.Lambda) else definition.body
+    for top in body:
+        for node in ast.walk(top):
+            if type(node) in REMEDIES:
+                raise reader.refuse(REMEDIES[type(node)], node)
+
+
+def definition_of(function: Any) -> Any:
+    """Return the syntax tree of a function."""
+    try:
+        return find_definition(function)
+    except NoSource as error:
+        raise UnsupportedCodeError(str(error)) from None
+
+
+def _names_of(function: Any) -> Callable[[str], Any]:
+    """Return what finds the names that a function does not assign."""
+    code, closure = function.__code__, function.__closure__ or ()
+    cells = dict(zip(code.co_freevars, closure, strict=True))
+
+    def find(name: str) -> Any:
+        if name in cells:
+            return cells[name].cell_contents
+        if name in function.__globals__:
+            return function.__globals__[name]
+        return getattr(builtins, name) if hasattr(builtins, name) else _missing(name)
+
+    return find
+
+
+def _missing(name: str) -> Any:
+    raise KeyError(name)

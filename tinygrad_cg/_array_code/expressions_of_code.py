@@ -1,0 +1,342 @@
+"""Expressions of Python as numbers, arrays and tuples."""
+
+from __future__ import annotations
+
+import ast
+from abc import abstractmethod
+from typing import Any
+
+from . import called_functions as functions
+from .blocks_of_code import Known, Unassigned
+from .indices import IndexReader
+from .program import Block, FixedNumber, If, Merge, Number, constant, results
+from .scalar_operations import join
+from .views import Arraylike, Lazy, View
+
+OPERATORS: dict[type, str] = {
+    ast.Add: "add",
+    ast.Sub: "subtract",
+    ast.Mult: "multiply",
+    ast.Div: "divide",
+    ast.FloorDiv: "floor_divide",
+    ast.Mod: "mod",
+    ast.Pow: "power",
+    ast.LShift: "left_shift",
+    ast.RShift: "right_shift",
+    ast.BitAnd: "bit_and",
+    ast.BitOr: "bit_or",
+    ast.BitXor: "bit_xor",
+}
+_COMPARISONS: dict[type, str] = {
+    ast.Lt: "less",
+    ast.LtE: "less_equal",
+    ast.Gt: "greater",
+    ast.GtE: "greater_equal",
+    ast.Eq: "equal",
+    ast.NotEq: "not_equal",
+}
+REMEDIES: dict[type, str] = {
+    ast.Try: "exceptions are not caught: test before",
+    ast.With: "`with` is not supported",
+    ast.FunctionDef: "define functions outside",
+    ast.ClassDef: "define classes outside",
+    ast.Lambda: "define functions outside",
+    ast.ListComp: "write into an array: out = np.empty(n), out[i] = ...",
+    ast.GeneratorExp: "write a loop",
+    ast.SetComp: "sets are not supported",
+    ast.DictComp: "dictionaries are not supported",
+    ast.List: "lists are not supported: use np.empty(n) or a tuple",
+    ast.Dict: "dictionaries are not supported: use arrays",
+    ast.Set: "sets are not supported",
+    ast.JoinedStr: "strings are not supported",
+    ast.Yield: "generators are not supported",
+    ast.Global: "pass it as an argument",
+    ast.Nonlocal: "pass it as an argument",
+    ast.Delete: "`del` is not needed",
+    ast.Match: "use `if` and `elif`",
+}
+
+
+class ExpressionReader(IndexReader):
+    """Reads expressions; statements are read by what is made of it."""
+
+    @abstractmethod
+    def assign(self, target: ast.AST, value: Any) -> None:
+        """Give a target a value."""
+
+    @abstractmethod
+    def merged(self, statement: If, name: str, then: Any, otherwise: Any) -> Any:
+        """Return what a name stands for after a branch."""
+
+    def expression(self, node: ast.expr) -> Any:
+        match node:
+            case ast.Constant():
+                if isinstance(node.value, complex):
+                    raise self.refuse("complex numbers are not supported", node)
+                return self.wrap(node.value)
+            case ast.Name():
+                return self.name(node)
+            case ast.BinOp():
+                name = OPERATORS.get(type(node.op))
+                left, right = self.expression(node.left), self.expression(node.right)
+                if isinstance(node.op, ast.MatMult):
+                    return functions.dot(self, left, right)
+                if name is None:
+                    raise self.refuse("is not supported", node)
+                return self.binary(name, left, right)
+            case ast.UnaryOp():
+                return self.unary(node)
+            case ast.Compare():
+                return self.compare(node)
+            case ast.BoolOp():
+                return self.boolean(node)
+            case ast.IfExp():
+                return self.conditional(node)
+            case ast.Tuple():
+                return tuple(self.expression(item) for item in node.elts)
+            case ast.Subscript():
+                return self.get(node)
+            case ast.Attribute():
+                return self.attribute(node)
+            case ast.Call():
+                return self.called(node)
+            case ast.NamedExpr():
+                value = self.kept(self.expression(node.value))
+                self.assign(node.target, value)
+                return value
+        raise self.refuse(REMEDIES.get(type(node), "is not supported"), node)
+
+    def name(self, node: ast.Name) -> Any:
+        if node.id in self.env:
+            value = self.env[node.id]
+            if isinstance(value, Unassigned):
+                raise self.refuse(f"{node.id} may have no value here", node)
+            return value
+        if isinstance(node.ctx, ast.Load) and not self.is_local(node.id):
+            try:
+                return self.wrap(self.names(node.id))
+            except KeyError:
+                raise self.refuse(f"the name {node.id} is not defined", node) from None
+        raise self.refuse(f"{node.id} may have no value here: assign it before", node)
+
+    def is_local(self, name: str) -> bool:
+        function, definition = self.calls[-1]
+        return not isinstance(definition, ast.Lambda) and name in function.__code__.co_varnames
+
+    def binary(self, name: str, left: Any, right: Any) -> Any:
+        """Return an operation on numbers or arrays."""
+        if isinstance(left, tuple) and isinstance(right, tuple) and name == "add":
+            return left + right
+        if isinstance(left, tuple) and isinstance(right, FixedNumber) and name == "multiply":
+            return left * int(right.number)
+        return self.map(functions.arithmetic(self, name), left, right)
+
+    def unary(self, node: ast.UnaryOp) -> Any:
+        if isinstance(node.op, ast.Not):
+            return self.b.op("not", self.test(node.operand))
+        value = self.expression(node.operand)
+        if isinstance(node.op, ast.UAdd):
+            return value
+        if isinstance(node.op, ast.Invert):
+            if not isinstance(value, Number) and value.type == "b1":
+                return self.map(lambda b, x: b.op("not", x), value)
+            return self.map(lambda b, x: b.op("bit_xor", x, -1), value)
+        if isinstance(value, FixedNumber) and value.is_float:
+            return FixedNumber(value.type, "c", None, -value.number)
+        return self.map(
+            lambda b, x: b.op(
+                "negative", b.cast(x, join([x.type, "i64"])) if x.type == "b1" else x
+            ),
+            value,
+        )
+
+    def compare(self, node: ast.Compare) -> Any:
+        left, result = self.expression(node.left), None
+        for operator, right_node in zip(node.ops, node.comparators, strict=True):
+            right = self.expression(right_node)
+            if isinstance(operator, (ast.Is, ast.IsNot)):
+                both = isinstance(left, Known) or isinstance(right, Known)
+                if not both:
+                    raise self.refuse("`is` compares with None only", node)
+                equal = (left.value if isinstance(left, Known) else left) is (
+                    right.value if isinstance(right, Known) else right
+                )
+                part: Any = constant(equal == isinstance(operator, ast.Is))
+            elif isinstance(left, Known) or isinstance(right, Known):
+                part = self.compare_known(operator, left, right, node)
+            else:
+                name = _COMPARISONS.get(type(operator))
+                if name is None:
+                    raise self.refuse("compare with < <= > >= == !=", node)
+                part = self.map(lambda b, x, y, name=name: b.op(name, x, y), left, right)
+            if result is None:
+                result = part
+            else:
+                result = self.b.op("and", self.number(result, node), self.number(part, node))
+            left = right
+        return result
+
+    def compare_known(self, operator: ast.AST, left: Any, right: Any, node: ast.AST) -> Number:
+        if not isinstance(operator, (ast.Eq, ast.NotEq)):
+            raise self.refuse("is not supported", node)
+        known = isinstance(left, Known) and isinstance(right, Known)
+        equal = known and left.value == right.value
+        return constant(bool(equal) == isinstance(operator, ast.Eq))
+
+    def boolean(self, node: ast.BoolOp) -> Any:
+        """Return `and` or `or`, whose second operand is computed only where it matters."""
+        is_and = isinstance(node.op, ast.And)
+        value = self.test(node.values[0])
+        for operand in node.values[1:]:
+            if isinstance(value, FixedNumber):
+                if bool(value.number) != is_and:
+                    return value
+                value = self.test(operand)
+                continue
+            block: Block = []
+            with self.into(block):
+                second = self.test(operand)
+            if not block or all(functions.is_harmless(x) for x in block):
+                self.b.block += block
+                for statement in block:
+                    self.hidden.difference_update(results(statement))
+                value = self.b.op("and" if is_and else "or", value, second)
+                continue
+            out = Number("b1", "test")
+            shortcut = constant(not is_and)
+            if is_and:
+                self.b.block.append(If(value, block, [], [Merge(out, second, shortcut)]))
+            else:
+                self.b.block.append(If(value, [], block, [Merge(out, shortcut, second)]))
+            value = out
+        return value
+
+    def conditional(self, node: ast.IfExp) -> Any:
+        test = self.test(node.test)
+        if isinstance(test, FixedNumber):
+            return self.expression(node.body if test.number else node.orelse)
+        statement = If(test, [], [])
+        sides = []
+        for block, side in ((statement.then, node.body), (statement.otherwise, node.orelse)):
+            with self.into(block):
+                sides.append(self.kept(self.expression(side)))
+        value = self.merged(statement, "value", *sides)
+        if isinstance(value, Number) and not statement.merges:
+            return value
+        self.b.block.append(statement)
+        return value
+
+    def attribute(self, node: ast.Attribute) -> Any:
+        value = self.expression(node.value)
+        if isinstance(value, Known):
+            try:
+                return self.wrap(getattr(value.value, node.attr))
+            except AttributeError as error:
+                raise self.refuse(str(error), node) from None
+        if isinstance(value, (View, Lazy)):
+            return functions.attribute(self, value, node.attr, node)
+        if isinstance(value, Number) and node.attr == "real":
+            return value
+        raise self.refuse(f"numbers and tuples have no attribute {node.attr!r} here", node)
+
+    def called(self, node: ast.Call) -> Any:
+        if any(isinstance(arg, ast.Starred) for arg in node.args):
+            args: list[Any] = []
+            for arg in node.args:
+                if isinstance(arg, ast.Starred):
+                    parts = self.expression(arg.value)
+                    if not isinstance(parts, tuple):
+                        raise self.refuse("only tuples are unpacked in calls", node)
+                    args += parts
+                else:
+                    args.append(self.expression(arg))
+        else:
+            args = [self.expression(arg) for arg in node.args]
+        keywords = {}
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                raise self.refuse("keywords are named in calls", node)
+            keywords[keyword.arg] = self.expression(keyword.value)
+        if isinstance(node.func, ast.Attribute):
+            owner = self.expression(node.func.value)
+            if isinstance(owner, (View, Lazy)):
+                return functions.method(self, node.func.attr, owner, args, keywords, node)
+        function = self.expression(node.func)
+        if not isinstance(function, Known):
+            raise self.refuse("is not a function", node)
+        return functions.call(self, function.value, args, keywords, node)
+
+    def get(self, node: ast.Subscript) -> Any:
+        value = self.expression(node.value)
+        if isinstance(value, tuple):
+            if isinstance(node.slice, ast.Slice):
+                bounds = (node.slice.lower, node.slice.upper, node.slice.step)
+                parts = [None if x is None else self.integer(x) for x in bounds]
+                known = [x.number for x in parts if isinstance(x, FixedNumber)]
+                if len(known) == sum(x is not None for x in parts):
+                    numbers = iter(known)
+                    ends = [None if x is None else int(next(numbers)) for x in parts]
+                    return value[slice(*ends)]
+            else:
+                index = self.integer(node.slice)
+                if isinstance(index, FixedNumber):
+                    try:
+                        return value[int(index.number)]
+                    except IndexError:
+                        raise self.refuse("the index is outside the tuple", node) from None
+            raise self.refuse("tuples are indexed by constants", node)
+        if isinstance(value, Lazy):
+            value = self.materialize(value)
+        if not isinstance(value, View):
+            raise self.refuse("only arrays and tuples are indexed", node)
+        return self.evaluated(self.subscript(value, node.slice, node))
+
+    def subscript(self, view: View, key: ast.expr, node: ast.AST) -> View:
+        """Return the part of a view that an index names."""
+        keys = list(key.elts) if isinstance(key, ast.Tuple) else [key]
+        parts: list[Any] = []
+        for item in keys:
+            if isinstance(item, ast.Slice):
+                bounds = (item.lower, item.upper, item.step)
+                parts.append(tuple(None if x is None else self.integer(x) for x in bounds))
+                continue
+            value = self.expression(item)
+            if isinstance(value, tuple):
+                parts += value
+            elif isinstance(value, Known) and value.value in (None, Ellipsis):
+                parts.append(value)
+            elif isinstance(value, (View, Lazy)) and value.shape:
+                raise self.refuse("arrays are indexed by integers and slices: write a loop", node)
+            else:
+                number = self.number(value, item)
+                if number.is_float:
+                    raise self.refuse("an index is an integer: use int(x)", node)
+                parts.append(self.b.cast(number, "i64"))
+        return self.part(view, parts, node)
+
+    def test(self, node: ast.expr) -> Number:
+        """Return the truth of an expression."""
+        value = self.expression(node)
+        if isinstance(value, Known):
+            return constant(bool(value.value))
+        if isinstance(value, tuple):
+            return constant(bool(value))
+        return self.b.cast(self.number(value, node), "b1")
+
+    def integer(self, node: ast.expr) -> Number:
+        value = self.number(self.expression(node), node)
+        if value.is_float:
+            raise self.refuse("an integer is expected here: use int(x)", node)
+        return self.b.cast(value, "i64")
+
+    def kept(self, value: Any) -> Any:
+        """Return a value for a name: an expression of arrays is computed now."""
+        if isinstance(value, Lazy):
+            return self.materialize(value)
+        if isinstance(value, tuple):
+            return tuple(map(self.kept, value))
+        return value
+
+    def item(self, array: Arraylike, index: Number) -> Any:
+        """Return ``array[index]``."""
+        return self.evaluated(functions.select(self, array, index))

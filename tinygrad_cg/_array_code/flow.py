@@ -1,0 +1,363 @@
+"""Branches and loops: what they change is merged, or carried from round to round."""
+
+from __future__ import annotations
+
+import ast
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from . import called_functions as functions
+from .blocks_of_code import NOTHING, Known, Unassigned
+from .expressions_of_code import ExpressionReader
+from .liveness import Names, exits, live_in_loop, rebound, stored, written
+from .program import (
+    Block,
+    Carry,
+    FixedNumber,
+    For,
+    If,
+    Merge,
+    Number,
+    While,
+    constant,
+)
+from .scalar_operations import join
+from .views import View, same
+
+LEAVES, RETURNED, RESULT = "%leaves", "%returned", "%result"
+"""The reader's own variables: whether a loop is left, whether the function has returned, what."""
+
+
+class FlowReader(ExpressionReader):
+    """Reads branches and loops."""
+
+    @abstractmethod
+    def statements(self, nodes: Sequence[ast.stmt], live: Names, ends: Names = frozenset()) -> None:
+        """Read statements; `live` are the names that are read after them, `ends` after a jump."""
+
+    # Branches ---------------------------------------------------------------------------------
+
+    def branch(
+        self,
+        test: Number,
+        then: Sequence[ast.stmt],
+        otherwise: Sequence[ast.stmt],
+        live: Names,
+        ends: Names,
+    ) -> None:
+        """Read both sides of an `if`, and merge what they assign."""
+        before, blocks, envs, node = self.env, ([], []), [], self.node
+        for block, statements in zip(blocks, (then, otherwise), strict=True):
+            self.env = dict(before)
+            with self.into(block):
+                self.statements(statements, live, ends)
+            envs.append(self.env)
+        self.node = node
+        statement = If(test, *blocks)
+        self.env = {}
+        for name in dict.fromkeys((*envs[0], *envs[1])):
+            sides = [env.get(name, Unassigned(name)) for env in envs]
+            if name in before and all(side is before[name] for side in sides):
+                self.env[name] = sides[0]
+            elif name in live or name in ends or name.startswith("%"):
+                self.env[name] = self.merged(statement, name, *sides)
+        self.b.block.append(statement)
+
+    def merged(self, statement: If, name: str, then: Any, otherwise: Any) -> Any:
+        """Return what a name stands for after a branch."""
+        if then is otherwise:
+            return then
+        for side, other in ((then, otherwise), (otherwise, then)):
+            if isinstance(side, Unassigned) or (name == RESULT and side is NOTHING):
+                if isinstance(other, Number):
+                    zero = FixedNumber(other.type, "c", 0 if other.type == "i64" else None, 0)
+                    pair = (other, zero) if side is otherwise else (zero, other)
+                    return self.merged(statement, name, *pair)
+                if isinstance(other, tuple):
+                    pads = tuple(Unassigned(name) for _ in other)
+                    pair = (other, pads) if side is otherwise else (pads, other)
+                    return self.merged(statement, name, *pair)
+                if isinstance(other, View):
+                    if self.is_visible_view(other):
+                        return other
+                    raise self.refuse(f"{name} is an array in one branch only: assign it in both")
+                return other
+        if isinstance(then, Number) and isinstance(otherwise, Number):
+            if then.type == otherwise.type and same(then, otherwise):
+                return then
+            kind = join([then.type, otherwise.type])
+            with self.into_again(statement.then):
+                then = self.b.cast(then, kind)
+            with self.into_again(statement.otherwise):
+                otherwise = self.b.cast(otherwise, kind)
+            lows = [then.low, otherwise.low]
+            low = min(lows) if None not in lows else None  # type: ignore[type-var]
+            out = Number(kind, name.strip("%"), low)
+            statement.merges.append(Merge(out, then, otherwise))
+            return out
+        if isinstance(then, tuple) and isinstance(otherwise, tuple) and len(then) == len(otherwise):
+            pairs = zip(then, otherwise, strict=True)
+            return tuple(self.merged(statement, name, *pair) for pair in pairs)
+        if isinstance(then, View) and isinstance(otherwise, View):
+            if then.same_as(otherwise):
+                return then
+            return self.merged_arrays(statement, name, then, otherwise)
+        if (
+            isinstance(then, Known)
+            and isinstance(otherwise, Known)
+            and then.value == otherwise.value
+        ):
+            return then
+        raise self.refuse(f"{name.strip('%')} is of two kinds after this branch")
+
+    def merged_arrays(self, statement: If, name: str, then: View, otherwise: View) -> View:
+        """Return a copy of the array that the branch has chosen."""
+        if len(then.shape) != len(otherwise.shape):
+            raise self.refuse(f"{name} has two ranks after this branch")
+        visible = next((x for x in (then, otherwise) if all(map(self.is_visible, x.shape))), None)
+        if visible is None:
+            raise self.refuse(f"the shape of {name} is known inside the branch only")
+        kind = join([then.type, otherwise.type])
+        slot = self.allocate(kind, visible.shape, None, name)
+        for block, view in ((statement.then, then), (statement.otherwise, otherwise)):
+            with self.into_again(block):
+                for own, size in zip(slot.shape, view.shape, strict=True):
+                    if not same(own, size):
+                        self.check_equal(own, size)
+                self.store(slot, view, None)
+        return slot
+
+    # Loops ------------------------------------------------------------------------------------
+
+    def loop(self, node: ast.For | ast.While, live: Names) -> bool:
+        """Read a loop; return whether it may return from the function."""
+        if node.orelse:
+            raise self.refuse("a loop has no `else`: set a variable before `break`", node)
+        returns = exits(ast.Module(node.body, []), (ast.Return,))
+        breaks = returns or any(exits(x, (ast.Break,)) for x in node.body)
+        source = self.iterated(node) if isinstance(node, ast.For) else None
+        if isinstance(source, tuple):
+            if breaks or any(exits(x, (ast.Continue,)) for x in node.body):
+                raise self.refuse("a loop over a tuple has no break, continue or return", node)
+            assert isinstance(node, ast.For)
+            for item in source:
+                self.assign(node.target, item)
+                self.statements(node.body, live | live_in_loop(node, live))
+            return False
+        assigned = stored([node]) if isinstance(node, ast.For) else stored(node.body)
+        head = live_in_loop(node, live)
+        names = [
+            name for name in (*self.env, *sorted(assigned)) if name in assigned & (head | live)
+        ]
+        names = list(dict.fromkeys(names))
+        flags = [LEAVES] * breaks + [RETURNED, RESULT] * returns
+        outer_leaves = self.env.get(LEAVES)
+        self.env[LEAVES] = constant(False)
+        slots = self.slots(node, [name for name in names if name in self.env])
+        types: dict[str, Any] = {}
+        lows: dict[str, int | None] = {}
+        for attempt in range(8):
+            state = self.snapshot()
+            statement, again = self.round(node, source, names + flags, types, lows, live, slots)
+            if not again:
+                break
+            if attempt == 7:
+                raise self.refuse("the types of variables do not settle", node)
+            self.restore(state)
+        self.b.block.append(statement)
+        if outer_leaves is None:
+            self.env.pop(LEAVES, None)
+        else:
+            self.env[LEAVES] = outer_leaves
+        if returns and outer_leaves is not None:
+            raised = self.env[RETURNED]
+            self.env[LEAVES] = self.b.op("or", outer_leaves, raised)
+        return returns
+
+    def snapshot(self) -> tuple:
+        p = self.program
+        return dict(self.env), len(p.scratch), len(p.sizes), len(p.errors), len(self.b.block)
+
+    def restore(self, state: tuple) -> None:
+        self.env = dict(state[0])
+        p = self.program
+        del p.scratch[state[1] :], p.errors[state[3] :], self.b.block[state[4] :]
+
+    def slots(self, node: ast.For | ast.While, names: Sequence[str]) -> dict[str, View]:
+        """Copy arrays that a loop replaces to memory of their own."""
+        slots = {}
+        replaced = rebound(node.body)
+        for name in names:
+            value = self.env[name]
+            if not isinstance(value, View) or name not in replaced:
+                continue
+            others = [
+                other
+                for other, view in self.env.items()
+                if other != name and isinstance(view, View) and view.array is value.array
+            ]
+            if others and written(node.body) & {name, *others}:
+                raise self.refuse(
+                    f"{name} is replaced in this loop, and shares its memory with "
+                    f"{', '.join(others)}: copy it before: {name} = {name}.copy()",
+                    node,
+                )
+            if value.array in self.inputs:
+                self.replaced_inputs.append(name)
+            slots[name] = self.materialize(value, name)
+        self.env |= slots
+        return slots
+
+    def round(
+        self,
+        node: ast.For | ast.While,
+        source: Any,
+        names: Sequence[str],
+        types: dict[str, Any],
+        lows: dict[str, int | None],
+        live: Names,
+        slots: dict[str, View],
+    ) -> tuple[For | While, bool]:
+        """Read a loop's body once; return the loop, and whether types have changed meanwhile."""
+        inits: list[Number] = []
+        insides: list[Number] = []
+        carried: list[str] = []
+        for name in names:
+            init = self.env.get(name, Unassigned(name))
+            if isinstance(init, (Unassigned, Number)) or (name == RESULT and init is NOTHING):
+                if name in types and not isinstance(types[name], str):
+                    continue
+                if not isinstance(init, Number):
+                    kind = types.get(name) or ("b1" if name in live_in_loop(node, live) else None)
+                    if kind is None:
+                        continue  # known after the first attempt
+                    init = FixedNumber(kind, "c", 0 if kind == "i64" else None, 0)
+                kind = types.setdefault(name, init.type)
+                init = self.b.cast(init, kind)
+                low = lows.setdefault(name, init.low) if kind == "i64" else None
+                inside = Number(kind, name.strip("%"), low)
+                inits.append(init)
+                insides.append(inside)
+                carried.append(name)
+                self.env[name] = inside
+        before_env = dict(self.env)
+        body: Block = []
+        first: Block = []
+        test: Number | None = None
+        index = Number("i64", "i")
+        outer_depth, self.depth = self.depth, self.depth + 1
+        if isinstance(node, ast.While):
+            with self.into(first):
+                test = self.test(node.test)
+        head = live_in_loop(node, live)
+        ends = head | live
+        with self.into(body):
+            if isinstance(node, ast.For):
+                index = source.index()
+                self.assign(node.target, source.item(self, index))
+            self.statements(node.body, ends, ends)
+            after = self.env
+            self.copy_slots(slots)
+            results_, again = [], False
+            for name, inside in zip(carried, insides, strict=True):
+                result = after[name]
+                if name == RESULT and result is NOTHING:
+                    result = FixedNumber(inside.type, "c", None, 0)
+                if not isinstance(result, Number):
+                    raise self.refuse(f"{name.strip('%')} is of two kinds in this loop", node)
+                kind = join([inside.type, result.type])
+                if kind != inside.type:
+                    types[name], again = kind, True
+                    lows.pop(name, None)
+                elif inside.low is not None and (result.low is None or result.low < inside.low):
+                    lows[name], again = None, True
+                results_.append(self.b.cast(result, inside.type) if kind == inside.type else result)
+            for name in names:
+                value = after.get(name)
+                if isinstance(value, tuple) and value is not before_env.get(name):
+                    raise self.refuse(
+                        f"the tuple {name.strip('%')} is made in this loop and read after it, or "
+                        "in the next round: assign its parts to variables",
+                        node,
+                    )
+                if name not in carried and name not in types and isinstance(value, Number):
+                    types[name], again = value.type, True
+                is_new = name not in carried and name not in slots and isinstance(value, View)
+                if is_new and (name in live or name == RESULT):
+                    raise self.refuse(
+                        f"the array {name.strip('%')} is made in this loop and read after it: "
+                        "allocate it before the loop, and assign to name[...]",
+                        node,
+                    )
+        self.depth = outer_depth
+        leaves = None
+        if LEAVES in carried:
+            leaves = results_[carried.index(LEAVES)]
+        self.env = {name: value for name, value in before_env.items() if name in before_env}
+        carries = []
+        for name, inside, init, result in zip(carried, insides, inits, results_, strict=True):
+            out = Number(inside.type, inside.hint, inside.low)
+            carries.append(Carry(inside, init, result, out))
+            self.env[name] = out
+        for name in stored(node.body) - set(carried) - set(slots):
+            self.env.pop(name, None)
+        self.env |= slots
+        if isinstance(node, ast.While):
+            assert test is not None
+            return While(first, test, body, carries, leaves), again
+        start, stop, step = source.bounds
+        return For(index, start, stop, step, body, carries, leaves), again
+
+    def copy_slots(self, slots: dict[str, View]) -> None:
+        """Copy arrays that a round has replaced to where the next round reads them."""
+        for name, slot in slots.items():
+            value = self.env[name]
+            if not isinstance(value, View) or len(value.shape) != len(slot.shape):
+                raise self.refuse(f"{name} is of two kinds in this loop")
+        moved = {k: self.env[k] for k, slot in slots.items() if not slot.same_as(self.env[k])}
+        memory = [self.env[name].array for name in slots]
+        if len(set(memory)) < len(memory):
+            raise self.refuse(
+                f"two of {', '.join(slots)} are the same array at the end of a round: copy one: "
+                "x = y.copy()"
+            )
+        memory = {slot.array for slot in slots.values()}
+        pending = {}
+        for name, value in moved.items():
+            if len(moved) > 1 and value.array in memory:
+                value = self.materialize(value)
+            pending[name] = value
+        for name, value in pending.items():
+            for own, size in zip(slots[name].shape, value.shape, strict=True):
+                if not same(own, size):
+                    self.check_equal(own, size)
+            self.store(slots[name], value, None)
+            self.env[name] = slots[name]
+
+    def iterated(self, node: ast.For) -> Any:
+        """Return what a `for` goes over: a range, rows of arrays, or a tuple."""
+        call = node.iter
+        if isinstance(call, ast.Call):
+            function = self.expression(call.func)
+            function = function.value if isinstance(function, Known) else function
+            if functions.is_range(function):
+                return functions.IndexRange(self, [self.integer(arg) for arg in call.args], node)
+            if function is reversed and isinstance(call.args[0], ast.Call):
+                inner = self.expression(call.args[0].func)
+                if isinstance(inner, Known) and functions.is_range(inner.value):
+                    args = [self.integer(arg) for arg in call.args[0].args]
+                    return functions.IndexRange(self, args, node, backward=True)
+            if function is enumerate or function is zip:
+                arrays = [self.kept(self.expression(arg)) for arg in call.args]
+                return functions.rows(self, arrays, node, counted=function is enumerate)
+            if function is np.ndindex:
+                raise self.refuse("write one loop for each axis", node)
+        value = self.kept(self.expression(call))
+        if isinstance(value, tuple):
+            return value
+        if isinstance(value, View) and value.shape:
+            return functions.rows(self, [value], node)
+        raise self.refuse("loops go over range, prange, arrays, enumerate, zip and tuples", node)

@@ -1,0 +1,120 @@
+"""Indices and slices of arrays."""
+
+from __future__ import annotations
+
+import ast
+from abc import abstractmethod
+from typing import Any
+
+from .blocks_of_code import BlockReader, Known
+from .program import FixedNumber, Number, constant
+from .views import Axis, View, same
+
+
+class IndexReader(BlockReader):
+    """Reads parts of arrays; what is made of it reads the rest."""
+
+    @abstractmethod
+    def binary(self, name: str, left: Any, right: Any) -> Any:
+        """Return an operation on numbers or arrays, by the name of Python's operator."""
+
+    @abstractmethod
+    def kept(self, value: Any) -> Any:
+        """Return a value for a name: an expression of arrays is computed now."""
+
+    @abstractmethod
+    def item(self, array: Any, index: Number) -> Any:
+        """Return ``array[index]``."""
+
+    @abstractmethod
+    def call(self, function: Any, args: Any, keywords: dict[str, Any]) -> Any:
+        """Return the result of a function's body."""
+
+    def part(self, view: View, parts: list[Any], node: ast.AST | None) -> View:
+        """Return the part of a view at integers, slices (tuples), None and Ellipsis."""
+        used = sum(not isinstance(part, Known) for part in parts)
+        if used > len(view.shape):
+            raise self.refuse(f"{used} indices for an array of {len(view.shape)} axes", node)
+        full = (None, None, None)
+        missing = [full] * (len(view.shape) - used)
+        at = next((k for k, x in enumerate(parts) if isinstance(x, Known) and x.value is ...), None)
+        at, after = (len(parts), len(parts)) if at is None else (at, at + 1)
+        parts = [*parts[:at], *missing, *parts[after:]]
+        new: dict[int, Axis] = {}  # by axes of the view
+        shape: list[Number] = []
+        axis = 0
+        for part in parts:
+            if isinstance(part, Known):
+                shape.append(constant(1))
+                continue
+            size = view.shape[axis]
+            if isinstance(part, tuple):
+                start, step, count = self.sliced(part, size)
+                new[axis] = Axis(start, step, len(shape))
+                shape.append(count)
+            else:
+                new[axis] = Axis(self.wrapped(part, size))
+            axis += 1
+        return View(view.array, tuple(self.compose(old, new) for old in view.axes), tuple(shape))
+
+    def compose(self, old: Axis, new: dict[int, Axis]) -> Axis:
+        """Return how memory is indexed by a part of a view."""
+        if old.of is None or old.step is None:
+            return old
+        inner = new[old.of]
+        start = inner.start
+        if not same(old.step, constant(1)):
+            start = self.b.op("multiply", start, old.step, hint="i")
+        if not same(old.start, constant(0)):
+            start = self.b.op("add", old.start, start, hint="i")
+        if inner.step is None:
+            return Axis(start)
+        step = inner.step
+        if not same(old.step, constant(1)):
+            step = self.b.op("multiply", step, old.step, hint="i")
+        return Axis(start, step, inner.of)
+
+    def wrapped(self, index: Number, size: Number) -> Number:
+        """Return an index that counts from the beginning."""
+        if index.low is not None and index.low >= 0:
+            return index
+        if isinstance(index, FixedNumber):
+            return self.b.op("add", size, index, hint="i")
+        negative = self.b.op("less", index, 0)
+        return self.b.op("select", negative, self.b.op("add", index, size), index, hint="i")
+
+    def sliced(self, part: tuple, size: Number) -> tuple[Number, Number, Number]:
+        """Return a slice's start, step and number of elements."""
+        start, stop, step = part
+        step = constant(1) if step is None else step
+        if not isinstance(step, FixedNumber):
+            raise self.refuse("the step of a slice is a constant")
+        jump = int(step.number)
+        if jump == 0:
+            raise self.refuse("the step of a slice is not 0")
+        if start is None and stop is None and jump == 1:
+            return constant(0), step, size
+        b = self.b
+
+        def clipped(value: Number, low: Number | int, high: Number) -> Number:
+            value = self.wrapped(value, size)
+            if not (value.low is not None and isinstance(low, int) and value.low >= low):
+                value = b.op("maximum", value, low)
+            if isinstance(value, FixedNumber) and value.number == 0 and jump > 0:
+                return value
+            return b.op("minimum", value, high)
+
+        if jump > 0:
+            first = constant(0) if start is None else clipped(start, 0, size)
+            last = size if stop is None else clipped(stop, 0, size)
+            span = b.op("subtract", last, first)
+            if jump > 1:
+                span = b.op("floor_divide", b.op("add", span, jump - 1), jump)
+        else:
+            top = b.op("subtract", size, 1)
+            first = top if start is None else clipped(start, -1, top)
+            last = constant(-1) if stop is None else clipped(stop, -1, top)
+            span = b.op("subtract", first, last)
+            if jump < -1:
+                span = b.op("floor_divide", b.op("add", span, -jump - 1), -jump)
+        return first, step, b.op("maximum", span, 0, hint="n")

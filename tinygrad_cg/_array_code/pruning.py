@@ -1,0 +1,121 @@
+"""Programs without what no output needs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .program import (
+    Array,
+    ArrayProgram,
+    Block,
+    Carry,
+    Fill,
+    For,
+    If,
+    LoadElement,
+    Number,
+    Op,
+    Pop,
+    PopArray,
+    Push,
+    PushArray,
+    Require,
+    Statement,
+    Store,
+    While,
+    operands,
+    walk,
+)
+
+Thing = Number | Array
+
+
+def prune(program: ArrayProgram) -> ArrayProgram:
+    """Return a program that gives the same outputs, and computes nothing else."""
+    needed = _needed(program)
+    body = _block(program.body, needed)
+    memory = (LoadElement, Store, Fill, PushArray, PopArray)
+    used = {x.array for x in walk(body) if isinstance(x, memory)}
+    scratch = [x for x in program.scratch if x in used or x in program.outputs]
+    return replace(program, scratch=scratch, body=body)
+
+
+def _needed(program: ArrayProgram) -> set[Thing]:
+    """Return the values and arrays that outputs, or the course of the program, depend on."""
+    sources: dict[Thing, list[Thing]] = {}
+
+    def depends(thing: Thing, *on: Thing) -> None:
+        sources.setdefault(thing, []).extend(on)
+
+    roots: list[Thing] = [*program.outputs]
+    for statement in walk(program.body):
+        match statement:
+            case Op(out, _, args):
+                depends(out, *args)
+            case LoadElement(out, array, index):
+                depends(out, array, *index)
+            case Store(array, index, value, _):
+                depends(array, value, *index)
+            case Push() | Require():
+                roots += operands(statement)
+            case PushArray(array):
+                roots.append(array)
+            case If():
+                roots.append(statement.test)
+                for merge in statement.merges:
+                    depends(merge.out, merge.then, merge.otherwise)
+            case For() | While():
+                if isinstance(statement, For):
+                    roots += [statement.start, statement.stop]
+                else:
+                    roots.append(statement.test)
+                if statement.leaves is not None:
+                    roots.append(statement.leaves)
+                for c in statement.carries:
+                    depends(c.inside, c.init, c.result)
+                    depends(c.out, c.inside)
+    needed: set[Thing] = set()
+    while roots:
+        thing = roots.pop()
+        if thing not in needed:
+            needed.add(thing)
+            roots += sources.get(thing, ())
+    return needed
+
+
+def _block(block: Block, needed: set[Thing]) -> Block:
+    result: Block = []
+    for statement in block:
+        result += _statement(statement, needed)
+    return result
+
+
+def _statement(statement: Statement, needed: set[Thing]) -> Block:
+    match statement:
+        case Op(out) | LoadElement(out):
+            return [statement] if out in needed else []
+        case Store(array) | Fill(array):
+            return [statement] if array in needed else []
+        case If():
+            sides = _block(statement.then, needed), _block(statement.otherwise, needed)
+            merges = [m for m in statement.merges if m.out in needed]
+            if not (sides[0] or sides[1] or merges):
+                return []
+            return [If(statement.test, *sides, merges)]
+        case For() | While():
+            carries = [
+                Carry(c.inside, c.init, c.result, c.out)
+                for c in statement.carries
+                if c.inside in needed
+            ]
+            body = _block(statement.body, needed)
+            if isinstance(statement, While):
+                before = _block(statement.before, needed)
+                return [While(before, statement.test, body, carries, statement.leaves)]
+            if not (body or carries):
+                return []
+            head = statement.index, statement.start, statement.stop, statement.step
+            return [For(*head, body, carries, statement.leaves)]
+        case Pop() | PopArray():
+            return [statement]
+    return [statement]

@@ -1,0 +1,131 @@
+"""Which elements of arrays the backward sweep may load again: those that nothing overwrites."""
+
+from __future__ import annotations
+
+from .program import (
+    Array,
+    ArrayProgram,
+    Block,
+    Fill,
+    FixedNumber,
+    For,
+    Index,
+    LoadElement,
+    Number,
+    Op,
+    Statement,
+    Store,
+    While,
+    blocks_of,
+    walk,
+)
+
+Place = tuple[int, tuple[For | While, ...]]
+"""When a statement runs: its number in the program's text, and the loops around it."""
+
+
+class Reloading:
+    """Answers for the loads of one program."""
+
+    def __init__(self, program: ArrayProgram):
+        self.places: dict[Statement, Place] = {}
+        self.stores: dict[Array, list[Store | Fill]] = {}
+        self.number(program.body, ())
+        self.definitions = {x.out: x for x in walk(program.body) if isinstance(x, Op)}
+        self.safe: dict[LoadElement, bool] = {}
+
+    def number(self, block: Block, loops: tuple[For | While, ...]) -> None:
+        for statement in block:
+            self.places[statement] = len(self.places), loops
+            if isinstance(statement, (Store, Fill)):
+                self.stores.setdefault(statement.array, []).append(statement)
+            inner = (*loops, statement) if isinstance(statement, (For, While)) else loops
+            for part in blocks_of(statement):
+                self.number(part, inner)
+
+    def is_safe(self, load: LoadElement) -> bool:
+        """Return whether the element keeps its value until the program ends."""
+        if load not in self.safe:
+            stores = self.stores.get(load.array, ())
+            self.safe[load] = not any(self.may_follow(store, load) for store in stores)
+        return self.safe[load]
+
+    def unchanged_in(self, load: LoadElement) -> For | While | None:
+        """Return the outermost loop that goes over an array and leaves it as it is.
+
+        Its loops have to go over at least one axis of the array: then it is worth saving all of it
+        after the loop. None if there is no such loop.
+        """
+        _, loops = self.places[load]
+        writers = [self.places[store][1] for store in self.stores.get(load.array, ())]
+        for k, loop in enumerate(loops):
+            if not any(loop in around for around in writers):
+                return loop if self.goes_over(loops[k:], load) else None
+        return None
+
+    def goes_over(self, loops: tuple[For | While, ...], load: LoadElement) -> bool:
+        """Return whether loops go over all indices of some axes, and the others are the same."""
+        spanned = 0
+        for size, i in zip(load.array.shape, load.index, strict=True):
+            over = [x for x in loops if isinstance(x, For) and self.offset(i, x.index) is not None]
+            if any(self.spans(loop, size) for loop in over):
+                spanned += 1
+            elif not isinstance(i, FixedNumber):
+                return False
+        return spanned > 0
+
+    def spans(self, loop: For, size: Number) -> bool:
+        """Return whether a loop goes over an axis, but for a few elements at the ends."""
+        ends = (loop.start, loop.stop) if loop.step.number == 1 else (loop.stop, loop.start)
+        if abs(int(loop.step.number)) != 1 or not isinstance(ends[0], FixedNumber):
+            return False
+        if isinstance(size, FixedNumber) and isinstance(ends[1], FixedNumber):
+            return 2 * (ends[1].number - ends[0].number) >= size.number
+        gap = self.offset(ends[1], size)
+        return gap is not None and abs(gap) < 16 and abs(ends[0].number) < 16
+
+    def may_follow(self, store: Store | Fill, load: LoadElement) -> bool:
+        """Return whether a store may overwrite an element after a load has read it."""
+        (when, loops), (then, others) = self.places[store], self.places[load]
+        common = [x for x, y in zip(loops, others, strict=False) if x is y]
+        if isinstance(store, Fill):
+            return when > then or bool(common)
+        for loop in common:
+            distance = self.distance(loop, store.index, load.index)
+            if distance is None or distance > 0:
+                return True
+            if distance < 0:
+                return False
+        return when > then
+
+    def distance(self, loop: For | While, store: Index, load: Index) -> int | None:
+        """Return in how many rounds a store writes the element that a load reads now.
+
+        None if that is not known; negative for earlier rounds.
+        """
+        if not isinstance(loop, For):
+            return None
+        for own, other in zip(store, load, strict=True):
+            first, second = self.offset(own, loop.index), self.offset(other, loop.index)
+            if first is not None and second is not None:
+                gap = second - first
+                jump = int(loop.step.number)
+                return None if gap % jump else gap // jump
+        return None
+
+    def offset(self, value: Number, index: Number) -> int | None:
+        """Return the number that is added to a loop's index, if a value is such a sum."""
+        if value is index:
+            return 0
+        op = self.definitions.get(value)
+        if op is None or op.function not in ("add", "subtract"):
+            return None
+        x, y = op.args
+        if isinstance(y, FixedNumber):
+            inner = self.offset(x, index)
+            number = int(y.number) if op.function == "add" else -int(y.number)
+        elif isinstance(x, FixedNumber) and op.function == "add":
+            inner, number = self.offset(y, index), int(x.number)
+        else:
+            return None
+        return None if inner is None else inner + number

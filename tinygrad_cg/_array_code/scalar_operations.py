@@ -1,0 +1,332 @@
+"""The functions of numbers that programs are made of, their types, and their derivatives.
+
+Arithmetic has its derivatives here; those of all other functions are the gradient functions of the
+library's operations, written down as operations on numbers.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels import elementary
+
+from .._core.primitive import OPS, Primitive
+from .._core.tensor import Aval, Tensor
+from .._function.codegen.fused_rules import ScalarTrace
+from .program import FLOATS, Block, FixedNumber, Number, Op, constant
+
+DTYPES = {"f32": np.dtype(np.float32), "f64": np.dtype(np.float64)}
+
+_COMPARISONS = {"less": operator.lt, "less_equal": operator.le, "greater": operator.gt}
+_COMPARISONS |= {"greater_equal": operator.ge, "equal": operator.eq, "not_equal": operator.ne}
+_SIGNS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "=="}
+_SIGNS |= {"not_equal": "!="}
+TEXTS = {
+    **{name: f"{{0}} {sign} {{1}}" for name, sign in _SIGNS.items()},
+    "add": "{0} + {1}",
+    "subtract": "{0} - {1}",
+    "multiply": "{0} * {1}",
+    "divide": "{0} / {1}",
+    "negative": "-{0}",
+    "floor_divide": "{0} // {1}",
+    "mod": "{0} % {1}",
+    "minimum": "min({0}, {1})",
+    "maximum": "max({0}, {1})",
+    "left_shift": "{0} << {1}",
+    "right_shift": "{0} >> {1}",
+    "bit_and": "{0} & {1}",
+    "bit_or": "{0} | {1}",
+    "bit_xor": "{0} ^ {1}",
+    "absolute": "abs({0})",
+    "not": "not {0}",
+    "and": "{0} and {1}",
+    "or": "{0} or {1}",
+    "select": "{1} if {0} else {2}",
+    "as_f64": "np.float64({0})",
+    "as_f32": "np.float32({0})",
+    "as_i64": "int({0})",
+    "as_b1": "{0} != 0",
+}
+"""Names of functions that the kernels' language has itself; `minimum`, `maximum` and `absolute` are
+those of integers."""
+_FOLDS: dict[str, Callable] = {
+    **_COMPARISONS,
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "negative": operator.neg,
+    "floor_divide": operator.floordiv,
+    "mod": operator.mod,
+    "minimum": min,
+    "maximum": max,
+    "absolute": abs,
+    "not": operator.not_,
+    "and": lambda x, y: x and y,
+    "or": lambda x, y: x or y,
+    "left_shift": operator.lshift,
+    "right_shift": operator.rshift,
+    "bit_and": operator.and_,
+    "bit_or": operator.or_,
+    "bit_xor": operator.xor,
+    "as_b1": bool,
+}
+_BOOLEAN = {*_COMPARISONS, "not", "and", "or", "as_b1"}
+_SYMBOLS: dict[Any, str] = {
+    getattr(elementary, name): name
+    for name in ("add", "subtract", "multiply", "divide", "negative", *_COMPARISONS)
+}
+"""Functions of the kernels that the language has an operator for."""
+_PLAIN = {elementary.multiply_upstream, elementary.multiply_tangent}
+"""Products that give 0 for 0 times infinity; where one factor is 1 they are the other one."""
+
+
+class OpBuilder:
+    """Adds operations to a block, with the types that Numba gives their results."""
+
+    def __init__(self, block: Block, definitions: dict[Number, Op] | None = None):
+        self.block = block
+        self.definitions = definitions
+
+    def op(self, name: str, *args: Number | float, hint: str = "t") -> Number:
+        """Add an operation of the language's own; known integers and truths are computed now."""
+        values = [arg if isinstance(arg, Number) else constant(arg) for arg in args]
+        if name.startswith("as_"):
+            kind = name.removeprefix("as_")
+        elif name == "select":
+            test, *choices = values
+            choices, kind = self.joined(choices)
+            values = [test, *choices]
+        elif name in ("and", "or", "not"):
+            kind = "b1"
+        else:
+            values, kind = self.joined(values, name == "divide")
+            kind = "b1" if name in _BOOLEAN else kind
+        known = [value.number for value in values if isinstance(value, FixedNumber)]
+        exact = not any(value.is_float for value in values) and name in _FOLDS
+        if exact and len(known) == len(values):
+            return constant(_FOLDS[name](*known))
+        if name == "select" and isinstance(values[0], FixedNumber):
+            return values[1] if values[0].number else values[2]
+        return self._add(name, values, kind, hint, _low(name, values) if kind == "i64" else None)
+
+    def apply(self, function: Callable, *args: Number | float, hint: str = "t") -> Number:
+        """Add a function of floats of the kernels'; integers become f64."""
+        values = [arg if isinstance(arg, Number) else constant(arg) for arg in args]
+        values, kind = self.joined(values, True)
+        if function in _SYMBOLS:
+            return self.op(_SYMBOLS[function], *values, hint=hint)
+        return self._add(function, values, kind, hint)
+
+    def _add(
+        self, function: Any, values: Sequence[Number], kind: str, hint: str, low: int | None = None
+    ) -> Number:
+        out = Number(kind, hint, low)
+        op = Op(out, function, tuple(values))
+        self.block.append(op)
+        if self.definitions is not None:
+            self.definitions[out] = op
+        return out
+
+    def joined(self, values: Sequence[Number], is_float: bool = False) -> tuple[list[Number], str]:
+        """Return operands of their joint type, and that type."""
+        kind = join([value.type for value in values])
+        if is_float and kind not in FLOATS:
+            kind = "f64"
+        return [self.cast(value, kind) for value in values], kind
+
+    def cast(self, value: Number, kind: str) -> Number:
+        """Return a value as a number of a type."""
+        if value.type == kind:
+            return value
+        if isinstance(value, FixedNumber):
+            number = {"b1": bool, "i64": int}.get(kind, float)(value.number)
+            return FixedNumber(kind, "c", int(number) if kind == "i64" else None, number)
+        low = 0 if (value.type, kind) == ("b1", "i64") else None
+        return self._add(f"as_{kind}", [value], kind, value.hint, low)
+
+    def add(self, x: Number, y: Number) -> Number:
+        return self.op("add", x, y)
+
+    def multiply(self, x: Number, y: Number) -> Number:
+        """Multiply; by the numbers 1 and -1 without a product."""
+        for factor, other in ((x, y), (y, x)):
+            if isinstance(factor, FixedNumber) and other.is_float and factor.number in (1, -1):
+                return other if factor.number == 1 else self.op("negative", other)
+        return self.op("multiply", x, y)
+
+
+def join(kinds: Sequence[str]) -> str:
+    """Return the type of an operation on numbers of types: f32 and an integer give f64."""
+    present = set(kinds)
+    if "f64" in present or ("f32" in present and present - {"f32"}):
+        return "f64"
+    if present == {"b1"}:
+        return "b1"
+    return "f32" if "f32" in present else "i64"
+
+
+def _low(name: str, values: Sequence[Number]) -> int | None:
+    """Return a lower bound of an integer result, or None."""
+    lows = [value.low for value in values]
+    first, second = lows[0], lows[-1]
+    match name:
+        case "mod":
+            return 0 if second is not None and second >= 0 else None
+        case "subtract" if first is not None and isinstance(values[1], FixedNumber):
+            return first - int(values[1].number)
+        case "maximum":
+            return max((low for low in lows if low is not None), default=None)
+        case "absolute":
+            return 0
+        case "select":
+            first = values[1].low
+    if first is None or second is None:
+        return None
+    match name:
+        case "add":
+            return first + second
+        case "multiply" | "floor_divide" | "right_shift" | "left_shift" | "bit_and" | "bit_or":
+            return 0 if min(first, second) >= 0 else None
+        case "minimum" | "select":
+            return min(first, second)
+    return None
+
+
+# Derivatives ---------------------------------------------------------------------------------
+
+
+class Operands:
+    """The arguments and the result of an operation, fetched when a derivative needs them."""
+
+    def __init__(self, op: Op, fetch: Callable[[Number], Number]):
+        self.op, self.fetch = op, fetch
+
+    def __getitem__(self, position: int) -> Number:
+        return self.fetch(self.op.args[position])
+
+    @property
+    def out(self) -> Number:
+        return self.fetch(self.op.out)
+
+
+def scaled(
+    b: OpBuilder, op: Op, position: int, factor: Number, operands: Operands
+) -> Number | None:
+    """Return a factor times the derivative of an operation by an argument; None for zero."""
+    match op.function:
+        case "add" | "as_f32" | "as_f64":
+            return factor
+        case "subtract":
+            return factor if position == 0 else b.op("negative", factor)
+        case "multiply":
+            return b.multiply(factor, operands[1 - position])
+        case "negative":
+            return b.op("negative", factor)
+        case "divide" if position == 0:
+            return b.op("divide", factor, operands[1])
+        case "divide":
+            quotient = b.op("divide", operands.out, operands[1])
+            return b.op("negative", b.multiply(factor, quotient))
+        case "mod" if position == 0:
+            return factor
+        case "mod":
+            quotient = b.op("divide", operands[0], operands[1])
+            return b.op("negative", b.multiply(factor, b.apply(elementary.floor, quotient)))
+        case "select" if position == 0:
+            return None
+        case "select":
+            zero = FixedNumber(factor.type, "c", None, 0.0)
+            pair = (factor, zero) if position == 1 else (zero, factor)
+            return b.op("select", operands[0], *pair)
+        case str():
+            return None
+    steps = derivative(op.function, position, op.args[0].type)
+    return None if steps is None else b.multiply(factor, steps.add_to(b, operands))
+
+
+class DerivativeSteps:
+    """A derivative as a list of functions of numbers, of the arguments and of the result."""
+
+    def __init__(self, names: Sequence[str], trace: ScalarTrace, result: Tensor, kind: str):
+        self.names, self.trace, self.kind = names, trace, kind
+        self.result = trace.number(result)
+
+    def add_to(self, b: OpBuilder, operands: Operands) -> Number:
+        """Add the operations, and return the derivative."""
+        values = []
+        for name in self.names:
+            if name == "dy":
+                values.append(FixedNumber(self.kind, "c", None, 1.0))
+            else:
+                values.append(operands.out if name == "out" else operands[int(name)])
+        for kernel, inputs in self.trace.steps:
+            values.append(_step(b, kernel.function, [_value(values, x) for x in inputs]))
+        return _value(values, self.result)
+
+
+def _value(values: Sequence[Number], operand: int | np.ndarray) -> Number:
+    if isinstance(operand, int):
+        return values[operand]
+    kinds = {"f": f"f{8 * operand.itemsize}", "b": "b1"}
+    return FixedNumber(kinds.get(operand.dtype.kind, "i64"), "c", None, operand.item())
+
+
+def _step(b: OpBuilder, function: Callable, operands: list[Number]) -> Number:
+    if function in _PLAIN:
+        for factor, other in (operands, operands[::-1]):
+            if isinstance(factor, FixedNumber) and factor.number == 1:
+                return other
+    if function is elementary.square:
+        return b.multiply(operands[0], operands[0])
+    if function is elementary.where:
+        return b.op("select", *operands)
+    if function is elementary.multiply:
+        return b.multiply(*operands)
+    for name in ("and", "or", "not"):
+        if function is getattr(elementary, f"logical_{name}"):
+            return b.op(name, *operands)
+    return b.apply(function, *operands)
+
+
+@cache
+def derivative(function: Callable, position: int, kind: str) -> DerivativeSteps | None:
+    """Return the derivative of a function of the kernels' by an argument; None for zero.
+
+    It is the gradient function of the operation, for an upstream gradient of 1.
+    """
+    record = record_of(function)
+    rule = None if record.vjp is None else record.vjp[position]
+    if rule is None:
+        return None
+    places = {name: str(k) for k, name in enumerate(record.inputs)}
+    names = [places.get(name, name) for name in inspect.signature(rule).parameters]
+    trace = ScalarTrace(len(names), Aval((), DTYPES[kind]))
+    one = Tensor(np.ones((), DTYPES[kind]))
+    inputs = [one if name == "dy" else x for name, x in zip(names, trace.tensors, strict=True)]
+    return DerivativeSteps(names, trace, trace.run(rule, inputs), kind)
+
+
+@cache
+def _records() -> dict[Any, Primitive]:
+    elementwise = (record for record in OPS.values() if record.kind == "elementwise")
+    return {getattr(record.kernel, "function", None): record for record in elementwise}
+
+
+def record_of(function: Callable) -> Primitive:
+    """Return the library's operation that a function of the kernels' belongs to."""
+    return _records()[function]
+
+
+def fold(function: Any, values: Sequence[Any]) -> Any:
+    """Return the value of an operation on integers and truths that are known."""
+    if function == "select":
+        return values[1] if values[0] else values[2]
+    others = {"as_i64": int, "as_f64": float, "as_f32": float, "divide": operator.truediv}
+    known = {**_FOLDS, **others}.get(function, function)
+    return known(*values)

@@ -1,0 +1,173 @@
+"""Arrays as functions see them: views of memory, and expressions that are not computed yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .program import Array, FixedNumber, Index, LoadElement, Number, constant
+from .scalar_operations import OpBuilder
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """How an axis of memory is indexed: ``start``, or ``start + step * index`` by a view's axis."""
+
+    start: Number
+    step: Number | None = None
+    of: int | None = None
+
+
+@dataclass(eq=False, slots=True)
+class View:
+    """Elements of an array in memory; `axes` are those of the memory."""
+
+    array: Array
+    axes: tuple[Axis, ...]
+    shape: tuple[Number, ...]
+
+    @property
+    def type(self) -> str:
+        element = self.array.element
+        return element if element in ("f32", "f64", "b1") else "i64"
+
+    @property
+    def reads(self) -> frozenset[Array]:
+        return frozenset((self.array,))
+
+    def place(self, b: OpBuilder, index: Index) -> Index:
+        """Return the place in memory of an element."""
+        return tuple(_place(b, axis, index) for axis in self.axes)
+
+    def at(self, b: OpBuilder, index: Index) -> Number:
+        """Return an element."""
+        low = 0 if self.array.element.startswith("u") or self.array.element == "b1" else None
+        out = Number(self.type, self.array.hint, low if self.type == "i64" else None)
+        b.block.append(LoadElement(out, self.array, self.place(b, index)))
+        return out
+
+    def same_as(self, other: object) -> bool:
+        """Return whether this is the same part of the same memory, for certain."""
+        if not isinstance(other, View) or other.array is not self.array:
+            return False
+        pairs = zip(self.axes, other.axes, strict=True)
+        return len(self.shape) == len(other.shape) and all(_same_axis(*pair) for pair in pairs)
+
+
+def _same_axis(x: Axis, y: Axis) -> bool:
+    return x.of == y.of and same(x.start, y.start) and same(x.step, y.step)
+
+
+def same(x: Number | None, y: Number | None) -> bool:
+    """Return whether two numbers are equal for certain."""
+    if isinstance(x, FixedNumber) and isinstance(y, FixedNumber):
+        return x.number == y.number
+    return x is y
+
+
+def _place(b: OpBuilder, axis: Axis, index: Index) -> Number:
+    if axis.of is None or axis.step is None:
+        return axis.start
+    offset = index[axis.of]
+    if not (isinstance(axis.step, FixedNumber) and axis.step.number == 1):
+        offset = b.op("multiply", offset, axis.step, hint="i")
+    if isinstance(axis.start, FixedNumber) and axis.start.number == 0:
+        return offset
+    return b.op("add", axis.start, offset, hint="i")
+
+
+def whole(array: Array) -> View:
+    """Return the view of all of an array."""
+    axes = tuple(Axis(constant(0), constant(1), k) for k in range(len(array.shape)))
+    return View(array, axes, array.shape)
+
+
+@dataclass(eq=False, slots=True)
+class Lazy:
+    """An array whose elements are computed where they are read."""
+
+    type: str
+    shape: tuple[Number, ...]
+    at: Callable[[OpBuilder, Index], Number]
+    reads: frozenset[Array] = field(default_factory=frozenset)
+
+
+Arraylike = View | Lazy
+
+ELEMENTS = {
+    np.dtype(np.float32): "f32",
+    np.dtype(np.float64): "f64",
+    **{np.dtype(f"int{n}"): f"i{n}" for n in (8, 16, 32, 64)},
+    **{np.dtype(f"uint{n}"): f"u{n}" for n in (8, 16, 32, 64)},
+    np.dtype(bool): "b1",
+}
+"""Names of dtypes in the kernels' language."""
+
+
+def element_of(dtype: Any) -> str:
+    """Return the name of an array's dtype; TypeError for one that programs do not know."""
+    name = ELEMENTS.get(np.dtype(dtype))
+    if name is None:
+        raise TypeError(f"arrays of dtype {np.dtype(dtype)} are not supported")
+    return name
+
+
+def elementwise(
+    function: Callable[..., Number], operands: Sequence[Number | Arraylike], shape: Index, kind: str
+) -> Lazy:
+    """Return the array of a function of numbers, whose operands are broadcast to a shape."""
+
+    def at(b: OpBuilder, index: Index) -> Number:
+        return function(b, *[element(b, operand, index) for operand in operands])
+
+    reads = frozenset().union(*[x.reads for x in operands if not isinstance(x, Number)])
+    return Lazy(kind, shape, at, reads)
+
+
+def element(b: OpBuilder, operand: Number | Arraylike, index: Index) -> Number:
+    """Return the element of an operand that is broadcast to the shape of an index."""
+    if isinstance(operand, Number):
+        return operand
+    own = index[len(index) - len(operand.shape) :]
+    pairs = zip(own, operand.shape, strict=True)
+    return operand.at(b, tuple(constant(0) if _is_one(size) else i for i, size in pairs))
+
+
+def _is_one(size: Number) -> bool:
+    return isinstance(size, FixedNumber) and size.number == 1
+
+
+def broadcast(
+    shapes: Sequence[tuple[Number, ...]], check_equal: Callable[[Number, Number], None]
+) -> tuple[Number, ...]:
+    """Return the common shape; axes of size 1 that are known to be are repeated."""
+    rank = max(map(len, shapes))
+    result: list[Number] = []
+    for axis in range(-rank, 0):
+        sizes = [shape[axis] for shape in shapes if len(shape) >= -axis]
+        chosen = next((size for size in sizes if not _is_one(size)), sizes[0])
+        for size in sizes:
+            if not _is_one(size) and not same(size, chosen):
+                check_equal(chosen, size)
+        result.append(chosen)
+    return tuple(result)
+
+
+def transposed(array: Arraylike, order: Sequence[int]) -> Arraylike:
+    """Return an array with its axes in another order."""
+    shape = tuple(array.shape[k] for k in order)
+    if isinstance(array, View):
+        places = {old: new for new, old in enumerate(order)}
+        axes = tuple(
+            axis if axis.of is None else Axis(axis.start, axis.step, places[axis.of])
+            for axis in array.axes
+        )
+        return View(array.array, axes, shape)
+
+    def at(b: OpBuilder, index: Index) -> Number:
+        return array.at(b, tuple(index[order.index(k)] for k in range(len(order))))
+
+    return Lazy(array.type, shape, at, array.reads)
