@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
+from tests.support.compiled import orders
 
 X = np.array([0.5, 1.0, 2.0], np.float32)
 
@@ -38,22 +39,9 @@ def test_one_function_has_a_program_for_each_device():
 
 def test_gradients_of_two_orders():
     f = tf.function(lambda x: tf.sin(x) * x * x)
-    results = []
-    for x in both():
-        for _ in range(3):
-            with tf.GradientTape() as outer:
-                outer.watch(x)
-                with tf.GradientTape() as inner:
-                    inner.watch(x)
-                    y = f(x)
-                first = inner.gradient(y, x)
-            second = outer.gradient(first, x)
-            with tf.GradientTape() as tape:
-                tape.watch(x)
-                y = f(x)
-            results.append((y, tape.gradient(y, x), second))
-    for expected, result in zip(results[:3], results[3:], strict=True):
-        for actual, other in zip(result, expected, strict=True):
+    x, y = both()
+    for count in (2, 1) * 3:
+        for actual, other in zip(orders(f, y, count), orders(f, x, count), strict=True):
             check(actual, other)
 
 
@@ -143,18 +131,6 @@ def test_branches_and_loops():
     result, expected = f(y), f(x)
     check(result[0], expected[0])
     assert result[1].numpy() == expected[1].numpy()
-
-
-def test_scans_and_their_gradients():
-    results = []
-    for x in both():
-        f = tf.function(lambda x: tf.scan(lambda a, b: a * b + b, x))
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            y = f(x)
-        results.append((y, tape.gradient(y, x)))
-    for result, expected in zip(results[1], results[0], strict=True):
-        check(result, expected)
 
 
 def test_random_numbers_are_those_of_the_processor():

@@ -6,60 +6,6 @@ import pytest
 import tinygrad_cg as tf
 from tinygrad_cg_kernels.cuda import adapter
 
-
-@tf.custom_gradient
-def log1pexp(x):
-    e = tf.exp(x)
-
-    def grad(upstream):
-        return upstream * (1 - 1 / (1 + e))
-
-    return tf.math.log(1 + e), grad
-
-
-@tf.custom_gradient
-def bar(x, y):
-    def grad(upstream):
-        return y * upstream, x * upstream
-
-    return x * y, grad
-
-
-def test_a_custom_gradient_at_first_and_second_order():
-    x = tf.constant([0.0, 1.0, 100.0]).gpu()
-    with tf.GradientTape() as outer:
-        outer.watch(x)
-        with tf.GradientTape() as inner:
-            inner.watch(x)
-            y = log1pexp(x)
-        first = inner.gradient(y, x)
-    second = outer.gradient(first, x)
-    assert {y.device, first.device, second.device} == {"gpu:0"}
-    np.testing.assert_allclose(first.numpy(), [0.5, 0.7310586, 1.0], 1e-6)
-    np.testing.assert_allclose(second.numpy()[:2], [0.25, 0.19661193], 1e-5)
-
-
-def test_nested_custom_gradients():
-    @tf.custom_gradient
-    def foo(x):
-        def grad(upstream):
-            return bar(upstream, 2 * x)
-
-        return bar(x, x), grad
-
-    x = tf.constant([2.0, 3.0]).gpu()
-    with tf.GradientTape() as outer:
-        outer.watch(x)
-        with tf.GradientTape() as inner:
-            inner.watch(x)
-            y = foo(x)
-        first = inner.gradient(y, x)
-    second = outer.gradient(first, x)
-    assert first.numpy().tolist() == [4.0, 6.0]
-    assert second.numpy().tolist() == [2.0, 2.0]
-    assert {first.device, second.device} == {"gpu:0"}
-
-
 FACTOR = tf.constant([10.0, 20.0])
 
 

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
+from tests.support.compiled import orders
+from tests.support.composites import nested, rule_in_rule_in_rule
+from tests.support.rules import log1pexp
 
 X = np.array([[0.5, 1.0, 2.0], [-1.0, 3.0, 0.25]], np.float64)
 
@@ -12,172 +15,22 @@ def f(x):
     return tf.sin(x) * x + tf.exp(-x) / (1.0 + x * x)
 
 
-def derivatives(x):
-    with tf.GradientTape() as outer:
-        outer.watch(x)
-        with tf.GradientTape() as inner:
-            inner.watch(x)
-            y = f(x)
-        first = inner.gradient(y, x)
-    return y, first, outer.gradient(first, x)
+def total(x):
+    return tf.reduce_sum(f(x) * x)
 
 
-def tangents(x):
+def tangent(function, x):
     with tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)) as forward:
-        y = f(x)
+        y = function(x)
     return forward.jvp(y)
 
 
-def product(x):
-    """Forward over reverse: the Hessian times a vector."""
-    with tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)) as forward:
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            y = f(x)
-        gradient = tape.gradient(y, x)
-    return forward.jvp(gradient)
-
-
-def jacobian(x):
-    with tf.GradientTape() as tape:
+def jacobians(x):
+    with tf.GradientTape(persistent=True) as tape:
         tape.watch(x)
         y = f(x[0]) * x[1]
-    return tape.jacobian(y, x)
-
-
-def batch_jacobian(x):
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        y = f(x) * x
-    return tape.batch_jacobian(y, x)
-
-
-def gradient_of_each(x):
-    def gradient_of_row(row):
-        with tf.GradientTape() as tape:
-            tape.watch(row)
-            y = tf.reduce_sum(f(row) * row)
-        return tape.gradient(y, row)
-
-    return tf.vectorized_map(gradient_of_row, x)
-
-
-# Custom gradients ----------------------------------------------------------------------------
-
-
-@tf.custom_gradient
-def log1pexp(x):
-    """The document's first example."""
-    e = tf.exp(x)
-
-    def grad(upstream):
-        return upstream * (1 - 1 / (1 + e))
-
-    return tf.math.log(1 + e), grad
-
-
-def rule_of_log1pexp(x):
-    values = []
-    for value in (100.0, 1.0):
-        point = x * 0.0 + value
-        with tf.GradientTape() as outer:
-            outer.watch(point)
-            with tf.GradientTape() as inner:
-                inner.watch(point)
-                y = log1pexp(point)
-            first = inner.gradient(y, point)
-        values += [y, first, outer.gradient(first, point)]
-    return values
-
-
-def nested_rules(x):
-    """The document's second example: a rule whose own rule is given, too."""
-
-    @tf.custom_gradient
-    def fused(x):
-        slope = 2.0 * x
-
-        def first_order(dy):
-            @tf.custom_gradient
-            def first_order_custom(unused_x):
-                return slope, lambda ddy: 7.0 * ddy
-
-            return dy * first_order_custom(x)
-
-        return x * x, first_order
-
-    with tf.GradientTape() as outer:
-        outer.watch(x)
-        with tf.GradientTape() as inner:
-            inner.watch(x)
-            y = fused(x)
-        first = inner.gradient(y, x)
-    return first, outer.gradient(first, x)
-
-
-def rule_in_forward_mode(x):
-    with tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)) as forward:
-        y = log1pexp(x)
-    return forward.jvp(y)
-
-
-def rule_of_a_batch(x):
-    def gradient_of_row(row):
-        with tf.GradientTape() as tape:
-            tape.watch(row)
-            y = log1pexp(row)
-        return tape.gradient(y, row)
-
-    return tf.vectorized_map(gradient_of_row, x)
-
-
-def rule_in_a_function(x):
-    @tf.function
-    def f(x):
-        return log1pexp(x) * x
-
-    with tf.GradientTape() as outer:
-        outer.watch(x)
-        with tf.GradientTape() as inner:
-            inner.watch(x)
-            y = f(x)
-        first = inner.gradient(y, x)
-    return first, outer.gradient(first, x)
-
-
-def products_of_functions(x):
-    def total(a):
-        return tf.reduce_sum(f(a) * a)
-
-    _, pull = tf.vjp(f, x)
-    return tf.grad(total)(x), tf.hessian(total)(x), pull(x), tf.hvp(total)(x, x)
-
-
-WAYS = (
-    *(derivatives, tangents, product, jacobian, batch_jacobian, gradient_of_each),
-    *(rule_of_log1pexp, nested_rules, rule_in_forward_mode, rule_of_a_batch, rule_in_a_function),
-    products_of_functions,
-)
-
-
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-def test_as_on_the_processor(way):
-    results, expected = way(tf.constant(X).gpu()), way(tf.constant(X))
-    for result, other in zip(*map(tf.nest.flatten, (results, expected)), strict=True):
-        assert result.device == "gpu:0"
-        assert result.dtype == other.dtype
-        np.testing.assert_allclose(result.numpy(), other.numpy(), rtol=1e-12, atol=1e-14)
-
-
-def test_seeds_of_ones_are_where_the_target_is():
-    for x in (tf.constant(3.0), tf.constant(3.0).gpu()):  # those of the processor are kept
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            y = tf.identity(x)
-        assert tape.gradient(y, x).device == x.device
-
-
-# Control flow --------------------------------------------------------------------------------
+        z = f(x) * x
+    return tape.jacobian(y, x), tape.batch_jacobian(z, x)
 
 
 def choices(x):
@@ -192,30 +45,56 @@ def repetitions(x):
     )[1]
 
 
-def scans(x):
-    return tf.scan(lambda a, b: a * b + b, x), tf.map_fn(lambda a: a * 2.0, x)
+WAYS = {
+    "derivatives": lambda x: orders(f, x, 2),
+    "tangent": lambda x: tangent(f, x),
+    "forward over reverse": lambda x: tangent(tf.grad(total), x),
+    "jacobians": jacobians,
+    "gradient of each": lambda x: tf.vectorized_map(tf.grad(total), x),
+    "functions": lambda x: (tf.grad(total)(x), tf.hessian(total)(x), tf.hvp(total)(x, x)),
+    "vjp": lambda x: tf.vjp(f, x)[1](x),
+    "rule": lambda x: [orders(log1pexp, x * 0.0 + value, 2) for value in (100.0, 1.0)],
+    "rule with a rule": lambda x: orders(nested(lambda x, ddy: 7.0 * ddy), x, 2),
+    "rules in rules": lambda x: orders(rule_in_rule_in_rule, x, 3),
+    "rule in forward mode": lambda x: tangent(log1pexp, x),
+    "rule of a batch": lambda x: tf.vectorized_map(tf.elementwise_grad(log1pexp), x),
+    "rule in a function": lambda x: orders(tf.function(lambda x: log1pexp(x) * x), x, 2),
+}
+FLOWS = {
+    "choices": choices,
+    "repetitions": repetitions,
+    "scans": lambda x: (tf.scan(lambda a, b: a * b + b, x), tf.map_fn(lambda a: a * 2.0, x)),
+    "recomputed": tf.recompute_grad(lambda a: tf.sin(a) * a),
+}
 
 
-def again(x):
-    return tf.recompute_grad(lambda a: tf.sin(a) * a)(x)
-
-
-FLOWS = (choices, repetitions, scans, again)
-
-
-@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
-@pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: flow.__name__)
-def test_control_flow_and_its_gradient(flow, compiled):
-    function = tf.function(flow) if compiled else flow
-    results = []
-    for x in (tf.constant(X).gpu(), tf.constant(X)):
+def with_gradient(function):
+    def run(x):
         with tf.GradientTape() as tape:
             tape.watch(x)
             y = function(x)
-        results.append([*tf.nest.flatten(y), tape.gradient(y, x)])
-    for result, expected in zip(*results, strict=True):
-        assert (result.device, expected.device) == ("gpu:0", "cpu")
-        np.testing.assert_allclose(result.numpy(), expected.numpy(), rtol=1e-12, atol=1e-14)
+        return y, tape.gradient(y, x)
+
+    return run
+
+
+WAYS |= {name: with_gradient(flow) for name, flow in FLOWS.items()}
+WAYS |= {f"{name}, compiled": with_gradient(tf.function(flow)) for name, flow in FLOWS.items()}
+
+
+@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.filterwarnings("ignore::tinygrad_cg.CustomGradientWarning")
+def test_as_on_the_processor(name):
+    results, expected = (WAYS[name](x) for x in (tf.constant(X).gpu(), tf.constant(X)))
+    for result, other in zip(*map(tf.nest.flatten, (results, expected)), strict=True):
+        assert (result.device, other.device) == ("gpu:0", "cpu")
+        assert result.dtype == other.dtype
+        np.testing.assert_allclose(result.numpy(), other.numpy(), rtol=1e-12, atol=1e-14)
+
+
+def test_seeds_of_ones_are_where_the_target_is():
+    for x in (tf.constant(3.0), tf.constant(3.0).gpu()):  # those of the processor are kept
+        assert with_gradient(tf.identity)(x)[1].device == x.device
 
 
 def test_jacobians_of_many_elements_are_computed_on_their_diagonals():

@@ -8,6 +8,7 @@ import pytest
 from numba import cuda
 
 import tinygrad_cg as tf
+from tests.support.compiled import orders
 from tinygrad_cg.errors import DeviceError
 
 
@@ -54,13 +55,7 @@ def test_a_cuda_kernel_has_the_gradients_of_the_primitive():
     square = _scaled("CudaSquare")
 
     def derivatives(x):
-        with tf.GradientTape() as outer:
-            outer.watch(x)
-            with tf.GradientTape() as tape:
-                tape.watch(x)
-                y = square(x, factor=3.0)
-            first = tape.gradient(y, x)
-        return y, first, outer.gradient(first, x)
+        return orders(lambda x: square(x, factor=3.0), x, 2)
 
     for function in (derivatives, tf.function(derivatives)):
         here, there = both_devices(function, np.arange(600.0))
