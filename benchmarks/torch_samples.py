@@ -1,6 +1,6 @@
 """Agreement with PyTorch on the inputs by which it tests its own operations.
 
-``python -m tests.support.check_torch [NAME ...]`` needs ``torch`` and ``expecttest``, which the
+``python -m benchmarks.torch_samples [NAME ...]`` needs ``torch`` and ``expecttest``, which the
 test suite does not. It takes every operation of the table below with all samples in float64, and
 compares the value, the gradient and the gradient of the gradient in five modes: under tapes,
 forward over reverse, batched, compiled, and compiled twice over. It prints what differs, and how
