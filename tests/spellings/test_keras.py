@@ -14,7 +14,6 @@ HEADS = np.float32([[[[[1, 0]], [[0, 2]]]], [[[[1, 1]], [[2, 0]]]], [[[[1, 2]], 
 NAMES = {"ops": ops, "losses": losses, "floats": np.float32, "HEADS": HEADS} | IMAGES
 ROWS = rows("""
 ops.abs([-1, 2]) -> [1, 2] int32
-ops.absolute([-1.5]) -> [1.5] float32
 ops.add(1, 2) -> 3 int32
 ops.add([1, 2], 0.5) -> [1.5, 2.5] float32
 ops.all([[True, False], [True, True]]) -> False bool
@@ -149,7 +148,6 @@ ops.true_divide(1.0, 2) -> 0.5 float32
 ops.einsum("ij,jk->ki", [[1, 2]], [[3], [4]]) -> [[11]] int32
 ops.equal([1, 2], [1, 3]) -> [True, False] bool
 ops.exp(1) -> 2.718282 float32
-ops.exp([0.0, 1.0]) -> [1.0, 2.718282] float32
 ops.exp(np.array([0], "int64")) -> [1.0] float32
 ops.exp2([3]) -> [8.0] float32
 ops.expand_dims([1, 2], axis=1) -> [[1], [2]] int32
@@ -168,9 +166,6 @@ ops.greater_equal([1, 2], 2) -> [False, True] bool
 ops.hypot(3, 4) -> 5.0 float32
 ops.identity(2) -> [[1.0, 0.0], [0.0, 1.0]] float32
 ops.imag([1 + 2j]) -> [2.0] float64
-ops.isfinite([1.0, np.inf]) -> [True, False] bool
-ops.isinf([1.0, np.inf]) -> [False, True] bool
-ops.isnan([1.0, np.nan]) -> [False, True] bool
 ops.less([1, 2], 2) -> [True, False] bool
 ops.less_equal([1, 3], 2) -> [True, False] bool
 ops.linspace(0, 10, 3) -> [0.0, 5.0, 10.0] float32
@@ -182,12 +177,9 @@ ops.arcsin([0, 1]) -> [0.0, 1.5707964] float32
 ops.arcsinh(1) -> 0.8813736 float32
 ops.arctan(1) -> 0.7853982 float32
 ops.arctan2(1, -1) -> 2.3561945 float32
-ops.arctanh(0.5) -> 0.54930615 float32
 ops.erf([0, 1]) -> [0.0, 0.8427008] float32
-ops.erfinv([0.0, 0.5]) -> [0.0, 0.4769363] float32
 ops.tan([0, 1]) -> [0.0, 1.5574077] float32
 ops.log10([100]) -> [2.0] float32
-ops.log2([8.0]) -> [3.0] float32
 ops.log1p(0) -> 0.0 float32
 ops.log_sigmoid(0.0) -> -0.6931472 float32
 ops.log_softmax([0.0, 0.0]) -> [-0.6931472, -0.6931472] float32
@@ -220,7 +212,6 @@ ops.minimum([1, 5], 3) -> [1, 3] int32
 ops.mod([7, -7], 3) -> [1, 2] int32
 ops.multiply(2, 1.5) -> 3.0 float32
 ops.ndim([[1]]) -> 2 value
-ops.negative([1.0]) -> [-1.0] float32
 ops.not_equal([1, 2], [1, 3]) -> [False, True] bool
 ops.one_hot([0, 2], 3) -> [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]] float32
 ops.one_hot([0, 1], num_classes=2, axis=0, dtype="int32") -> [[1, 0], [0, 1]] int32
@@ -231,13 +222,11 @@ ops.pad([1, 2], 1) -> [0, 1, 2, 0] int32
 ops.pad([[1, 2]], ((0, 0), (1, 1)), constant_values=7) -> [[7, 1, 2, 7]] int32
 ops.pad([1, 2, 3], (1, 2), mode="reflect") -> [2, 1, 2, 3, 2, 1] int32
 ops.power(2, 3) -> 8 int32
-ops.power([2.0], 0.5) -> [1.414214] float32
 ops.prod([[1, 5], [7, 2]], axis=1) -> [5, 14] int32
 ops.prod([True, True]) -> 1 int32
 ops.ravel([[1, 2]]) -> [1, 2] int32
 ops.real([1 + 2j]) -> [1.0] float64
 ops.reciprocal([2.0]) -> [0.5] float32
-ops.relu([-1.0, 2.0]) -> [0.0, 2.0] float32
 ops.relu([-1, 2]) -> [0, 2] int32
 ops.reshape([1, 2], (2, 1)) -> [[1], [2]] int32
 ops.reshape([[1, 2]], newshape=(-1,)) -> [1, 2] int32
@@ -246,8 +235,6 @@ ops.round(np.array([1.25, 2.349], "float32"), 1) -> [1.2, 2.3] float32
 ops.round(np.array([123.0, 155.0], "float32"), decimals=-1) -> [120.0, 160.0] float32
 ops.shape(np.ones((2, 3))) -> [2, 3] value
 ops.rsqrt([4]) -> [0.5] float32
-ops.sigmoid([0.0]) -> [0.5] float32
-ops.sign([-1.5, 2.0]) -> [-1.0, 1.0] float32
 ops.sin(0) -> 0.0 float32
 ops.sinh(0) -> 0.0 float32
 ops.size([1, 2]) -> 2 int32
@@ -255,7 +242,6 @@ ops.softmax(np.zeros(2, "float32")) -> [0.5, 0.5] float32
 ops.softmax(np.array([[0.0, 5.0], [0.0, 5.0]]), axis=0) -> [[0.5, 0.5], [0.5, 0.5]] float64
 ops.softmax([[0.0, 0.0], [0.0, 0.0]], axis=None) -> [[0.25, 0.25], [0.25, 0.25]] float32
 ops.softmax(np.zeros((2, 2), "float32"), axis=(0, 1)) -> [[0.25, 0.25], [0.25, 0.25]] float32
-ops.softplus([0.0]) -> [0.6931472] float32
 ops.sort([3, 1, 2]) -> [1, 2, 3] int32
 ops.sort([[3, 1], [2, 0]], axis=0) -> [[2, 0], [3, 1]] int32
 ops.sort([[3, 1], [2, 0]], None) -> [0, 1, 2, 3] int32
@@ -326,7 +312,6 @@ ops.selu([-1.0, 2.0]) -> [-1.111331, 2.101402] float32
 ops.silu([-1.0, 2.0]) -> [-0.2689414, 1.761594] float32
 ops.swish([-1.0, 2.0]) -> [-0.2689414, 1.761594] float32
 ops.soft_shrink([-1.0, 0.2]) -> [-0.5, 0.0] float32
-ops.softsign([-1.0, 3.0]) -> [-0.5, 0.75] float32
 ops.sparse_plus([-2.0, 0.0, 2.0]) -> [0.0, 0.25, 2.0] float32
 ops.sparse_sigmoid([-2.0, 0.0, 0.5]) -> [0.0, 0.5, 0.75] float32
 ops.squareplus([-1.0, 2.0]) -> [0.618034, 2.414214] float32

@@ -9,7 +9,6 @@ from tests.support.spelling_cases import IMAGES, assert_gives, rows, spelled_by_
 from tinygrad_cg._ops.namespaces import arrays, programs
 
 ROWS = rows("""
-tf.abs(tf.constant([-1.5, 2.0])) -> [1.5, 2.0] float32
 tf.abs(-3) -> 3 int32
 tf.add(1, 2) -> 3 int32
 tf.argmax([[1, 5, 2], [7, 0, 3]]) -> [1, 0, 1] int64
@@ -39,15 +38,12 @@ tf.constant([1, 2, 3, 4], dtype=tf.float32, shape=[2, 2]) -> [[1.0, 2.0], [3.0, 
 tf.convert_to_tensor(2.5) -> 2.5 float32
 tf.convert_to_tensor(2, dtype=tf.float64) -> 2.0 float64
 tf.convert_to_tensor(2, dtype_hint=tf.float32) -> 2.0 float32
-tf.cos(0.0) -> 1.0 float32
-tf.divide(tf.constant(1.0), 4.0) -> 0.25 float32
 tf.divide(tf.constant([1, 2]), tf.constant([2, 2])) -> [0.5, 1.0] float64
 tf.truediv(tf.constant([1, 2]), tf.constant([2, 2])) -> [0.5, 1.0] float64
 tf.einsum("ij,jk->ik", [[1, 2]], [[3], [4]]) -> [[11]] int32
 tf.einsum("...i,...i->...", [[1.0, 2.0]], [[3.0, 4.0]], optimize="optimal") -> [11.0] float32
 tf.equal([1, 2], [1, 3]) -> [True, False] bool
 tf.not_equal([1, 2], [1, 3]) -> [False, True] bool
-tf.exp([0.0, 1.0]) -> [1.0, 2.718282] float32
 tf.exp(x=0.0, name="e") -> 1.0 float32
 tf.expand_dims([1, 2], 0) -> [[1, 2]] int32
 tf.expand_dims(input=[1, 2], axis=-1) -> [[1], [2]] int32
@@ -56,7 +52,6 @@ tf.eye(2, 3) -> [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]] float32
 tf.eye(2, num_columns=1, batch_shape=[2], dtype=tf.int32) -> [[[1], [0]], [[1], [0]]] int32
 tf.fill([2, 2], 9) -> [[9, 9], [9, 9]] int32
 tf.fill(dims=(2,), value=0.5) -> [0.5, 0.5] float32
-tf.floor([1.7, -1.2]) -> [1.0, -2.0] float32
 tf.gather([10, 20, 30], [2, 0]) -> [30, 10] int32
 tf.gather([[1, 2], [3, 4]], [1], axis=1) -> [[2], [4]] int32
 tf.gather(params=[[1, 2], [3, 4]], indices=[[1], [0]], batch_dims=1) -> [[2], [3]] int32
@@ -75,7 +70,6 @@ tf.matmul(a=[[1, 2], [3, 4]], b=[[1, 2], [3, 4]], transpose_b=True) -> [[5, 11],
 tf.matmul([[1, 2], [3, 4]], [[1], [1]], False, False, True) -> [[4], [6]] int32
 tf.maximum([1, 5], 3) -> [3, 5] int32
 tf.minimum([1, 5], 3) -> [1, 3] int32
-tf.multiply([1.0, 2.0], 3.0) -> [3.0, 6.0] float32
 tf.negative([1, -2]) -> [-1, 2] int32
 tf.cumsum([1, 2, 3]) -> [1, 3, 6] int32
 tf.cumsum([[1.0, 2.0], [3.0, 4.0]]) -> [[1.0, 2.0], [4.0, 6.0]] float32
@@ -132,20 +126,15 @@ tf.reduce_sum(input_tensor=[[1.0, 5.0], [7.0, 0.0]], axis=0) -> [8.0, 5.0] float
 tf.reduce_sum([[1, 5], [7, 0]], 0, True) -> [[8, 5]] int32
 tf.reshape([[1, 2], [3, 4]], [-1]) -> [1, 2, 3, 4] int32
 tf.reshape(tensor=[1, 2], shape=(2, 1)) -> [[1], [2]] int32
-tf.round([0.5, 1.5, -0.5, 2.4]) -> [0.0, 2.0, -0.0, 2.0] float32
 tf.shape([[1, 2, 3]]) -> [1, 3] int32
 tf.shape(1.0) -> [] int32
 tf.shape([[1, 2, 3]], tf.int64) -> [1, 3] int64
-tf.sigmoid(0.0) -> 0.5 float32
-tf.sign([-2.0, 0.0, 3.0]) -> [-1.0, 0.0, 1.0] float32
-tf.sin(0.0) -> 0.0 float32
 tf.size([[1, 2, 3]]) -> 3 int32
 tf.sort([3.0, 1.0, 2.0]) -> [1.0, 2.0, 3.0] float32
 tf.sort([[3, 1], [1, 2]], axis=0, direction="DESCENDING") -> [[3, 2], [1, 1]] int32
 tf.split([1, 2, 3, 4], 2) -> [1, 2] int32; [3, 4] int32
 tf.split([[1, 2, 3]], [1, -1], axis=1) -> [[1]] int32; [[2, 3]] int32
 tf.split(value=[1, 2, 3], num_or_size_splits=[2, 1], num=2) -> [1, 2] int32; [3] int32
-tf.sqrt([4.0, 9.0]) -> [2.0, 3.0] float32
 tf.square([2, 3]) -> [4, 9] int32
 tf.squeeze([[[1], [2]]]) -> [1, 2] int32
 tf.squeeze([[[1], [2]]], axis=[0]) -> [[1], [2]] int32
@@ -154,7 +143,6 @@ tf.stack([[1, 2], [3, 4]], axis=1) -> [[1, 3], [2, 4]] int32
 tf.stack(values=[[1, 2], [3, 4]]) -> [[1, 2], [3, 4]] int32
 tf.stop_gradient([1.0]) -> [1.0] float32
 tf.subtract(5, 2) -> 3 int32
-tf.tanh(0.0) -> 0.0 float32
 tf.tensordot([[1, 2]], [[3], [4]], 1) -> [[11]] int32
 tf.tensordot([[1, 2], [3, 4]], [[1, 0], [0, 2]], axes=[[0, 1], [0, 1]]) -> 9 int32
 tf.transpose([[1, 2], [3, 4]]) -> [[1, 3], [2, 4]] int32
@@ -169,31 +157,17 @@ tf.zeros([2]) -> [0.0, 0.0] float32
 tf.zeros((), tf.int64) -> 0 int64
 tf.zeros_like([1.5]) -> [0.0] float32
 tf.zeros_like([1.5], tf.int32) -> [0] int32
-tf.math.ceil([1.2, -1.2]) -> [2.0, -1.0] float32
 tf.math.conj([1 + 2j]) -> [(1-2j)] complex128
 tf.math.conj([1.0]) -> [1.0] float32
-tf.cosh(0.0) -> 1.0 float32
-tf.sinh([0.0, 1.0]) -> [0.0, 1.1752012] float32
-tf.math.rsqrt([4.0, 0.25]) -> [0.5, 2.0] float32
-tf.math.xlogy([0.0, 2.0], [0.0, 1.0]) -> [0.0, 0.0] float32
-tf.math.expm1(0.0) -> 0.0 float32
 tf.math.floordiv([7, -7], 2) -> [3, -4] int32
-tf.math.floordiv(7.0, 2.0) -> 3.0 float32
 tf.math.floormod([7, -7], 3) -> [1, 2] int32
 tf.math.mod([7, -7], 3) -> [1, 2] int32
 tf.math.imag([1 + 2j]) -> [2.0] float64
 tf.math.real([1 + 2j]) -> [1.0] float64
-tf.math.is_finite([1.0, np.inf]) -> [True, False] bool
-tf.math.is_inf([1.0, np.inf]) -> [False, True] bool
-tf.math.is_nan([1.0, np.nan]) -> [False, True] bool
-tf.math.log([1.0, np.e]) -> [0.0, 0.9999999] float32
-tf.math.log1p(0.0) -> 0.0 float32
-tf.math.log_sigmoid(0.0) -> -0.6931472 float32
 tf.math.log_softmax([0.0, 0.0]) -> [-0.6931472, -0.6931472] float32
 tf.math.logical_xor([True, True], [True, False]) -> [False, True] bool
 tf.math.reciprocal([2.0, 4.0]) -> [0.5, 0.25] float32
 tf.math.reduce_euclidean_norm([3.0, 4.0]) -> 5.0 float32
-tf.math.rint([0.5, 1.5]) -> [0.0, 2.0] float32
 tf.math.scalar_mul(2.0, tf.constant([1.0, 2.0])) -> [2.0, 4.0] float32
 tf.math.softmax([0.0, 0.0]) -> [0.5, 0.5] float32
 tf.math.softmax([[0.0, 5.0], [0.0, 5.0]], axis=0) -> [[0.5, 0.5], [0.5, 0.5]] float32
@@ -325,20 +299,8 @@ tf.nn.log_softmax([[0.0, 0.0]], -1) -> [[-0.6931472, -0.6931472]] float32
 tf.nn.softplus(features=0.0) -> 0.6931472 float32
 tf.nn.sigmoid(0.0) -> 0.5 float32
 tf.nn.tanh(0.0) -> 0.0 float32
-tf.math.acos([1.0, 0.0]) -> [0.0, 1.5707964] float32
-tf.math.acosh([1.0, 2.0]) -> [0.0, 1.316958] float32
-tf.math.asin([0.0, 1.0]) -> [0.0, 1.5707964] float32
-tf.math.asinh(1.0) -> 0.8813736 float32
-tf.math.atan(1.0) -> 0.7853982 float32
 tf.math.atan2(1.0, -1.0) -> 2.3561945 float32
 tf.math.atan2(y=[0.0, -1.0], x=-1.0) -> [3.1415927, -2.3561945] float32
-tf.math.atanh([0.5, 1.0]) -> [0.54930615, 1e999] float32
-tf.math.tan([0.0, 1.0]) -> [0.0, 1.5574077] float32
-tf.math.digamma([1.0, 0.0]) -> [-0.5772157, -1e999] float32
-tf.math.erf([0.0, 1.0]) -> [0.0, 0.8427008] float32
-tf.math.erfc([0.0, 1.0]) -> [1.0, 0.1572992] float32
-tf.math.erfinv([0.5, -1.0]) -> [0.4769363, -1e999] float32
-tf.math.lgamma([0.0, 1.0, 5.0]) -> [1e999, 0.0, 3.1780539] float32
 tf.math.polygamma(1.0, [1.0, 2.0]) -> [1.644934, 0.644934] float32
 tf.math.polygamma(a=[0.0, 2.0], x=1.0) -> [-0.5772157, -2.4041138] float32
 tf.linalg.adjoint([[1 + 2j, 3 + 0j]]) -> [[(1-2j)], [(3-0j)]] complex128
@@ -495,7 +457,6 @@ tf.math.special.fresnel_sin([0.5, -3.0]) -> [0.06473242, -0.496313] float32
 tf.math.special.spence([0.0, 0.5, 1.0, 3.0]) -> [1.644934, 0.5822403, 0.0, -1.436746] float32
 tf.math.zeta([2.0, 3.5], [1.0, 0.5]) -> [1.644934, 11.62081] float32
 tf.math.ndtri([0.1, 0.5]) -> [-1.281552, 0.0] float32
-tf.math.erfcinv([0.3, 1.5]) -> [0.7328691, -0.4769363] float32
 tf.signal.kaiser_window(4, 3.0) -> [0.2048847, 0.8712419, 0.8712419, 0.2048847] float32
 tf.linalg.diag([[1.0, 2.0, 0.0], [3.0, 4.0, 5.0]], k=(0, 1), align="LEFT_RIGHT") -> [[3.0, 1.0,
     0.0], [0.0, 4.0, 2.0], [0.0, 0.0, 5.0]] float32
