@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tests.support.compiled import unfused
+from tests.support.compiled import same, two_orders, unfused
 from tinygrad_cg.keras import ops
 
 RNG = np.random.default_rng(3)
@@ -89,27 +89,12 @@ def arguments(rounds=5):
     return normal(3, 4), 0.5 * normal(4, 4), normal(4, 2), normal(rounds, 2, 3)
 
 
-def derivatives(program):
-    def run(*arguments):
-        with tf.GradientTape() as outer:
-            outer.watch(arguments)
-            with tf.GradientTape() as tape:
-                tape.watch(arguments)
-                y = program(*arguments)
-            first = tape.gradient(y, arguments)
-            product = sum(tf.reduce_sum(tf.sin(gradient)) for gradient in first)
-        return y, *first, *outer.gradient(product, arguments)
-
-    return run
-
-
 @pytest.mark.parametrize("program", NETWORKS, ids=lambda value: value.__name__)
 @pytest.mark.parametrize("rounds", [5, 1])
 def test_derivatives_are_those_of_an_eager_run(program, rounds):
     args = arguments(rounds)
-    run = derivatives(program)
-    for result, other in zip(unfused(run)(*args), run(*args), strict=True):
-        np.testing.assert_allclose(result, other, rtol=1e-9, atol=1e-10)
+    run = two_orders(program)
+    same(unfused(run)(*args), run(*args), 1e-9, scaled=1e-10)
 
 
 @pytest.mark.parametrize("program", [recurrent, of_batches], ids=lambda value: value.__name__)
@@ -117,10 +102,9 @@ def test_a_batch_of_them(program):
     args = arguments()
     run = tf.grad(program, (0, 1, 3))
     batch = [tf.stack([arg, 0.5 * arg]) for arg in args]
-    results = unfused(tf.vmap(run))(*batch)
-    expected = [run(*[arg[k] for arg in batch]) for k in range(2)]
-    for k, result in enumerate(results):
-        np.testing.assert_allclose(result, tf.stack([other[k] for other in expected]), rtol=1e-9)
+    rows = [run(*[arg[k] for arg in batch]) for k in range(2)]
+    expected = [tf.stack(column) for column in zip(*rows, strict=True)]
+    same(list(unfused(tf.vmap(run))(*batch)), expected, 1e-9)
 
 
 def loops(function, *args):
@@ -198,6 +182,4 @@ def test_a_number_that_is_no_number_in_rounds_that_are_not_run():
         return tf.reduce_sum(h)
 
     w, x = normal(2, 2), normal(2, 2)
-    gradients, expected = unfused(tf.grad(program, (0, 1)))(w, x), tf.grad(program, (0, 1))(w, x)
-    for gradient, other in zip(gradients, expected, strict=True):
-        np.testing.assert_allclose(gradient, other, rtol=1e-10)
+    same(unfused(tf.grad(program, (0, 1)))(w, x), tf.grad(program, (0, 1))(w, x))

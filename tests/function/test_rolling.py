@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tests.support.compiled import unfused
+from tests.support.compiled import same, two_orders, unfused
 from tinygrad_cg._function.tracing import compiled, rolling
 
 RNG = np.random.default_rng(11)
 N = 24  # rounds
 X, Y = RNG.normal(size=3), RNG.normal(size=(N + 2, 3))
 W = RNG.normal(size=(3, 3)) / 2
+ARGS = tf.constant(X), tf.constant(Y)
 
 
 @pytest.fixture
@@ -196,51 +197,32 @@ ALIKE = (
 ALIKE += (of_matrices, with_steps, in_place, every_second, no_order)
 
 
-def orders(program):
-    def run(*arguments):
-        with tf.GradientTape() as outer:
-            outer.watch(arguments)
-            with tf.GradientTape() as tape:
-                tape.watch(arguments)
-                y = program(*arguments)
-            first = tape.gradient(y, arguments, unconnected_gradients="zero")
-            product = sum(tf.reduce_sum(tf.sin(gradient)) for gradient in first)
-        second = outer.gradient(product, arguments, unconnected_gradients="zero")
-        return y, *first, *second
-
-    return run
-
-
 def assert_close(results, expected, rtol=1e-9):
-    for result, other in zip(tf.nest.flatten(results), tf.nest.flatten(expected), strict=True):
-        np.testing.assert_allclose(result, other, rtol=rtol, atol=rtol * np.abs(other).max())
+    same(results, expected, rtol, scaled=rtol)
 
 
 @pytest.mark.parametrize("program", ALIKE, ids=lambda value: value.__name__)
 def test_derivatives_are_those_of_an_eager_run(program, rolled):
-    args = tf.constant(X), tf.constant(Y)
     first = tf.value_and_grad(program, (0, 1))
-    assert_close(unfused(first)(*args), first(*args))
+    assert_close(unfused(first)(*ARGS), first(*ARGS))
     assert rolled[-1] >= 2  # there, and back
-    assert_close(unfused(orders(program))(*args), orders(program)(*args))
+    assert_close(unfused(two_orders(program))(*ARGS), two_orders(program)(*ARGS))
     assert rolled[-1] >= 3
 
 
 def test_a_gradient_from_outside_of_the_program(rolled):
-    args = tf.constant(X), tf.constant(Y)
     program = unfused(recurrent)
     with tf.GradientTape() as tape:
-        tape.watch(args)
-        y = program(*args)
-    assert_close(tape.gradient(y, args), tf.grad(recurrent, (0, 1))(*args))
+        tape.watch(ARGS)
+        y = program(*ARGS)
+    assert_close(tape.gradient(y, ARGS), tf.grad(recurrent, (0, 1))(*ARGS))
     assert rolled == [1, 2]
 
 
 def test_batches_and_forward_mode(rolled):
-    args = tf.constant(X), tf.constant(Y)
     run = lambda x, xs: tf.jvp(recurrent, (x, xs), (tf.cos(x), tf.sin(xs)))
-    assert_close(unfused(run)(*args), run(*args))
-    batch = tf.stack([args[0], 2.0 * args[0]]), tf.stack([args[1], -args[1]])
+    assert_close(unfused(run)(*ARGS), run(*ARGS))
+    batch = tf.stack([ARGS[0], 2.0 * ARGS[0]]), tf.stack([ARGS[1], -ARGS[1]])
     run = tf.vmap(tf.grad(recurrent, (0, 1)))
     assert_close(unfused(run)(*batch), run(*batch))
     assert rolled[0] == 1
@@ -261,10 +243,9 @@ def test_variables(rolled):
             y = program(x, xs)
         return y, tape.gradient(y, scale)
 
-    args = tf.constant(X), tf.constant(Y)
-    expected = run(*args)
+    expected = run(*ARGS)
     total.assign(0.0)
-    assert_close(unfused(run)(*args), expected)
+    assert_close(unfused(run)(*ARGS), expected)
     assert float(total) == N / 2
     assert rolled[-1] >= 2
 
@@ -299,9 +280,8 @@ def rows_in_branches(x, xs):
     ids=lambda value: value.__name__,
 )
 def test_what_is_not_alike_stays_as_it_is(program, rolled):
-    args = tf.constant(X), tf.constant(Y)
     run = tf.value_and_grad(program, (0, 1))
-    assert_close(unfused(run)(*args), run(*args))
+    assert_close(unfused(run)(*ARGS), run(*ARGS))
     assert rolled == [0]
 
 
@@ -352,27 +332,24 @@ def test_random_loops(seed, rolled):
         end = tf.reduce_sum(states[-1] * states[-2])
         return end + tf.reduce_sum(tf.stack(kept)[:, 0]) if keep else end
 
-    args = tf.constant(X), tf.constant(Y)
-    assert_close(unfused(orders(program))(*args), orders(program)(*args), 1e-8)
+    assert_close(unfused(two_orders(program))(*ARGS), two_orders(program)(*ARGS), 1e-8)
     assert rolled
 
 
 def test_compiled_programs(monkeypatch):
     """All of it fused: rounds of other operations than elementwise ones become loops."""
     monkeypatch.setattr(compiled, "LONG", 100)
-    args = tf.constant(X), tf.constant(Y)
     run = tf.value_and_grad(recurrent, (0, 1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for jit_compile in (None, True):
             program = tf.function(run, jit_compile=jit_compile)
-            assert_close(program(*args), run(*args))
+            assert_close(program(*ARGS), run(*ARGS))
             (executable,) = program._programs.values()
             assert len(executable.program.graph.values()) < 50
 
 
 def test_few_rounds_are_a_loop_where_the_program_is_too_long_without(monkeypatch):
-    args = tf.constant(X), tf.constant(Y)
 
     def program(x, xs):
         for i in range(10):
@@ -384,7 +361,7 @@ def test_few_rounds_are_a_loop_where_the_program_is_too_long_without(monkeypatch
     for long in (1000, 60):
         monkeypatch.setattr(compiled, "LONG", long)
         compiled_run = tf.function(run)
-        assert_close(compiled_run(*args), run(*args))
+        assert_close(compiled_run(*ARGS), run(*ARGS))
         (executable,) = compiled_run._programs.values()
         lengths.append(len(executable.program.graph.values()))
     assert lengths[1] < lengths[0] / 2

@@ -12,14 +12,18 @@ unfused = functools.partial(tf.function, jit_compile=False)
 """Runs operation by operation, and compiles nothing: function/test_fused compiles."""
 
 
-def same(results: Any, expected: Any, rtol: float = 1e-10) -> None:
-    """Check that two structures of tensors have the same dtypes and nearly the same values."""
+def same(results: Any, expected: Any, rtol: float = 1e-10, scaled: float = 0.0) -> None:
+    """Check that two structures of tensors have the same dtypes and nearly the same values.
+
+    `scaled` is the absolute tolerance for a tensor whose largest element is 1.
+    """
     tf.nest.assert_same_structure(results, expected)
     for result, other in zip(tf.nest.flatten(results), tf.nest.flatten(expected), strict=True):
         assert (result is None) == (other is None)
         if result is not None:
             assert result.dtype == other.dtype
-            np.testing.assert_allclose(result, other, rtol=rtol, atol=1e-12)
+            atol = max(1e-12, scaled * np.abs(other).max(initial=0.0))
+            np.testing.assert_allclose(result, other, rtol=rtol, atol=atol)
 
 
 def orders(function: Callable[..., Any], x: Any, count: int = 3) -> list[Any]:
@@ -30,6 +34,23 @@ def orders(function: Callable[..., Any], x: Any, count: int = 3) -> list[Any]:
         tape.watch(x)
         derivatives = orders(function, x, count - 1)
     return [*derivatives, None if derivatives[-1] is None else tape.gradient(derivatives[-1], x)]
+
+
+def two_orders(program: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
+    """Return a function: a program's value, its gradients, and those of the sum of their sines."""
+
+    def run(*arguments):
+        with tf.GradientTape() as outer:
+            outer.watch(arguments)
+            with tf.GradientTape() as tape:
+                tape.watch(arguments)
+                y = program(*arguments)
+            first = tape.gradient(y, arguments, unconnected_gradients="zero")
+            product = sum(tf.reduce_sum(tf.sin(gradient)) for gradient in first)
+        second = outer.gradient(product, arguments, unconnected_gradients="zero")
+        return y, *first, *second
+
+    return run
 
 
 def differentiated(example: Any, weights: tf.Tensor, part: Callable[..., Any]) -> Callable:
