@@ -2,7 +2,6 @@
 
 import ast
 import importlib
-import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from numba.core.dispatcher import Dispatcher
 
 import tinygrad_cg
 import tinygrad_cg_frontend
+from tests.support.python import run_python
 from tinygrad_cg import _ops as ops
 from tinygrad_cg._core.primitive import OPS, Primitive
 from tinygrad_cg_kernels.runtime.machine import MachineCode
@@ -129,11 +129,7 @@ def imported(path: Path) -> set[str]:
 
 def run(program: str) -> str:
     """What a program prints, in a fresh process that finds the library."""
-    start = f"import sys; sys.path[:0] = {[str(ROOT), str(KERNELS)]}\n"
-    done = subprocess.run(
-        [sys.executable, "-c", start + program], capture_output=True, text=True, check=True
-    )
-    return done.stdout
+    return run_python(program).stdout
 
 
 def loaded_by(module: str) -> set[str]:

@@ -1,16 +1,10 @@
 """`python -m tinygrad_cg.warm`: what it compiles is found by the next process."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
+from tests.support.python import PATH, run_python
 from tinygrad_cg import warm
 
-ROOT = Path(__file__).resolve().parent.parent
-FOUND = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "kernels")])}
 PROGRAM = """
 import numpy as np
 import tinygrad_cg as tf
@@ -24,19 +18,15 @@ print(build.compiled)
 """
 
 
-def run(*command, folder):
-    env = {**os.environ, **FOUND, "TINYGRAD_CG_CACHE_DIR": str(folder)}
-    return subprocess.run(
-        [sys.executable, *command], capture_output=True, text=True, env=env, check=True
-    )
-
-
 def test_what_is_compiled_is_found(tmp_path):
-    done = run("-m", "tinygrad_cg.warm", "exp", "square", "--processes", "2", folder=tmp_path)
+    done = run_python(
+        *("-m", "tinygrad_cg.warm", "exp", "square", "--processes", "2"),
+        TINYGRAD_CG_CACHE_DIR=str(tmp_path),
+    )
     assert "compiling 2 operations into" in done.stderr
     assert done.stdout == ""
     assert list(tmp_path.rglob("functions/*.code"))
-    assert run("-c", PROGRAM, folder=tmp_path).stdout.strip() == "[]"
+    assert run_python(PROGRAM, TINYGRAD_CG_CACHE_DIR=str(tmp_path)).stdout.strip() == "[]"
 
 
 def test_quiet(capfd):
@@ -69,7 +59,7 @@ def test_progress_counts_the_operations_of_all_processes(unbuffered, monkeypatch
             yield item
 
     monkeypatch.setattr(warm, "track", track)
-    monkeypatch.setenv("PYTHONPATH", FOUND["PYTHONPATH"])
+    monkeypatch.setenv("PYTHONPATH", PATH)
     assert warm.main(["exp", "square", "--processes", "2"]) == 0
     assert sorted(counted) == [(name, warm.LABEL, 2) for name in ("exp", "square")]
     counted.clear()

@@ -2,12 +2,9 @@
 
 import importlib
 import inspect
-import os
 import pickle
 import pydoc
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import mpmath
@@ -15,6 +12,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
+from tests.support.python import run_python
 from tinygrad_cg._core.suggestions import ARGUMENTS, DATASETS, METHODS, NAMES
 from tinygrad_cg._core.tensor import Tensor
 
@@ -22,10 +20,6 @@ pytestmark = pytest.mark.quick
 
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def environment():
-    return {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'kernels'}"}
 
 
 def find(path):
@@ -457,17 +451,15 @@ def test_a_gradient_of_one_element_says_how_to_make_it_a_scalar():
 @pytest.mark.parametrize("module", ["_pictures.picture", "optimizers", "keras", "warm", "numpy"])
 def test_each_module_can_be_the_first_that_is_loaded(module):
     """An import asks a package for the module first, which must not load others meanwhile."""
-    command = [sys.executable, "-c", f"from tinygrad_cg import {module.partition('.')[0]}"]
+    command = f"from tinygrad_cg import {module.partition('.')[0]}"
     if "." in module:
-        command[-1] = f"import tinygrad_cg.{module}"
-    done = subprocess.run(command, capture_output=True, text=True, env=environment())
-    assert (done.returncode, done.stderr) == (0, "")
+        command = f"import tinygrad_cg.{module}"
+    assert run_python(command).stderr == ""
 
 
 def test_a_name_that_is_asked_for_during_an_import_is_no_suggestion():
     program = "import tinygrad_cg as tf; print(hasattr(tf, 'schedules'), hasattr(tf, 'erf'))"
-    command = [sys.executable, "-c", f"{program}; tf.show, tf.optimizers"]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment())
+    done = run_python(f"{program}; tf.show, tf.optimizers")
     assert (done.stdout.split(), done.stderr) == (["False", "False"], "")
 
 

@@ -1,11 +1,9 @@
 """Where an error is: the lines of a notebook's cells, and tracebacks without the library."""
 
-import subprocess
-import sys
-
 import pytest
 
 import tinygrad_cg as tf
+from tests.support.python import run_python
 from tinygrad_cg import errors
 
 pytest.importorskip("IPython")
@@ -22,8 +20,7 @@ shell.run_cell("import tinygrad_cg as tf")
 def session(*cells, after=""):
     """What IPython shows when these cells run."""
     program = SESSION + "".join(f"shell.run_cell({cell!r}, store_history=True)\n" for cell in cells)
-    command = [sys.executable, "-c", program + after]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = run_python(program + after)
     return done.stdout + done.stderr
 
 

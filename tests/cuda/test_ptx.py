@@ -3,16 +3,12 @@
 import importlib.util
 import inspect
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 from llvmlite import ir
 from numba import types
 from numba.core.registry import cpu_target
 
-from tests.support.simulator import ROOT
 from tinygrad_cg_kernels.runtime import intrinsics, numba_intrinsics
 
 NAMES = [
@@ -49,16 +45,7 @@ def test_device_code_calls_no_intrinsic_that_nvidias_compiler_lacks(name):
     "which", ["elementwise", "reductions", "moves", "programs", "draws", "groups"]
 )
 def test_nvidias_compiler_takes_every_kernel(which):
-    path = os.pathsep.join([str(ROOT), str(ROOT / "kernels")])
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.cuda.ptx_cases", which],
-        env=os.environ | {"PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-    )
-    assert done.returncode == 0, done.stderr
+    done = run_python("-m", "tests.cuda.ptx_cases", which)
     told = json.loads(done.stdout.splitlines()[-1])
     assert told["refused"] == []
     few = which == "draws"

@@ -1,9 +1,6 @@
 """Literals are parameters: programs that differ in constants alone share machine code."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +8,7 @@ import pytest
 
 import tinygrad_cg as tf
 from tests.support.graph_cases import apply, arrays_for, assert_same, number, parameter, total
+from tests.support.python import run_python
 from tinygrad_cg._function.codegen.executable import build
 from tinygrad_cg._function.fusion.nodes import LiteralNode, SizeNode
 from tinygrad_cg._function.graph.values import FuncGraph
@@ -131,9 +129,8 @@ def test_steps_with_numbers_of_their_own_share_a_kernel():
 
 
 def test_another_process_loads_what_differs_in_constants_alone(tmp_path):
-    code = f"""
+    code = """
 import sys
-sys.path[:0] = {[str(ROOT), str(ROOT / "kernels")]!r}
 import tinygrad_cg as tf
 from tinygrad_cg_kernels.runtime import compile as runtime
 rate = float(sys.argv[1])
@@ -143,13 +140,7 @@ print(runtime.compiled.count("run"), runtime.loaded.count("run"))
 """
     outputs = []
     for rate in ("0.1", "0.025"):
-        done = subprocess.run(
-            [sys.executable, "-c", code, rate],
-            capture_output=True,
-            text=True,
-            env={**os.environ, "TINYGRAD_CG_CACHE_DIR": str(tmp_path)},
-            check=True,
-        )
+        done = run_python("-c", code, rate, TINYGRAD_CG_CACHE_DIR=str(tmp_path))
         outputs.append(done.stdout.split())
     assert outputs == [["1", "0"], ["0", "1"]]
 

@@ -1,16 +1,14 @@
 """Loops with products of matrices: in machine code, with the bits of NumPy's own products."""
 
-import os
-import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tinygrad_cg as tf
 from tests.support.compiled import orders, same
+from tests.support.python import run_python
 from tests.support.recurrences import lstm
 from tinygrad_cg._function.codegen import rounds
 from tinygrad_cg._function.tracing import loops
@@ -423,17 +421,9 @@ print(value, "rounds" in build.compiled, "rounds" in build.loaded)
 
 
 def test_machine_code_of_another_process_calls_the_loop_of_this_one(tmp_path):
-    outputs = []
-    for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, "-c", _ANOTHER],
-            env={**os.environ, "TINYGRAD_CG_CACHE_DIR": str(tmp_path)},
-            cwd=Path(__file__).parents[2],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        outputs.append(done.stdout.split())
+    outputs = [
+        run_python(_ANOTHER, TINYGRAD_CG_CACHE_DIR=str(tmp_path)).stdout.split() for _ in range(2)
+    ]
     assert outputs[0][0] == outputs[1][0]
     assert [output[1:] for output in outputs] == [["True", "False"], ["False", "True"]]
 

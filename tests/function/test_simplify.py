@@ -1,13 +1,10 @@
 """Graphs: printing, identities that keep every bit, keys, and cutting in two."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 import tinygrad_cg as tf
+from tests.support.python import run_python
 from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg._core.tensor import Aval
 from tinygrad_cg._function.graph.interpret import interpreter
@@ -222,16 +219,7 @@ print(f.graph(tf.ones([4, 3])))
 
 
 def test_the_text_of_a_graph_is_the_same_in_every_process():
-    runs = [
-        subprocess.run(
-            [sys.executable, "-c", PROGRAM],
-            capture_output=True,
-            text=True,
-            check=True,
-            env={**os.environ, "PYTHONPATH": ":".join(sys.path), "PYTHONHASHSEED": seed},
-        ).stdout
-        for seed in ("1", "2")
-    ]
+    runs = [run_python(PROGRAM, PYTHONHASHSEED=seed).stdout for seed in ("1", "2")]
     assert runs[0] == runs[1] != ""
 
 

@@ -20,6 +20,7 @@ import pytest
 from numba.core.ccallback import CFunc
 from numba.core.compiler_lock import global_compiler_lock
 
+from tests.support.python import run_python
 from tinygrad_cg_frontend import Untranslatable, source_of
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops.engine import Elementwise
@@ -53,16 +54,7 @@ print(len(build.loaded), len([name for name in build.compiled if not name.starts
 
 def run(program: str, **environment: str) -> str:
     """What a program prints, in a process with these variables."""
-    everything = {**os.environ, "PYTHONPATH": str(KERNELS), **environment}
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program],
-        env=everything,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    return run_python("-W", "error", "-c", program, **environment).stdout.strip()
 
 
 def files(folder: Path) -> dict[str, int]:

@@ -5,8 +5,6 @@ import gc
 import os
 import pickle
 import platform
-import subprocess
-import sys
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +14,7 @@ import pytest
 
 import tinygrad_cg as tf
 from tests.support import op_cases
-from tests.test_layers import KERNELS, ROOT
+from tests.support.python import run_python
 from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops.engine import Elementwise
@@ -407,8 +405,7 @@ def test_chains_are_computed_in_few_pieces(kept, monkeypatch):
 
 
 FAULTS = """
-import resource, sys
-sys.path[:0] = {paths!r}
+import resource
 import numpy as np
 import tinygrad_cg as tf
 from tinygrad_cg._tour.timing import settle
@@ -436,15 +433,13 @@ for size in (20_000, 60_000, 100_000, 1_000_000, 6_000_000):
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="what other allocators do is theirs")
-def test_a_repeated_gradient_needs_no_new_pages_from_the_system():
-    program = FAULTS.format(paths=[str(ROOT), str(KERNELS)])
-    environment = {name: text for name, text in os.environ.items() if "MALLOC" not in name}
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment
-    )
-    counts = [int(count) for count in done.stdout.split()]  # the least array has 40 pages
+def test_a_repeated_gradient_needs_no_new_pages_from_the_system(monkeypatch):
+    for name in os.environ:
+        if "MALLOC" in name:
+            monkeypatch.delenv(name)
+    counts = [int(count) for count in run_python(FAULTS).stdout.split()]
     assert len(counts) == 5
-    assert max(counts) < 20, counts
+    assert max(counts) < 20, counts  # the least array has 40 pages
 
 
 # Threads, forks, ends ----------------------------------------------------------------------------
@@ -520,7 +515,6 @@ def test_a_forked_child_goes_on(locked):
 
 AT_THE_END = """
 import sys, threading, types
-sys.path[:0] = {paths!r}
 import numpy as np
 import tinygrad_cg as tf
 from tinygrad_cg_kernels.runtime import memory
@@ -563,12 +557,9 @@ assert (gc.get_freeze_count(), gc.isenabled(), sys.getswitchinterval()) == befor
 
 
 def test_an_import_leaves_the_process_as_it_is():
-    subprocess.run([sys.executable, "-c", OF_THE_PROCESS], check=True, cwd=ROOT)
+    run_python(OF_THE_PROCESS)
 
 
 def test_nothing_is_said_when_the_interpreter_ends():
-    program = AT_THE_END.format(paths=[str(ROOT), str(KERNELS)])
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False
-    )
+    done = run_python("-W", "error", "-c", AT_THE_END, check=False)
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "done", "")

@@ -1,23 +1,19 @@
 """Generated text as machine code: the translation, vector functions, files, and what is freed."""
 
 import gc
-import os
-import subprocess
-import sys
 import weakref
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tinygrad_cg as tf
 from tests.support.bits import assert_same_bits
+from tests.support.python import run_python
 from tinygrad_cg_frontend import Untranslatable
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.runtime import formulas, numba_backend, objects, service, signatures
 from tinygrad_cg_kernels.runtime.service import TextSource
 
-ROOT = Path(__file__).resolve().parents[2]
 HEAD = """
 import numpy as np
 
@@ -246,26 +242,14 @@ def test_code_that_nobody_holds_is_freed():
 
 
 def test_a_second_process_compiles_nothing(tmp_path):
-    code = f"""
-import sys
-sys.path[:0] = {[str(ROOT), str(ROOT / "kernels")]!r}
+    code = """
 import tinygrad_cg as tf
 from tinygrad_cg_kernels.runtime import compile as build
 f = tf.function(tf.grad(lambda x: tf.reduce_sum(tf.exp(x) * tf.sin(x))))
 f(tf.constant([1.0, 2.0]))
 print(build.compiled.count("run"), build.loaded.count("run"))
 """
-    env = {"TINYGRAD_CG_CACHE_DIR": str(tmp_path)}
-    runs = [
-        subprocess.run(
-            [sys.executable, "-c", code],
-            capture_output=True,
-            text=True,
-            env={**os.environ, **env},
-            check=True,
-        ).stdout.split()
-        for _ in range(2)
-    ]
+    runs = [run_python(code, TINYGRAD_CG_CACHE_DIR=str(tmp_path)).stdout.split() for _ in range(2)]
     assert runs == [["1", "0"], ["0", "1"]]
 
 

@@ -1,9 +1,6 @@
 """The line on stderr where compiling takes over a second: when, what, and where it is not."""
 
 import io
-import os
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -11,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.support.python import run_python
 from tinygrad_cg_kernels.runtime import progress
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -141,6 +139,7 @@ def test_no_stderr(closed, monkeypatch):
 CODE = f"""
 import sys
 sys.path[:0] = {[str(ROOT), str(ROOT / "kernels")]!r}
+from tests.support.python import run_python
 from tinygrad_cg_kernels.runtime import progress
 progress.AFTER = 0.001
 import tinygrad_cg as tf
@@ -150,14 +149,10 @@ f(tf.constant([1.0, 2.0]))
 
 
 @pytest.mark.parametrize("value", [None, "0", "1"])
-def test_a_program_that_is_compiled(value, tmp_path):
-    env = {**os.environ, "TINYGRAD_CG_CACHE_DIR": str(tmp_path)}
-    env.pop("TINYGRAD_CG_PROGRESS", None)
-    if value is not None:
-        env["TINYGRAD_CG_PROGRESS"] = value
-    done = subprocess.run(
-        [sys.executable, "-c", CODE], capture_output=True, text=True, env=env, check=True
-    )
+def test_a_program_that_is_compiled(value, tmp_path, monkeypatch):
+    monkeypatch.delenv("TINYGRAD_CG_PROGRESS", raising=False)
+    said = {} if value is None else {"TINYGRAD_CG_PROGRESS": value}
+    done = run_python(CODE, TINYGRAD_CG_CACHE_DIR=str(tmp_path), **said)
     assert done.stdout == ""
     if value == "1":
         assert "tinygrad_cg: compiling 1 kernel ..." in done.stderr

@@ -3,8 +3,6 @@
 import ctypes
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -13,11 +11,9 @@ import numpy as np
 import pytest
 
 from tests.support.pool_tasks import compiled, many_tasks, run
+from tests.support.python import run_python
 from tinygrad_cg_kernels.runtime import generated, service, thread_pool, thread_pool_code
 from tinygrad_cg_kernels.runtime.thread_pool import Pool
-
-ROOT = Path(__file__).parents[2]
-PATH = os.pathsep.join([str(ROOT / "kernels"), str(ROOT)])
 
 
 @pytest.fixture(scope="module")
@@ -263,14 +259,8 @@ def program(text, *arguments, **environment):
         "from tests.support.pool_tasks import compiled, many_tasks, run\n"
         "from tinygrad_cg_kernels.runtime.thread_pool import Pool\n"
     )
-    return subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", begin + text, *arguments],
-        env={**os.environ, "PYTHONPATH": PATH, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    options = ("-X", "faulthandler", "-c", begin + text)
+    return run_python(*options, *arguments, check=False, **environment)
 
 
 ONE_CORE = """

@@ -1,15 +1,14 @@
 """Splitting over threads: the same bits, forks, and threads of the caller's own."""
 
 import os
-import subprocess
-import sys
 import threading
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import pytest
 
 from tests.support import pool_tasks
+from tests.support.python import run_python
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.reduce import moments, reduction, scan, softmax
@@ -19,7 +18,6 @@ exp = Elementwise("exp", elementary.exp, 1, "float")
 multiply = Elementwise("multiply", elementary.multiply, 2)
 LARGE = np.random.default_rng(0).normal(size=threads.MIN_BLOCKED * 3 + 5)
 MATRIX = np.random.default_rng(1).normal(size=(500, 700))
-KERNELS = Path(threads.__file__).parents[2]
 
 pytestmark = pytest.mark.usefixtures("restore_threads")
 
@@ -175,15 +173,7 @@ def test_settings():
             threads.set_num_threads(bad)
 
 
-def run(program, **environment):
-    return subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": str(KERNELS), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+run = partial(run_python, check=False)
 
 
 def test_the_environment_sets_the_number():

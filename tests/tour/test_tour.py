@@ -3,14 +3,13 @@
 import itertools
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tinygrad_cg as tf
+from tests.support.python import PATH, run_python
 from tinygrad_cg.__main__ import main
 from tinygrad_cg._tour import custom_rules as rules
 from tinygrad_cg._tour import (
@@ -35,12 +34,7 @@ def problem():
 @pytest.fixture(scope="module")
 def output():
     """What the whole tour prints, in a process of its own."""
-    program = (
-        f"import runpy, sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'kernels')]}; "
-        "sys.argv = ['tour']; runpy.run_module('tinygrad_cg', run_name='__main__')"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    done = run_python("-m", "tinygrad_cg")
     assert done.stderr == ""
     return done.stdout
 
@@ -155,16 +149,13 @@ def test_ctrl_c_ends_quietly(monkeypatch, capsys):
 
 def test_ctrl_c_while_modules_are_loaded_ends_quietly(tmp_path):
     (tmp_path / "llvmlite.py").write_text("raise KeyboardInterrupt")
-    paths = os.pathsep.join([str(tmp_path), str(ROOT), str(ROOT / "kernels")])
-    env = {**os.environ, "PYTHONPATH": paths}
+    paths = os.pathsep.join([str(tmp_path), PATH])
     outputs = {}
     for name, command in (
         ("tour", ["-m", "tinygrad_cg"]),
         ("import", ["-c", "import tinygrad_cg"]),
     ):
-        run = subprocess.run(
-            [sys.executable, *command], env=env, capture_output=True, text=True, check=False
-        )
+        run = run_python(*command, check=False, PYTHONPATH=paths)
         assert run.returncode != 0
         outputs[name] = run.stdout + run.stderr
     assert outputs["tour"] == "\n"
@@ -172,12 +163,9 @@ def test_ctrl_c_while_modules_are_loaded_ends_quietly(tmp_path):
 
 
 def test_the_first_run_says_that_kernels_are_compiled(tmp_path):
-    command = [sys.executable, "-m", "tinygrad_cg", "--part", "2"]
-    paths = os.pathsep.join([str(ROOT), str(ROOT / "kernels")])
-    env = {**os.environ, "PYTHONPATH": paths, "TINYGRAD_CG_CACHE_DIR": str(tmp_path)}
+    command = ("-m", "tinygrad_cg", "--part", "2")
     first, second = (
-        subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
-        for _ in range(2)
+        run_python(*command, TINYGRAD_CG_CACHE_DIR=str(tmp_path)).stdout for _ in range(2)
     )
     assert "This is the first run: kernels are compiled" in first
     assert str(tmp_path) in first.replace("\n", "")
