@@ -5,7 +5,6 @@ import inspect
 import pickle
 import pydoc
 import re
-from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -17,9 +16,6 @@ from tinygrad_cg._core.suggestions import ARGUMENTS, DATASETS, METHODS, NAMES
 from tinygrad_cg._core.tensor import Tensor
 
 pytestmark = pytest.mark.quick
-
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def find(path):

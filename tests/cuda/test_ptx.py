@@ -9,6 +9,7 @@ from llvmlite import ir
 from numba import types
 from numba.core.registry import cpu_target
 
+from tests.support.python import run_python
 from tinygrad_cg_kernels.runtime import intrinsics, numba_intrinsics
 
 NAMES = [

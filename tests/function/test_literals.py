@@ -1,7 +1,6 @@
 """Literals are parameters: programs that differ in constants alone share machine code."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from tinygrad_cg._function.graph.values import FuncGraph
 from tinygrad_cg_kernels.runtime import compile as runtime
 from tinygrad_cg_kernels.runtime import threads
 
-ROOT = Path(__file__).resolve().parents[2]
 RNG = np.random.default_rng(0)
 
 

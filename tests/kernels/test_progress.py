@@ -3,15 +3,12 @@
 import io
 import threading
 import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from tests.support.python import run_python
 from tinygrad_cg_kernels.runtime import progress
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 class Terminal(io.StringIO):
@@ -136,10 +133,7 @@ def test_no_stderr(closed, monkeypatch):
     compile_for(0.05)
 
 
-CODE = f"""
-import sys
-sys.path[:0] = {[str(ROOT), str(ROOT / "kernels")]!r}
-from tests.support.python import run_python
+CODE = """
 from tinygrad_cg_kernels.runtime import progress
 progress.AFTER = 0.001
 import tinygrad_cg as tf

@@ -23,8 +23,6 @@ from tinygrad_cg._tour import (
     timing,
 )
 
-ROOT = Path(__file__).resolve().parents[2]
-
 
 @pytest.fixture(scope="module")
 def problem():
