@@ -176,6 +176,42 @@ def associated(x, w, xs, reverse):
     return tf.add(*ops.associative_scan(compose, (xs + w, xs * x), reverse))
 
 
+def of_structures(x, w):
+    def positive():
+        return {"a": x * w, "b": (tf.reduce_sum(x), 2.0)}
+
+    def negative():
+        return {"a": tf.sin(w) * x, "b": (tf.reduce_prod(w), tf.reduce_sum(w * w))}
+
+    got = tf.cond(tf.math.real(tf.reduce_sum(x)) > 0.0, positive, negative)
+    return got["a"] * got["b"][0] + got["b"][1]
+
+
+def nested(x, w):
+    total = tf.math.real(tf.reduce_sum(x))
+
+    def inner():
+        y = x * w
+        return tf.cond(total > 2.0, lambda: y * y, lambda: tf.sin(y) * x)
+
+    return tf.cond(total > 0.0, inner, lambda: w) * x
+
+
+@tf.custom_gradient
+def odd(x):  # the rule is no derivative: who uses another one is found out
+    return x * x, lambda dy: 5.0 * dy * x
+
+
+def with_rule(x, w):
+    return tf.cond(tf.math.real(tf.reduce_sum(x)) > 0, lambda: odd(x) * w, lambda: odd(odd(w) * x))
+
+
+def eagerly(f):
+    """A choice that Python makes where it is eager: the sum of x is below 0, above 0, above 2."""
+    case = lambda x, w, xs, n: f(x * (2.0 * n - 1.0), w)
+    return case, case, ALL
+
+
 SOME, ALL = (1, 3), (0, 1, 3)  # numbers of rounds
 CASES = {
     "cond": (
@@ -183,6 +219,9 @@ CASES = {
         chosen,
         ALL,
     ),
+    "cond of structures": eagerly(of_structures),
+    "cond in cond": eagerly(nested),
+    "cond with a rule": eagerly(with_rule),
     "case": (case, by_cases, ALL),
     "switch_case": (switch_case, by_cases, ALL),
     "while_loop": (while_by_values, python_while, ALL),
