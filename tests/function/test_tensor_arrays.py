@@ -200,15 +200,15 @@ def test_examples_whose_loops_end_at_other_rounds():
 
 
 def names_in_loops(graph):
-    lengths = []
+    names = []
     for value in graph.values():
         if "loop" in value.params:
-            lengths += [
+            names += [
                 node.primitive.name
                 for node in value.params["loop"].body.graph.values()
                 if node.primitive
             ]
-    return lengths
+    return names
 
 
 @pytest.mark.parametrize("f", [writes, reads_and_writes_backwards, while_loop, scan, fori_loop])
