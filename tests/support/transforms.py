@@ -96,6 +96,17 @@ TRANSFORMS: dict[str, Transform] = {
         each(gradient),
     ),
     "jvp": (tangent_of, tangent),
+    "linearize": (lambda f: lambda x: tf.linearize(f, x)[1](tf.constant(TANGENT)), tangent),
+    "vmap of jvp": (lambda f: of_pair(tf.vmap(tangent_of(f))), each(tangent)),
+    "jvp of vmap": (
+        lambda f: tangent_of(of_pair(tf.vmap(f))),
+        lambda exact, x: np.array([[1.0], [-0.5]]) * each(tangent)(exact, x),
+    ),
+    "function of vmap of jvp": (lambda f: unfused(of_pair(tf.vmap(tangent_of(f)))), each(tangent)),
+    "function of hvp": (
+        lambda f: unfused(lambda x: tf.hvp(loss(f))(x, tf.constant(TANGENT))),
+        product,
+    ),
     "jvp of grad": (lambda f: tangent_of(tf.grad(loss(f))), product),
     "grad of jvp": (
         lambda f: tf.grad(lambda x: tf.reduce_sum(tangent_of(f)(x) * tf.constant(WEIGHTS))),

@@ -14,6 +14,7 @@ from numpy.testing import assert_allclose
 
 import tinygrad_cg as tf
 from tests.support.compiled import unfused
+from tests.support.outside_code import KINDS, array_cubic, array_jvp, array_vjp, cubic, on_values
 
 MATRIX = np.array([[3.0, 1.0], [1.0, 2.0]])
 INVERSE = np.linalg.inv(MATRIX)
@@ -78,165 +79,6 @@ def test_the_solver_of_readme_in_batches_and_compiled():
         assert_allclose(tf.hvp(compiled(energy))(B, WAY), HESSIAN @ WAY.numpy(), rtol=1e-10)
 
 
-# One function, x * sum(x**3), as outside code of each kind -------------------------------------
-
-
-def cubic(x):
-    return x * tf.reduce_sum(x**3)
-
-
-def array_cubic(x):
-    assert type(x) is np.ndarray
-    return x * np.sum(x**3)
-
-
-def array_vjp(dy, x):
-    return np.sum(x**3) * dy + 3 * x**2 * np.sum(dy * x)
-
-
-def array_jvp(way, x):
-    return np.sum(x**3) * way + x * np.sum(3 * x**2 * way)
-
-
-def array_vjp2(dy, way, x):
-    first = np.sum(dy * way) * 3 * x**2 + dy * np.sum(3 * x * x * way)
-    return first + np.sum(dy * x) * 6 * x * way
-
-
-def array_jvp2(way, u, x):
-    first = np.sum(3 * x * x * u) * way + u * np.sum(3 * x * x * way)
-    return first + x * np.sum(6 * x * way * u)
-
-
-def on_values(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of arrays as one of tensors, which asks for their values."""
-
-    @functools.wraps(function)
-    def call(*tensors):
-        return tf.constant(function(*[np.asarray(tensor.numpy()) for tensor in tensors]))
-
-    return call
-
-
-def as_operation(function: Callable[..., Any]) -> Callable[..., Any]:
-    def call(*tensors):
-        return tf.numpy_function(function, tensors, tf.float64)
-
-    return call
-
-
-def by_products(wrap: Callable[..., Any], **products: Any) -> Callable[..., Any]:
-    wrapped = {name: [wrap(part) for part in parts] for name, parts in products.items()}
-    return tf.custom_derivatives(wrap(array_cubic), **wrapped)
-
-
-def by_custom_gradients():
-    """A rule whose rules are rules, each in arrays."""
-
-    @tf.custom_gradient
-    def vjp(dy, x):
-        def rule(u):
-            second = tf.numpy_function(array_vjp2, [dy, u, x], tf.float64)
-            return tf.numpy_function(array_jvp, [u, x], tf.float64), second
-
-        return tf.numpy_function(array_vjp, [dy, x], tf.float64), rule
-
-    @tf.custom_gradient
-    def f(x):
-        return tf.numpy_function(array_cubic, [x], tf.float64), lambda dy: vjp(dy, x)
-
-    return f
-
-
-def by_rules_in_numpy(in_numpy):
-    """The same with values taken in the rules; or in the function, too."""
-
-    @tf.custom_gradient
-    def vjp(dy, x):
-        def rule(u):
-            dy_, u_, x_ = np.asarray(dy), u.numpy(), x.numpy()
-            return tf.constant(array_jvp(u_, x_)), array_vjp2(dy_, u_, x_)
-
-        return tf.constant(array_vjp(dy.numpy(), x.numpy())), rule
-
-    @tf.custom_gradient
-    def f(x):
-        y = tf.constant(array_cubic(np.asarray(x.numpy()))) if in_numpy else cubic(x)
-        return y, lambda dy: vjp(dy, x)
-
-    return f
-
-
-def by_primitives():
-    tf.RegisterGradient("OutsideCubic", replace=True)(lambda op, dy: vjp(dy, *op.inputs))
-
-    @tf.RegisterGradient("OutsideCubicVjp", replace=True)
-    def second(op, u):
-        dy, x = op.inputs
-        return jvp(u, x), vjp2(dy, u, x)
-
-    jvp = tf.primitive("OutsideCubicJvp", array_jvp, replace=True)
-    vjp2 = tf.primitive("OutsideCubicVjp2", array_vjp2, replace=True)
-    vjp = tf.primitive("OutsideCubicVjp", array_vjp, replace=True)
-    return tf.primitive("OutsideCubic", array_cubic, shape=lambda x: x.shape, replace=True)
-
-
-def by_python():
-    def python(x):
-        assert isinstance(x, tf.Tensor)
-        assert type(x._data) is np.ndarray
-        return cubic(x)
-
-    return lambda x: tf.py_function(python, [x], tf.float64)
-
-
-VJPS, JVPS = [array_vjp, array_vjp2], [array_jvp, array_jvp2]
-KINDS = {
-    "vjps": lambda: by_products(on_values, vjp=VJPS),
-    "jvps": lambda: by_products(on_values, jvp=JVPS),
-    "vjps and jvps": lambda: by_products(on_values, vjp=VJPS, jvp=JVPS),
-    "vjps of numpy_function": lambda: by_products(as_operation, vjp=VJPS),
-    "all of numpy_function": lambda: by_products(as_operation, vjp=VJPS, jvp=JVPS),
-    "numpy_function": by_custom_gradients,
-    "rules in NumPy": lambda: by_rules_in_numpy(False),
-    "value and rules in NumPy": lambda: by_rules_in_numpy(True),
-    "py_function": by_python,
-    "primitive": by_primitives,
-}
-WAYS = {
-    "value": lambda f: f,
-    "gradient": lambda f: tf.grad(lambda x: tf.reduce_sum(tf.sin(f(x)))),
-    "jacobian": tf.jacobian,
-    "forward jacobian": lambda f: tf.jacobian(f, mode="forward"),
-    "jvp": lambda f: lambda x: tf.jvp(f, (x,), (TANGENT,))[1],
-    "linearize": lambda f: lambda x: tf.linearize(f, x)[1](TANGENT),
-    "hessian": lambda f: tf.hessian(lambda x: tf.reduce_sum(tf.sin(f(x)))),
-    "hvp": lambda f: lambda x: tf.hvp(lambda x: tf.reduce_sum(tf.sin(f(x))))(x, TANGENT),
-    "forward over reverse": lambda f: (
-        lambda x: tf.jvp(tf.grad(lambda x: tf.reduce_sum(tf.sin(f(x)))), (x,), (TANGENT,))[1]
-    ),
-}
-MODES = {
-    "eager": lambda way, f: WAYS[way](f)(POINT),
-    "compiled": lambda way, f: unfused(WAYS[way](f))(POINT),
-    "of a compiled function": lambda way, f: WAYS[way](unfused(f))(POINT),
-    "batched": lambda way, f: tf.vmap(WAYS[way](f))(tf.stack([POINT, 2 * POINT])),
-    "of a batch": lambda way, f: WAYS[way](lambda x: tf.vmap(f)(tf.stack([x, 2 * x])))(POINT),
-    "compiled batch": lambda way, f: unfused(tf.vmap(WAYS[way](f)))(tf.stack([POINT, -POINT])),
-}
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_outside_code_of_each_kind_under_each_transform(kind, way, mode):
-    with warnings.catch_warnings():
-        if "rules in NumPy" in kind:  # which say that a derivative of theirs would be lost
-            warnings.simplefilter("ignore", tf.errors.CustomGradientWarning)
-        result = MODES[mode](way, KINDS[kind]())
-    assert_allclose(result, MODES[mode](way, cubic), rtol=1e-9, atol=1e-9)
-
-
 @pytest.mark.quick
 @pytest.mark.parametrize("kind", KINDS)
 def test_forward_accumulators(kind):
@@ -247,27 +89,6 @@ def test_forward_accumulators(kind):
         y = f(POINT)
     expected = array_jvp(TANGENT.numpy(), POINT.numpy())
     assert_allclose(accumulator.jvp(y), expected, rtol=1e-9)
-
-
-SINES = {
-    "numpy": (
-        lambda x: np.sin(x.numpy()),
-        lambda x: np.cos(x.numpy()),
-        lambda x: -np.sin(x.numpy()),
-    ),
-    "numpy_function": tuple(
-        functools.partial(lambda f, x: tf.numpy_function(f, [x], tf.float64), f)
-        for f in (np.sin, np.cos, lambda x: -np.sin(x))
-    ),
-}
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("kind", SINES)
-def test_elementwise_derivatives_in_numpy(kind, way, mode):
-    f = tf.custom_derivatives(*SINES[kind])
-    assert_allclose(MODES[mode](way, f), MODES[mode](way, tf.sin), rtol=1e-9, atol=1e-9)
 
 
 # How often code is called ----------------------------------------------------------------------
@@ -535,22 +356,6 @@ def test_what_rounding_leaves_of_a_gradient_that_is_zero_is_linear(dtype):
         tf.jvp(lambda s: wrong(p[0], s), (s,), (s,))
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("way", ["gradient", "jacobian", "forward jacobian", "jvp", "linearize"])
-def test_a_registered_gradient_in_numpy(way, mode):
-    """A primitive without a shape rule, whose gradient takes values."""
-    cube = tf.primitive("OutsideCube", lambda x: x**3, replace=True)
-
-    @tf.RegisterGradient("OutsideCube", replace=True)
-    def rule(op, dy):
-        return tf.constant(3 * op.inputs[0].numpy() ** 2 * dy.numpy())
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        result = MODES[mode](way, cube)
-    assert_allclose(result, MODES[mode](way, lambda x: x**3), rtol=1e-9, atol=1e-9)
-
-
 def test_values_of_a_captured_tensor():
     def scaled(w):
         @tf.custom_derivatives(vjp=lambda dy, x: tf.constant(w.numpy() * dy.numpy()))
@@ -563,21 +368,6 @@ def test_values_of_a_captured_tensor():
         assert_allclose(wrap(lambda w: scaled(w)(2.0 * w))(POINT), 2.0 * POINT.numpy() ** 2)
         slopes = wrap(lambda w: tf.grad(scaled(w))(2.0 * w))(POINT)
         assert_allclose(slopes, POINT)
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("way", WAYS)
-def test_an_elementwise_kernel_takes_a_batch_at_once(way, mode):
-    square = tf.primitive("OutsideSquare", lambda x, y: x * x * y, elementwise=True, replace=True)
-
-    @tf.RegisterGradient("OutsideSquare", replace=True)
-    def rule(op, dy):
-        x, y = op.inputs
-        return 2.0 * x * y * dy, x * x * dy
-
-    result = MODES[mode](way, lambda x: square(x, 2.0) + square(x[0], x))
-    expected = MODES[mode](way, lambda x: 2.0 * x**2 + x[0] ** 2 * x)
-    assert_allclose(result, expected, rtol=1e-9, atol=1e-9)
 
 
 def unit_vectors(calls: list) -> int:

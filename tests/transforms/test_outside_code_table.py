@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +13,9 @@ from numpy.testing import assert_allclose
 
 import tinygrad_cg as tf
 from tests.support.orders import assert_clean_state
-from tests.support.transforms import POINT, SINE, TRANSFORMS, Exact
+from tests.support.outside_code import CUBIC
+from tests.support.outside_code import KINDS as OF_CUBIC
+from tests.support.transforms import POINT, SINE, TRANSFORMS, Exact, diagonal
 
 MATRIX = np.array([[3.0, 1.0, 0.0], [1.0, 2.0, 0.5], [0.0, -0.5, 1.0]])
 INVERSE = np.linalg.inv(MATRIX)
@@ -25,71 +28,10 @@ SOLVE = Exact(
 )
 
 
-def sine_by_numpy_function():
-    """`numpy_function` has no gradient: rules of rules, each of which calls it, give it one."""
-
-    @tf.custom_gradient
-    def slope(dy, x):
-        def rule(u):
-            both = lambda u, dy, x: (u * np.cos(x), -u * dy * np.sin(x))
-            return tf.numpy_function(both, [u, dy, x], [tf.float64, tf.float64])
-
-        return tf.numpy_function(lambda dy, x: dy * np.cos(x), [dy, x], tf.float64), rule
-
-    @tf.custom_gradient
-    def sine(x):
-        return tf.numpy_function(np.sin, [x], tf.float64), lambda dy: slope(dy, x)
-
-    return sine
-
-
-def sine_by_py_function():
-    def python(x):
-        return tf.sin(x) if float(x[0]) > -9.0 else x
-
-    return lambda x: tf.py_function(python, [x], tf.float64)
-
-
-def sine_by_primitives():
-    sine = tf.primitive("TableSine", np.sin, replace=True)
-    cosine = tf.primitive("TableCosine", np.cos, replace=True)
-    tf.RegisterGradient("TableSine", replace=True)(lambda op, dy: dy * cosine(op.inputs[0]))
-    tf.RegisterGradient("TableCosine", replace=True)(lambda op, dy: -dy * sine(op.inputs[0]))
-    return sine
-
-
 def sine_by_partial_derivatives():
     return tf.custom_derivatives(
         lambda x: np.sin(x.numpy()), lambda x: np.cos(x.numpy()), lambda x: -np.sin(x.numpy())
     )
-
-
-def sine_by_products():
-    return tf.custom_derivatives(
-        lambda x: np.sin(x.numpy()),
-        vjp=[
-            lambda dy, x: dy.numpy() * np.cos(x.numpy()),
-            lambda dy, way, x: -dy.numpy() * way.numpy() * np.sin(x.numpy()),
-        ],
-    )
-
-
-def sine_by_rules_in_numpy(in_numpy: bool) -> Callable[..., Any]:
-    """A custom gradient whose rule, and the rule of that, are NumPy code; and its value, too."""
-
-    @tf.custom_gradient
-    def slope(dy, x):
-        def rule(u):
-            return u.numpy() * np.cos(x.numpy()), -u.numpy() * dy.numpy() * np.sin(np.asarray(x))
-
-        return tf.constant(np.asarray(dy) * np.cos(x.numpy())), rule
-
-    @tf.custom_gradient
-    def sine(x):
-        y = tf.constant(np.sin(x.numpy())) if in_numpy else tf.sin(x)
-        return y, lambda dy: slope(dy, x)
-
-    return sine
 
 
 def sine_by_a_rule_that_branches():
@@ -133,22 +75,52 @@ def solve_of_tutorial():
     return lambda b: solve(b) ** 3
 
 
+def sine_by_numpy_function():
+    sine, cosine, minus_sine = (
+        functools.partial(lambda f, x: tf.numpy_function(f, [x], tf.float64), f)
+        for f in (np.sin, np.cos, lambda x: -np.sin(x))
+    )
+    return tf.custom_derivatives(sine, cosine, minus_sine)
+
+
+FIRST_ROW = np.eye(3)[0]
+SQUARES = Exact(
+    lambda x: 2 * x**2 + x[0] ** 2 * x,
+    lambda x: np.diag(4 * x + x[0] ** 2) + 2 * x[0] * np.outer(x, FIRST_ROW),
+    lambda x: (
+        diagonal(np.full(3, 4.0))
+        + 2 * x[0] * np.einsum("ij,k->ijk", np.eye(3), FIRST_ROW)
+        + 2 * x[0] * np.einsum("ik,j->ijk", np.eye(3), FIRST_ROW)
+        + 2 * np.einsum("i,j,k->ijk", x, FIRST_ROW, FIRST_ROW)
+    ),
+)
+
+
+def squares_by_an_elementwise_kernel():
+    """A kernel that takes a batch at once."""
+    square = tf.primitive("OutsideSquare", lambda x, y: x * x * y, elementwise=True, replace=True)
+
+    @tf.RegisterGradient("OutsideSquare", replace=True)
+    def rule(op, dy):
+        x, y = op.inputs
+        return 2.0 * x * y * dy, x * x * dy
+
+    return lambda x: square(x, 2.0) + square(x[0], x)
+
+
 KINDS: dict[str, tuple[Callable[[], Callable[..., Any]], Exact]] = {
-    "numpy_function": (sine_by_numpy_function, SINE),
-    "py_function": (sine_by_py_function, SINE),
-    "primitive": (sine_by_primitives, SINE),
+    **{name: (make, CUBIC) for name, make in OF_CUBIC.items()},
     "derivatives in NumPy": (sine_by_partial_derivatives, SINE),
-    "products in NumPy": (sine_by_products, SINE),
-    "rule in NumPy": (lambda: sine_by_rules_in_numpy(False), SINE),
-    "value and rule in NumPy": (lambda: sine_by_rules_in_numpy(True), SINE),
+    "derivatives by numpy_function": (sine_by_numpy_function, SINE),
     "rule that branches": (sine_by_a_rule_that_branches, SINE),
     "solve of the tutorial": (solve_of_tutorial, SOLVE),
+    "elementwise kernel": (squares_by_an_elementwise_kernel, SQUARES),
 }
 
 
 # A tape around an accumulator sees the operations of the tangents, here those of the rule of the
 # rule: it has no derivative, and there is a warning.
-NOT_SEEN = {"numpy_function", "rule in NumPy", "value and rule in NumPy"}
+NOT_SEEN = {"numpy_function", "rules in NumPy", "value and rules in NumPy"}
 
 
 @pytest.mark.parametrize("transform", TRANSFORMS)
@@ -175,6 +147,7 @@ FIRST = {
     *("grad", "jacobian", "forward jacobian", "vmap of grad", "grad of vmap", "jvp"),
     *("grad of function", "function of grad", "jacobian of function", "function of jacobian"),
     *("jvp of function", "function of jvp", "function of vmap of grad"),
+    *("linearize", "vmap of jvp", "jvp of vmap", "function of vmap of jvp"),
 }
 
 
@@ -216,6 +189,25 @@ def test_the_first_derivative_that_is_not_declared_is_named(kind, transform):
     with pytest.raises(tf.errors.DerivativeOrderError, match=words):
         compute(tf.constant(POINT))
     assert_clean_state()
+
+
+CUBE = Exact(lambda x: x**3, lambda x: np.diag(3 * x**2), lambda x: diagonal(6 * x))
+
+
+@pytest.mark.parametrize("transform", sorted(WITHOUT | FIRST))
+def test_a_registered_gradient_in_numpy(transform):
+    """A primitive without a shape rule, whose gradient takes values."""
+    cube = tf.primitive("OutsideCube", lambda x: x**3, replace=True)
+
+    @tf.RegisterGradient("OutsideCube", replace=True)
+    def rule(op, dy):
+        return tf.constant(3 * op.inputs[0].numpy() ** 2 * dy.numpy())
+
+    run, expected = TRANSFORMS[transform]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tf.errors.CustomGradientWarning)
+        result = run(cube)(tf.constant(POINT))
+    assert_allclose(result, expected(CUBE, POINT), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("transform", TRANSFORMS)
