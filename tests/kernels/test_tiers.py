@@ -73,18 +73,29 @@ def values(inputs, count, dtype):
     return [rng.permutation(whole) for _ in range(inputs)]
 
 
+def compare_tiers(run, owners):
+    """Compare arrays that baseline code gives with those of optimized code, bit by bit."""
+    first = run()
+    for owner in owners():
+        assert tiers.optimized_code(owner).code is None
+        tiers.finish(owner)
+        assert tiers.optimized_code(owner).code is not None
+    for result, expected in zip(run(), first, strict=True):
+        if expected.dtype.kind in "fc":
+            parts = np.dtype(f"f{expected.real.itemsize}")
+            result, expected = (x.reshape(-1).view(parts) for x in (result, expected))
+            assert_same_bits(result, expected)
+        else:
+            np.testing.assert_array_equal(result, expected)
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", [*LONG, "xlogy"])
 @pytest.mark.filterwarnings("ignore:.*encountered")
 def test_both_tiers_have_the_same_bits(name, dtype):
     kernel = unused_kernel(name)
     operands = values(kernel.inputs, MIN_BLOCKED, dtype)
-    first = kernel(*operands)
-    owner = owner_of(kernel)
-    assert owner.optimized.code is None
-    tiers.finish(owner)
-    assert owner.optimized.code is not None
-    assert_same_bits(kernel(*operands), first)
+    compare_tiers(lambda: [kernel(*operands)], lambda: [owner_of(kernel)])
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -97,12 +108,7 @@ def test_both_tiers_of_branching_formulas_have_the_same_bits(name, dtype):
     pairs = zip(usual, some, strict=True)
     operands = [np.concatenate([pair, other]).astype(dtype) for pair, other in pairs]
     operands = [np.broadcast_to(operand, (10, operand.size)) for operand in operands]
-    first = kernel(*operands)
-    owner = owner_of(kernel)
-    assert owner.optimized.code is None
-    tiers.finish(owner)
-    assert owner.optimized.code is not None
-    assert_same_bits(kernel(*operands), first)
+    compare_tiers(lambda: [kernel(*operands)], lambda: [owner_of(kernel)])
 
 
 @pytest.mark.parametrize("count", [100, MIN_BLOCKED])
@@ -295,13 +301,13 @@ def test_both_tiers_of_kernels_of_narrow_rows_have_the_same_bits(name, dtype):
     x = np.random.default_rng(0).normal(0, 9, (5000, 7)).astype(dtype)
     x[0], x[1, 2], x[2, 3] = -np.inf, np.nan, np.inf
     width = 1 if name == "logsumexp" else 7
-    first, second = np.empty((5000, width), dtype), np.empty((5000, width), dtype)
-    kernel((x, first), (7, width), 5000, x.size)
-    (owner,) = kernel.dispatchers.values()
-    assert owner.optimized.code is None
-    tiers.finish(owner)
-    kernel((x, second), (7, width), 5000, x.size)
-    assert_same_bits(second, first)
+
+    def run():
+        out = np.empty((5000, width), dtype)
+        kernel((x, out), (7, width), 5000, x.size)
+        return [out]
+
+    compare_tiers(run, kernel.dispatchers.values)
 
 
 ROWS = {
@@ -328,19 +334,15 @@ def run_rows(kernel, name, arrays, width):
 def test_both_tiers_of_kernels_of_rows_have_the_same_bits(name, dtype):
     kernel = copy.copy(ROWS[name].kernels["rows"])
     kernel.blocks = Blocks(name, kernel.blocks.template)
-    rng, first = np.random.default_rng(0), {}
-    operands = {}
+    rng, operands = np.random.default_rng(0), {}
     for width in (1, 2, 5, 8, 17, 31, 33, 64, 100, 127, 1000, 1024, 1025, 3001):
         x = rng.normal(0, 9, (12, width)).astype(dtype)
         x[0], x[1, width // 2], x[2, -1], x[3, 0] = -np.inf, np.nan, np.inf, -0.0
         operands[width] = [x, x] if name.endswith("grad") else [x]
-        first[width] = run_rows(kernel, name, operands[width], width)
-    (owner,) = kernel.blocks.owners.values()
-    assert owner.optimized.code is None
-    tiers.finish(owner)
-    assert owner.optimized.code is not None
-    for width, arrays in operands.items():
-        assert_same_bits(run_rows(kernel, name, arrays, width), first[width])
+    compare_tiers(
+        lambda: [run_rows(kernel, name, arrays, width) for width, arrays in operands.items()],
+        kernel.blocks.owners.values,
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -348,13 +350,8 @@ def test_both_tiers_of_small_logsumexp_have_the_same_bits(dtype):
     kernel = softmax.LogSumExp()
     rng = np.random.default_rng(0)
     operands = [rng.normal(0, 9, size).astype(dtype) for size in (1, 3, 17, 100, 1000, 2000)]
-    first = [kernel(x, (0,)) for x in operands]
-    (owner,) = kernel._small.entries.owners.values()
-    optimized = owner.code.optimized
-    assert optimized.code is None
-    optimized.finish()
-    for x, result in zip(operands, first, strict=True):
-        assert_same_bits(kernel(x, (0,)), result)
+    run = lambda: [np.asarray(kernel(x, (0,))) for x in operands]
+    compare_tiers(run, kernel._small.entries.owners.values)
 
 
 SHAPES = [((11, width), (1,)) for width in (1, 2, 7, 8, 17, 33, 64, 100, 127, 512, 1025, 3001)]
@@ -403,20 +400,9 @@ def test_both_tiers_of_reductions_have_the_same_bits(name, dtype, monkeypatch):
         operands += [(x, axes), (np.asfortranarray(x), axes), (np.repeat(x, 2, -1)[..., ::2], axes)]
     zeros = np.where(rng.uniform(size=(5, 100)) < 0.5, -0.0, 0.0).astype(dtype)
     operands += [(zeros, (1,)), (zeros, (0,)), (zeros, (0, 1))]
-    first = [kernel(x, axes) for x, axes in operands]
-    for owner in {
-        getattr(dispatcher, "code", dispatcher) for dispatcher in kernel.dispatchers.values()
-    }:
-        assert owner.optimized.code is None
-        tiers.finish(owner)
-        assert owner.optimized.code is not None
-    for (x, axes), result in zip(operands, first, strict=True):
-        second = kernel(x, axes)
-        if second.dtype.kind in "fc":
-            parts = np.dtype(f"f{second.real.itemsize}")
-            assert_same_bits(second.reshape(-1).view(parts), result.reshape(-1).view(parts))
-        else:
-            np.testing.assert_array_equal(second, result)
+    run = lambda: [np.asarray(kernel(x, axes)) for x, axes in operands]
+    owners = lambda: {getattr(owner, "code", owner) for owner in kernel.dispatchers.values()}
+    compare_tiers(run, owners)
 
 
 IMAGES = np.random.default_rng(0).normal(size=(3, 11, 12, 4))
@@ -446,12 +432,7 @@ def test_both_tiers_of_kernels_of_arrays_have_the_same_bits(name, dtype, request
     request.addfinalizer(kernel.entries.clear)
     kernel.entries.clear()
     x = IMAGES.astype(dtype)
-    first = call(x)
-    (owner,) = kernel.entries.owners.values()
-    assert owner.code.optimized.code is None
-    tiers.finish(owner)
-    assert owner.code.optimized.code is not None
-    assert_same_bits(call(x), first)
+    compare_tiers(lambda: [call(x)], kernel.entries.owners.values)
 
 
 def test_kernels_of_arrays_count_their_elements(request):
