@@ -3,8 +3,9 @@
 docs/behaviour.md 2.1, with numbers of TensorFlow 2.21, and 4.2 where it says otherwise.
 """
 
-import collections
 import warnings
+from collections import OrderedDict, namedtuple
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,83 +15,99 @@ from tests.support.orders import assert_next_gradient_is_right, numbers, values
 
 pytestmark = pytest.mark.quick
 
-Pair = collections.namedtuple("Pair", "first second")
+Pair = namedtuple("Pair", "first second")
 
 
-def recorded(*numbers):
-    """A persistent tape and a tensor for each of the numbers, watched."""
-    tensors = [tf.constant(number) for number in numbers]
-    tape = tf.GradientTape(persistent=True)
-    with tape:
-        tape.watch(tensors)
-    return tape, *tensors
+def program():
+    """A persistent tape, and what it watched and computed."""
+    t = SimpleNamespace(
+        tape=tf.GradientTape(persistent=True),
+        x=tf.constant(2.0),
+        a=tf.constant(5.0),
+        w=tf.constant([1.0, 2.0]),
+        v=tf.Variable([1.0, 2.0]),
+        unwatched=tf.constant([[1.0, 2.0]], dtype=tf.float64),
+    )
+    with t.tape:
+        t.tape.watch([t.x, t.a, t.w])
+        t.y = t.x * t.x
+        t.z = t.y * t.y
+        t.fan = t.y * 3.0 + t.y * 4.0
+        t.square_of_a, t.product = t.a * t.a, t.x * t.a
+        t.p, t.q = t.w * t.w, 3.0 * t.w
+    return t
 
 
 def assert_still_right():
     """The next gradient is right."""
-    tape, x = recorded(3.0)
-    with tape:
-        y = x * x
-    assert tape.gradient(y, x).numpy() == 6.0
+    t = program()
+    assert t.tape.gradient(t.y, t.x).numpy() == 4.0
 
 
-class TestTargetIsASource:
-    """2.1: target is a source."""
-
-    def test_watched(self):
-        tape, x = recorded(2.0)
-        assert tape.gradient(x, x).numpy() == 1.0
-
-    @pytest.mark.parametrize("unconnected", ["none", "zero"])
-    def test_unwatched(self, unconnected):
-        x = tf.constant(2.0)
-        with tf.GradientTape() as tape:
-            pass
-        gradient = tape.gradient(x, x, unconnected_gradients=unconnected)
-        assert gradient.numpy() == 1.0
-
-    def test_with_another_target(self):
-        tape, x = recorded(2.0)
-        with tape:
-            y = x * x
-        assert tape.gradient([x, y], x).numpy() == 5.0
-
-    def test_twice(self):
-        tape, x = recorded(2.0)
-        with tape:
-            y = x * x
-        assert tape.gradient([y, y], y).numpy() == 2.0
-        assert tape.gradient([y, y], x).numpy() == 8.0
-
-    def test_three_targets_of_two_sources(self):
-        tape, x, y = recorded(2.0, 5.0)
-        with tape:
-            z = y * y
-        assert values(tape.gradient([x, y, z], [x, y])) == [1.0, 11.0]
-
-    @pytest.mark.parametrize("watched", [False, True])
-    def test_repeated_source(self, watched):
-        """Repeated sources each get the full gradient here too."""
-        x, v = tf.constant(2.0), tf.Variable(3.0)
-        with tf.GradientTape(persistent=True) as tape:
-            if watched:
-                tape.watch([x, v])
-        assert values(tape.gradient(x, [x, x])) == [1.0, 1.0]
-        assert values(tape.gradient([v, x], [v, x, v])) == [1.0, 1.0, 1.0]
-
-    def test_vector(self):
-        tape, x = recorded([1.0, 2.0])
-        assert tape.gradient(x, x).numpy().tolist() == [1.0, 1.0]
+TARGETS = {  # targets, sources, gradients
+    "a source": (lambda t: t.x, lambda t: t.x, 1.0),
+    "a source that nobody watched": (lambda t: t.unwatched, lambda t: t.unwatched, [[1.0, 1.0]]),
+    "a source of several elements": (lambda t: t.w, lambda t: t.w, [1.0, 1.0]),
+    "a source and another": (lambda t: [t.x, t.y], lambda t: t.x, 5.0),
+    "an intermediate, twice": (lambda t: [t.y, t.y], lambda t: t.y, 2.0),
+    "the same twice": (lambda t: [t.y, t.y], lambda t: t.x, 8.0),
+    "three": (lambda t: [t.x, t.a, t.square_of_a], lambda t: [t.x, t.a], [1.0, 11.0]),
+    "a source, repeated": (lambda t: t.x, lambda t: [t.x, t.x], [1.0, 1.0]),
+    "a Variable, repeated": (
+        lambda t: [t.v, t.x],
+        lambda t: [t.v, t.x, t.v],
+        [[1.0, 1.0], 1.0, [1.0, 1.0]],
+    ),
+    "not a scalar": (lambda t: t.p, lambda t: t.w, [2.0, 4.0]),
+    "a list": (lambda t: [t.p, t.q], lambda t: t.w, [5.0, 7.0]),
+    "a nested list": (lambda t: (t.p, [t.q]), lambda t: t.w, [5.0, 7.0]),
+    "a dictionary": (lambda t: {"b": t.p, "a": (t.q,)}, lambda t: t.w, [5.0, 7.0]),
+    "a named tuple": (lambda t: Pair(t.p, t.q), lambda t: t.w, [5.0, 7.0]),
+    "repeated sources": (lambda t: t.y, lambda t: [t.x, t.x], [4.0, 4.0]),
+    "sources in a list": (lambda t: t.product, lambda t: [t.x, t.a], [5.0, 2.0]),
+    "in a tuple": (lambda t: t.product, lambda t: (t.x, t.a), (5.0, 2.0)),
+    "in a dictionary": (
+        lambda t: t.product,
+        lambda t: {"x": t.x, "n": [t.a, (t.x,)]},
+        {"x": 5.0, "n": [2.0, (5.0,)]},
+    ),
+    "in a named tuple": (lambda t: t.product, lambda t: Pair(t.x, [t.a]), Pair(5.0, [2.0])),
+    "in an ordered dictionary": (
+        lambda t: t.product,
+        lambda t: OrderedDict(z=t.x, a=t.a),
+        OrderedDict(z=5.0, a=2.0),
+    ),
+    "no source": (lambda t: t.y, lambda t: [], []),
+    "no target": (lambda t: [], lambda t: [t.x], [None]),
+    "an intermediate as a source": (lambda t: t.z, lambda t: [t.x, t.y], [32.0, 8.0]),
+    "a source that is a target": (lambda t: [t.y, t.z], lambda t: [t.y], [9.0]),
+    "what is used twice": (lambda t: t.fan, lambda t: t.x, 28.0),
+    "unconnected": (lambda t: t.y, lambda t: t.w, None),
+    "one of them unconnected": (lambda t: t.y, lambda t: [t.x, t.w], [4.0, None]),
+}
 
 
-class TestVariableAsTarget:
-    """2.1: Variable as target."""
+@pytest.mark.parametrize("name", TARGETS)
+def test_gradients_of_targets_by_sources(name):
+    """2.1: targets are summed, sources mirrored, each of repeated ones gets the whole gradient."""
+    targets, sources, expected = TARGETS[name]
+    t = program()
+    gradients = values(t.tape.gradient(targets(t), sources(t)))
+    assert gradients == expected
+    assert type(gradients) is type(expected)
 
-    def test_itself(self):
-        v = tf.Variable(3.0)
-        with tf.GradientTape() as tape:
-            pass
-        assert tape.gradient(v, v).numpy() == 1.0
+
+@pytest.mark.parametrize("unconnected", ["none", "zero"])
+def test_a_target_that_is_an_unwatched_source(unconnected):
+    x, v = tf.constant(2.0), tf.Variable(3.0)
+    with tf.GradientTape(persistent=True) as tape:
+        pass
+    for source in (x, v):
+        assert tape.gradient(source, source, unconnected_gradients=unconnected).numpy() == 1.0
+
+
+class TestAssignments:
+    """2.1: a Variable as a target."""
 
     def test_assign_cuts(self):
         v, w = tf.Variable(3.0), tf.Variable(1.0)
@@ -109,335 +126,167 @@ class TestVariableAsTarget:
         assert tape.gradient(y, v).numpy() == 12.0
 
 
-class TestStructures:
-    """2.1: nested targets are summed, nested sources mirrored."""
-
-    def test_non_scalar_target_is_summed(self):
-        tape, x = recorded([1.0, 2.0])
-        with tape:
-            y = x * x
-        assert tape.gradient(y, x).numpy().tolist() == [2.0, 4.0]
-
-    @pytest.mark.parametrize(
-        "targets",
-        [
-            lambda y, z: [y, z],
-            lambda y, z: (y, [z]),
-            lambda y, z: {"b": y, "a": (z,)},
-            lambda y, z: Pair(y, z),
-        ],
-    )
-    def test_targets(self, targets):
-        tape, x = recorded([1.0, 2.0])
-        with tape:
-            y, z = x * x, 3.0 * x
-        assert tape.gradient(targets(y, z), x).numpy().tolist() == [5.0, 7.0]
-
-    def test_repeated_sources(self):
-        tape, x = recorded(2.0)
-        with tape:
-            y = x * x
-        assert values(tape.gradient(y, [x, x])) == [4.0, 4.0]
-
-    @pytest.mark.parametrize(
-        ("sources", "mirrored"),
-        [
-            (lambda x, y: [x, y], [3.0, 2.0]),
-            (lambda x, y: (x, y), (3.0, 2.0)),
-            (lambda x, y: {"x": x, "n": [y, (x,)]}, {"x": 3.0, "n": [2.0, (3.0,)]}),
-            (lambda x, y: Pair(x, [y]), Pair(3.0, [2.0])),
-            (
-                lambda x, y: collections.OrderedDict(z=x, a=y),
-                collections.OrderedDict(z=3.0, a=2.0),
-            ),
-        ],
-        ids=["list", "tuple", "dict", "namedtuple", "ordered"],
-    )
-    def test_sources(self, sources, mirrored):
-        tape, x, y = recorded(2.0, 3.0)
-        with tape:
-            z = x * y
-        gradients = values(tape.gradient(z, sources(x, y)))
-        assert gradients == mirrored
-        assert type(gradients) is type(mirrored)
-
-    def test_empty(self):
-        tape, x = recorded(2.0)
-        with tape:
-            y = x * x
-        assert tape.gradient(y, []) == []
-        assert tape.gradient([], [x]) == [None]
-
-    def test_intermediates(self):
-        """2.1: the total derivative of z=y*y, y=x*x at 2: [32, 8]."""
-        tape, x = recorded(2.0)
-        with tape:
-            y = x * x
-            z = y * y
-        assert values(tape.gradient(z, [x, y])) == [32.0, 8.0]
-        assert values(tape.gradient([y, z], [y])) == [9.0]
-
-    def test_fan_out(self):
-        tape, x = recorded(2.0)
-        with tape:
-            y = x * x
-            z = y * 3.0 + y * 4.0
-        assert tape.gradient(z, x).numpy() == 28.0
-
-
 class TestUnconnected:
     """2.1: None, or zeros of the source's shape and dtype."""
 
-    def test_none(self):
-        tape, x, y = recorded(2.0, [1.0, 2.0])
-        with tape:
-            z = x * x
-        assert tape.gradient(z, y) is None
-        assert values(tape.gradient(z, [x, y])) == [4.0, None]
-
     @pytest.mark.parametrize("zero", ["zero", tf.UnconnectedGradients.ZERO])
     def test_zeros(self, zero):
-        tape, x = recorded(2.0)
-        y = tf.constant([[1.0, 2.0]], dtype=tf.float64)
-        with tape:
-            z = x * x
-        gradient = tape.gradient(z, y, unconnected_gradients=zero)
+        t = program()
+        gradient = t.tape.gradient(t.y, t.unwatched, unconnected_gradients=zero)
         assert gradient.dtype == tf.float64
         assert gradient.numpy().tolist() == [[0.0, 0.0]]
-
-    def test_zero_for_a_variable(self):
-        tape, x = recorded(2.0)
-        v = tf.Variable([1.0, 2.0])
-        with tape:
-            z = x * x
-        gradient = tape.gradient(z, v, unconnected_gradients="zero")
-        assert gradient.numpy().tolist() == [0.0, 0.0]
+        assert numbers(t.tape.gradient(t.y, t.v, unconnected_gradients=zero)) == [0.0, 0.0]
 
     def test_none_by_its_enum(self):
-        tape, x, y = recorded(2.0, 3.0)
-        with tape:
-            z = x * x
-        assert tape.gradient(z, y, unconnected_gradients=tf.UnconnectedGradients.NONE) is None
+        t, none = program(), tf.UnconnectedGradients.NONE
+        assert t.tape.gradient(t.y, t.a, unconnected_gradients=none) is None
 
     @pytest.mark.parametrize("bad", ["nope", None, 0])
     def test_unknown(self, bad):
-        tape, x = recorded(2.0)
-        with tape:
-            y = x * x
+        t = program()
         words = f"Unknown value for unconnected_gradients: {bad!r}"
         with pytest.raises(ValueError, match=words):
-            tape.gradient(y, x, unconnected_gradients=bad)
-        assert tape.gradient(y, x).numpy() == 4.0
+            t.tape.gradient(t.y, t.x, unconnected_gradients=bad)
+        assert t.tape.gradient(t.y, t.x).numpy() == 4.0
 
 
-class TestOutputGradients:
-    """2.1: y=x*x, z=3x at x=[1,2]."""
-
-    @pytest.fixture
-    def program(self):
-        tape, x = recorded([1.0, 2.0])
-        with tape:
-            y, z = x * x, 3.0 * x
-        return tape, x, y, z
-
-    @pytest.mark.parametrize(
-        ("upstream", "expected"),
-        [
-            (lambda: tf.constant([10.0, 100.0]), [20.0, 400.0]),
-            (lambda: np.array([10.0, 100.0], np.float32), [20.0, 400.0]),
-            (lambda: tf.constant(2.0), [4.0, 8.0]),
-            (lambda: 2.0, [4.0, 8.0]),
-        ],
-        ids=["tensor", "array", "scalar tensor", "number"],
-    )
-    def test_of_one_target(self, program, upstream, expected):
-        tape, x, y, _ = program
-        gradient = tape.gradient(y, x, output_gradients=upstream())
-        assert gradient.numpy().tolist() == expected
-        assert gradient.dtype == tf.float32
-
-    def test_another_float_is_cast(self, program):
-        """4.2: cotangent float64 for float32."""
-        tape, x, y, _ = program
-        upstream = tf.constant([10.0, 100.0], dtype=tf.float64)
-        gradient = tape.gradient(y, x, output_gradients=upstream)
-        assert gradient.dtype == tf.float32
-        assert gradient.numpy().tolist() == [20.0, 400.0]
-
-    def test_of_each_target(self, program):
-        tape, x, y, z = program
-        upstreams = [tf.constant([10.0, 100.0]), tf.constant([1.0, 2.0])]
-        gradient = tape.gradient([y, z], x, output_gradients=upstreams)
-        assert gradient.numpy().tolist() == [23.0, 406.0]
-
-    def test_in_a_dictionary(self, program):
-        """2.1: flattened by sorted key."""
-        tape, x, y, z = program
-        upstreams = {"z": tf.constant([1.0, 2.0]), "a": tf.constant([10.0, 100.0])}
-        gradient = tape.gradient({"z": z, "a": y}, x, output_gradients=upstreams)
-        assert gradient.numpy().tolist() == [23.0, 406.0]
-
-    def test_of_a_target_that_is_a_source(self):
-        """2.1: gradient([loss, x], [x], output_gradients=[1., 2.]) = 4."""
-        tape, x = recorded(1.0)
-        with tape:
-            loss = x * x
-        (gradient,) = tape.gradient([loss, x], [x], output_gradients=[1.0, 2.0])
-        assert gradient.numpy() == 4.0
-
-    @pytest.mark.parametrize(
-        "shape", [(3,), (1,), (2, 1), (1, 2), (0,)], ids=lambda shape: f"shape {shape}"
-    )
-    def test_wrong_shape(self, program, shape):
-        """4.2: cotangent of wrong shape; also an InvalidArgumentError (decision 12)."""
-        tape, x, y, _ = program
-        with pytest.raises(ValueError, match=r"output_gradients\[0\] has shape") as caught:
-            tape.gradient(y, x, output_gradients=tf.ones(shape))
-        assert isinstance(caught.value, tf.errors.InvalidArgumentError)
-        assert f"has shape {shape}, target has shape (2,)" in str(caught.value)
-        assert tape.gradient(y, x).numpy().tolist() == [2.0, 4.0]
-
-    def test_wrong_shape_of_the_second(self, program):
-        tape, x, y, z = program
-        with pytest.raises(ValueError, match=r"output_gradients\[1\] has shape \(3,\)"):
-            tape.gradient([y, z], x, output_gradients=[tf.ones(2), tf.ones(3)])
-
-    def test_too_few(self, program):
-        """4.2: 2 targets, 1 output gradient."""
-        tape, x, y, z = program
-        with pytest.raises(ValueError, match="2 targets, 1 output gradient"):
-            tape.gradient([y, z], x, output_gradients=[tf.ones(2)])
-        assert tape.gradient(y, x).numpy().tolist() == [2.0, 4.0]
-
-    def test_none_among_them(self, program):
-        """2.1: a None entry raises ValueError."""
-        tape, x, y, z = program
-        with pytest.raises(ValueError, match="None"):
-            tape.gradient([y, z], x, output_gradients=[tf.ones(2), None])
-
-    def test_second_order_through_the_upstream(self):
-        """1.14: HVP by output_gradients, [60, 1200] for x**3, x=[1,2], v=[10,100]."""
-        x, v = tf.constant([1.0, 2.0]), tf.constant([10.0, 100.0])
-        with tf.GradientTape() as outer:
-            outer.watch(x)
-            with tf.GradientTape() as inner:
-                inner.watch(x)
-                y = x * x * x
-            first = inner.gradient(y, x)
-        product = outer.gradient(first, x, output_gradients=v)
-        assert product.numpy().tolist() == [60.0, 1200.0]
+UPSTREAMS = {  # targets, upstream gradients, the gradient by w = [1, 2]
+    "a tensor": (lambda t: t.p, lambda: tf.constant([10.0, 100.0]), [20.0, 400.0]),
+    "an array": (lambda t: t.p, lambda: np.array([10.0, 100.0], np.float32), [20.0, 400.0]),
+    "a scalar tensor": (lambda t: t.p, lambda: tf.constant(2.0), [4.0, 8.0]),
+    "a number": (lambda t: t.p, lambda: 2.0, [4.0, 8.0]),
+    "float64, which is cast (4.2)": (
+        lambda t: t.p,
+        lambda: tf.constant([10.0, 100.0], dtype=tf.float64),
+        [20.0, 400.0],
+    ),
+    "integers": (lambda t: t.p, lambda: np.array([10, 100]), [20.0, 400.0]),
+    "narrow integers": (lambda t: t.p, lambda: np.array([10, 100], "i4"), [20.0, 400.0]),
+    "bools": (lambda t: t.p, lambda: np.array([True, True]), [2.0, 4.0]),
+    "of each target": (
+        lambda t: [t.p, t.q],
+        lambda: [tf.constant([10.0, 100.0]), tf.constant([1.0, 2.0])],
+        [23.0, 406.0],
+    ),
+    "in a dictionary, flattened by sorted key": (
+        lambda t: {"z": t.q, "a": t.p},
+        lambda: {"z": tf.constant([1.0, 2.0]), "a": tf.constant([10.0, 100.0])},
+        [23.0, 406.0],
+    ),
+    "of a target that is the source": (lambda t: [t.p, t.w], lambda: [1.0, 2.0], [4.0, 6.0]),
+    "a number in a list": (lambda t: [t.p], lambda: [1.0], [2.0, 4.0]),
+    "a larger number in a list": (lambda t: [t.p], lambda: [2.0], [4.0, 8.0]),
+    "numbers": (lambda t: [t.p, t.q], lambda: [1.0, 1.0], [5.0, 7.0]),
+    "a tensor and a number": (lambda t: [t.p, t.q], lambda: [tf.ones(2), 0.0], [2.0, 4.0]),
+}
 
 
-class TestRefused:
-    """2.1 and 4.2: arguments of gradient() that are no tensors."""
+@pytest.mark.parametrize("name", UPSTREAMS)
+def test_upstream_gradients(name):
+    """2.1 and 4.2: one for each target, broadcast, and cast to the target's dtype."""
+    targets, upstreams, expected = UPSTREAMS[name]
+    t = program()
+    gradient = t.tape.gradient(targets(t), t.w, output_gradients=upstreams())
+    assert gradient.dtype == tf.float32
+    assert gradient.numpy().tolist() == expected
 
-    def refuses(self, error, words, target, sources):
-        tape, x = recorded(2.0)
-        with tape:
-            y = x * x
-        with pytest.raises(error, match=words):
-            tape.gradient(target(x, y), sources(x, y))
-        assert tape.gradient(y, x).numpy() == 4.0
-        assert_still_right()
 
-    def test_target_none(self):
-        words = (
-            "Argument `target` should be a list or nested structure of Tensors, Variables or "
-            "CompositeTensors to be differentiated, but received None"
+SHAPES = [(3,), (1,), (2, 1), (1, 2), (0,)]
+WRONG = [
+    *(
+        (
+            [shape],
+            1,
+            rf"output_gradients\[0\] has shape \({str(shape)[1:-1]}\), target has shape \(2",
         )
-        self.refuses(TypeError, words, lambda x, y: None, lambda x, y: x)
-
-    def test_none_among_the_targets(self):
-        words = "Cannot convert the argument `type_value`: None to a TensorFlow DType"
-        self.refuses(TypeError, words, lambda x, y: [y, None], lambda x, y: x)
-
-    @pytest.mark.parametrize("sources", [lambda x: None, lambda x: [x, None]])
-    def test_sources_none(self, sources):
-        words = "Cannot convert the argument `type_value`: None to a TensorFlow DType"
-        self.refuses(TypeError, words, lambda x, y: y, lambda x, y: sources(x))
-
-    @pytest.mark.parametrize("number", [4.0, 4, np.float32(4.0)], ids=["float", "int", "np"])
-    def test_target_is_a_number(self, number):
-        words = "target is .*float.*, not a Tensor; did the function leave the library"
-        if isinstance(number, int):
-            words = "target is int, not a Tensor; did the function leave the library"
-        self.refuses(TypeError, words, lambda x, y: number, lambda x, y: x)
-
-    def test_target_is_an_array(self):
-        words = "target is .*ndarray, not a Tensor"
-        self.refuses(TypeError, words, lambda x, y: np.ones(2), lambda x, y: x)
-
-    def test_number_among_the_targets(self):
-        self.refuses(TypeError, "float, not a Tensor", lambda x, y: [y, 1.0], lambda x, y: x)
-
-    def test_source_is_an_array(self):
-        words = "source must be a Tensor or Variable, got numpy.ndarray"
-        self.refuses(TypeError, words, lambda x, y: y, lambda x, y: np.ones(2))
-
-    def test_source_is_a_number(self):
-        words = "source must be a Tensor or Variable, got float"
-        self.refuses(TypeError, words, lambda x, y: y, lambda x, y: [x, 3.0])
+        for shape in SHAPES
+    ),
+    ([(2,), (3,)], 2, r"output_gradients\[1\] has shape \(3,\)"),
+    ([1.0, 2.0], 1, "1 target, 2 output gradients"),
+    ([(2,), (2,), (2,)], 2, "2 targets, 3 output gradients"),
+    ([(2,)], 2, "2 targets, 1 output gradient"),
+    ([], 1, "1 target, 0 output gradients"),
+    ([(2,), None], 2, "None"),
+    *(
+        ([wrong], 1, "")
+        for wrong in ("text", object(), np.array(["a", "b"]), np.array([1.0, None], object))
+    ),
+    ([[[1.0], [1.0, 2.0]]], 1, ""),
+]
 
 
-def upstream(*upstreams, targets=1):
-    """The gradient at x = [1, 2] of y = x*x, and of z = 3x, with these output_gradients."""
-    x = tf.constant([1.0, 2.0])
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        y, z = x * x, 3.0 * x
-    return numbers(tape.gradient([y, z][:targets], x, output_gradients=list(upstreams)))
+@pytest.mark.parametrize(("upstreams", "count", "words"), WRONG)
+def test_wrong_upstream_gradients(upstreams, count, words):
+    """4.2: an error at once; a wrong shape is an InvalidArgumentError, too (decision 12).
 
-
-def test_numbers_in_a_list_of_upstreams():
-    """2.1: one entry for each target, a number is broadcast: [2, 4] for 1.0, [4, 8] for 2.0."""
-    assert upstream(1.0) == [2.0, 4.0]
-    assert upstream(2.0) == [4.0, 8.0]
-    assert upstream(1.0, 1.0, targets=2) == [5.0, 7.0]
-    assert upstream(tf.ones(2), 0.0, targets=2) == [2.0, 4.0]
-
-
-@pytest.mark.parametrize(
-    ("upstreams", "targets", "words"),
-    [
-        ((1.0, 2.0), 1, "1 target, 2 output gradients"),
-        ((tf.ones(2), tf.ones(2), tf.ones(2)), 2, "2 targets, 3 output gradients"),
-        ((tf.ones(2),), 2, "2 targets, 1 output gradient"),
-        ((), 1, "1 target, 0 output gradients"),
-    ],
-    ids=["2 for 1", "3 for 2", "1 for 2", "0 for 1"],
-)
-def test_wrong_number_of_upstreams(upstreams, targets, words):
-    """4.2, both directions: the original ignores what is too much ([2, 4] for 2 for 1)
-    and takes ones for what is missing ([5, 7] for 1 for 2)."""
-    with pytest.raises(ValueError, match=words):
-        upstream(*upstreams, targets=targets)
+    The original ignores upstream gradients that are too much, and takes ones for missing ones.
+    """
+    t = program()
+    upstreams = [tf.ones(entry) if isinstance(entry, tuple) else entry for entry in upstreams]
+    with pytest.raises((TypeError, ValueError), match=words) as caught:
+        t.tape.gradient([t.p, t.q][:count], t.w, output_gradients=upstreams)
+    if "shape" in words:
+        assert isinstance(caught.value, tf.errors.InvalidArgumentError)
+    assert t.tape.gradient(t.p, t.w).numpy().tolist() == [2.0, 4.0]
     assert_next_gradient_is_right()
 
 
-@pytest.mark.parametrize(
-    "upstream_value",
-    ["text", object(), np.array(["a", "b"]), np.array([1.0, None], object), [[1.0], [1.0, 2.0]]],
-    ids=["str", "object", "strings", "object array", "ragged"],
-)
-def test_upstreams_that_are_no_numbers(upstream_value):
-    """4.2, other cotangents: an error at once."""
-    with pytest.raises((TypeError, ValueError)):
-        upstream(upstream_value)
-    assert_next_gradient_is_right()
+def test_second_order_through_the_upstream():
+    """1.14: HVP by output_gradients, [60, 1200] for x**3, x=[1,2], v=[10,100]."""
+    x, v = tf.constant([1.0, 2.0]), tf.constant([10.0, 100.0])
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = x * x * x
+        first = inner.gradient(y, x)
+    product = outer.gradient(first, x, output_gradients=v)
+    assert product.numpy().tolist() == [60.0, 1200.0]
 
 
-@pytest.mark.parametrize(
-    "upstream_value", [np.array([10, 100]), tf.constant([10, 100]), [True, True]]
-)
-def test_upstreams_of_integers_are_cast(upstream_value):
-    """4.2: cast to the target's dtype."""
-    x = tf.constant([1.0, 2.0])
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        y = x * x
-    slope = tape.gradient(y, x, output_gradients=np.asarray(upstream_value))
-    assert slope.dtype == tf.float32
-    assert numbers(slope) == (np.asarray(upstream_value) * [2.0, 4.0]).tolist()
+NONE = "Cannot convert the argument `type_value`: None to a TensorFlow DType"
+REFUSED = {  # targets, sources, words
+    "None": (
+        lambda t: None,
+        lambda t: t.x,
+        "Argument `target` should be a list or nested structure of Tensors, Variables or "
+        "CompositeTensors to be differentiated, but received None",
+    ),
+    "None among the targets": (lambda t: [t.y, None], lambda t: t.x, NONE),
+    "None as a source": (lambda t: t.y, lambda t: None, NONE),
+    "None among the sources": (lambda t: t.y, lambda t: [t.x, None], NONE),
+    **{
+        f"a number of type {type(number).__name__}": (
+            lambda t, number=number: number,
+            lambda t: t.x,
+            f"target is .*{kind}.*, not a Tensor; did the function leave the library",
+        )
+        for number, kind in ((4.0, "float"), (4, "int"), (np.float32(4.0), "float"))
+    },
+    "an array": (lambda t: np.ones(2), lambda t: t.x, "target is .*ndarray, not a Tensor"),
+    "a number among the targets": (lambda t: [t.y, 1.0], lambda t: t.x, "float, not a Tensor"),
+    "an array as a source": (
+        lambda t: t.y,
+        lambda t: np.ones(2),
+        "source must be a Tensor or Variable, got numpy.ndarray",
+    ),
+    "a number as a source": (
+        lambda t: t.y,
+        lambda t: [t.x, 3.0],
+        "source must be a Tensor or Variable, got float",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_arguments_that_are_no_tensors(name):
+    """2.1 and 4.2."""
+    target, sources, words = REFUSED[name]
+    t = program()
+    with pytest.raises(TypeError, match=words):
+        t.tape.gradient(target(t), sources(t))
+    assert t.tape.gradient(t.y, t.x).numpy() == 4.0
+    assert_still_right()
 
 
 def test_what_has_no_gradient_is_not_called_late():
