@@ -73,7 +73,7 @@ def test_table(capsys):
             (EMPTY, JAX): (1.0, 2.0),
             (FILLED, JAX): (0.2, 0.2),
             (EMPTY, torch): (8.0, 8.0),
-        },
+        }
     }
     for cached in (EMPTY, KNOWN, FILLED):
         show(measured, [COMPILED, JAX, torch], cached)

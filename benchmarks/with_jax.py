@@ -45,8 +45,7 @@ def wrapped(x):
 
 
 decorated_gradient.defvjp(
-    lambda x, dy: (decorated_gradient(x, dy), x),
-    lambda x, ddy: (jnp.zeros_like(x), 3 * x**2 * ddy),
+    lambda x, dy: (decorated_gradient(x, dy), x), lambda x, ddy: (jnp.zeros_like(x), 3 * x**2 * ddy)
 )
 slope.defvjp(lambda x: (slope(x), x), lambda x, ddy: (6 * x * ddy,))
 decorated.defvjp(lambda x: (decorated(x), x), lambda x, dy: (decorated_gradient(x, dy),))

@@ -38,9 +38,7 @@ class Compiled(Eager):
 
     def _newton(self, x, y, change):
         state = tf.while_loop(
-            lambda y, change: change > TOLERANCE,
-            lambda y, change: self._nearer(x, y),
-            (y, change),
+            lambda y, change: change > TOLERANCE, lambda y, change: self._nearer(x, y), (y, change)
         )
         return tf.reduce_sum(state[0])
 

@@ -317,10 +317,7 @@ MAY_IMPORT = {  # docs/architecture.md explains it
     "_reverse": {"_core", "_ops", *GROUND},
     "_rules": {"_core", "_ops", "_reverse", *GROUND},
     "_transforms": {"_core", "_ops", "_reverse", "_rules", *GROUND},
-    "autograph": {
-        *("_core", "_ops", "_reverse", "_rules", "_transforms", "debugging"),
-        *GROUND,
-    },
+    "autograph": {*("_core", "_ops", "_reverse", "_rules", "_transforms", "debugging"), *GROUND},
     "_function": {"_core", "_ops", "_reverse", "_rules", "_transforms", "autograph", *GROUND},
     "_array_code": {"_core", "_ops", "_reverse", "_rules", "_function", *GROUND},
     "_check": {"_core", "_ops", "_reverse", "_rules", "_transforms", *GROUND},

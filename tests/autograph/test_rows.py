@@ -562,10 +562,7 @@ def test_loops_of_known_length_whose_functions_change_objects_are_unrolled(f):
         (nonlocal_in_scan, "scan: `count` is changed by a function"),
         (list_in_switch, "switch_case: `ys` is changed by a function"),
         (tensor_in_scan, "scan: `box.value` is changed by a function"),
-        (
-            method_in_a_loop_of_tensors,
-            "while_loop: `self.value` is changed by a function",
-        ),
+        (method_in_a_loop_of_tensors, "while_loop: `self.value` is changed by a function"),
     ],
 )
 def test_what_functions_given_to_loops_change_is_an_error(f, words):

@@ -279,12 +279,7 @@ TENSORS = [
         "longdouble is not supported",
         lambda: tf.constant(np.ones(1, np.longdouble)),
     ),
-    (
-        "4.4 datetime64",
-        TypeError,
-        "datetime64",
-        lambda: tf.constant(np.array(["2020"], "M8[D]")),
-    ),
+    ("4.4 datetime64", TypeError, "datetime64", lambda: tf.constant(np.array(["2020"], "M8[D]"))),
     ("4.4 ragged", ValueError, "inhomogeneous shape", lambda: tf.constant([[1], [1, 2]])),
     (
         "4.5 max",
@@ -319,8 +314,7 @@ TENSORS = [
 
 
 @pytest.mark.parametrize(
-    ("error", "words", "program"),
-    [pytest.param(*case[1:], id=case[0]) for case in TAPES + TENSORS],
+    ("error", "words", "program"), [pytest.param(*case[1:], id=case[0]) for case in TAPES + TENSORS]
 )
 def test_quoted_words(error, words, program):
     """The section is in the id; the class is one that users of both libraries catch."""

@@ -37,11 +37,7 @@ class TestTapeInTape:
             (lambda x: x**4, 2.0, [16.0, 32.0, 48.0, 48.0, 24.0]),
             (lambda x: 1.0 / x, 2.0, [0.5, -0.25, 0.25, -0.375, 0.75]),
             (lambda x: tf.exp(2.0 * x), 0.5, [math.e * 2**n for n in range(5)]),
-            (
-                lambda x: tf.sin(x),
-                1.0,
-                [math.sin(1.0 + n * math.pi / 2) for n in range(5)],
-            ),
+            (lambda x: tf.sin(x), 1.0, [math.sin(1.0 + n * math.pi / 2) for n in range(5)]),
             (lambda x: tf.math.log(x), 2.0, [math.log(2.0), 0.5, -0.25, 0.25, -0.375]),
         ],
         ids=["x*x*x*x", "x**4", "1/x", "exp", "sin", "log"],

@@ -7,11 +7,7 @@ import threading
 import pytest
 
 import tinygrad_cg as tf
-from tests.support.orders import (
-    assert_clean_state,
-    assert_next_gradient_is_right,
-    numbers,
-)
+from tests.support.orders import assert_clean_state, assert_next_gradient_is_right, numbers
 from tinygrad_cg._core.levels import state
 
 pytestmark = pytest.mark.quick

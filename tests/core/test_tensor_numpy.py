@@ -108,17 +108,7 @@ class TestRecordedFunctions:
             (lambda x: x / np.array(4.0), 0.25),
         ],
         ids=[
-            *(
-                "sin",
-                "exp",
-                "square",
-                "negative",
-                "tanh",
-                "add",
-                "multiply",
-                "power",
-                "maximum",
-            ),
+            *("sin", "exp", "square", "negative", "tanh", "add", "multiply", "power", "maximum"),
             *("float64*x", "array*x", "array-x", "x/array"),
         ],
     )
@@ -227,9 +217,7 @@ class TestDetaching:
         assert tape.gradient(y, x).numpy() == 6.0
 
     @pytest.mark.parametrize(
-        "take",
-        [float, np.asarray, lambda x: x.numpy()],
-        ids=["float", "asarray", "numpy"],
+        "take", [float, np.asarray, lambda x: x.numpy()], ids=["float", "asarray", "numpy"]
     )
     def test_warns_once_a_line_inside_a_rule(self, take):
         """Decision 15: in a custom rule a warning, once per line, where a derivative is lost."""

@@ -92,8 +92,7 @@ def test_numpy_functions_on_floats():
 
 
 @pytest.mark.parametrize(
-    "use",
-    [float, int, bool, lambda a: np.asarray(a), lambda a: f"{a:.2f}", lambda a: max(a, 0.0)],
+    "use", [float, int, bool, lambda a: np.asarray(a), lambda a: f"{a:.2f}", lambda a: max(a, 0.0)]
 )
 def test_the_value_of_a_float_is_not_there(use):
     with pytest.raises(errors.OperatorNotAllowedInGraphError, match="static_argnums"):

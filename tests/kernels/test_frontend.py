@@ -5,13 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.random_functions import (
-    Writer,
-    by_front_end,
-    differences,
-    function,
-    same_bits,
-)
+from tests.support.random_functions import Writer, by_front_end, differences, function, same_bits
 from tinygrad_cg_frontend import Untranslatable
 from tinygrad_cg_kernels.runtime import generated, numba_backend, objects, service, signatures
 from tinygrad_cg_kernels.runtime.entries import array_type
@@ -188,11 +182,7 @@ ks[0] = a
 """,
 }
 REFUSED = {
-    "v has two types": [
-        "v = 1\nv = 1.0",
-        "v = x[0]\nv = y[0]",
-        "v = x[0]\nv = 1",
-    ],
+    "v has two types": ["v = 1\nv = 1.0", "v = x[0]\nv = y[0]", "v = x[0]\nv = 1"],
     "a keyword argument": ["fill(a=x, v=1.0)"],
     "the name nowhere": ["fs[0] = nowhere"],
     "a loop": ["for j in x: pass", "for j in range(3): pass\nelse: pass"],

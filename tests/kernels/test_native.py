@@ -140,8 +140,7 @@ def test_what_is_not_contiguous_is_refused():
 
 
 @pytest.mark.parametrize(
-    "line",
-    ["y[0] = x[0] ** 2", "y[0] = {1: 1}[1]", "del x", "v = 1\n    v = 1.0", "print(x)"],
+    "line", ["y[0] = x[0] ** 2", "y[0] = {1: 1}[1]", "del x", "v = 1\n    v = 1.0", "print(x)"]
 )
 def test_what_is_not_translated_is_left_to_numba(line):
     with pytest.raises(Untranslatable):

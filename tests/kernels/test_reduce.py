@@ -61,13 +61,7 @@ def test_every_dtype(code):
 
 def test_layouts():
     x = numbers((6, 8, 4))
-    for view in (
-        x.T,
-        x[::-1],
-        x[:, ::3],
-        np.asfortranarray(x),
-        np.broadcast_to(x[:1], x.shape),
-    ):
+    for view in (x.T, x[::-1], x[:, ::3], np.asfortranarray(x), np.broadcast_to(x[:1], x.shape)):
         for axes in ((0,), (1,), (2,), (0, 2), (0, 1, 2)):
             np.testing.assert_allclose(
                 reduction.sum(view, axes), view.sum(axis=axes), rtol=1e-13, atol=1e-13

@@ -158,8 +158,7 @@ def test_what_has_no_translation_is_left_to_numba(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "dtype"),
-    [("erf", "complex64"), ("maximum", "complex128"), ("bitwise_and", "float64")],
+    ("name", "dtype"), [("erf", "complex64"), ("maximum", "complex128"), ("bitwise_and", "float64")]
 )
 def test_numbers_that_a_function_is_not_for_compile_nothing(name, dtype, monkeypatch):
     monkeypatch.setattr(service, "numba_backend", None)

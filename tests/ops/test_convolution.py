@@ -154,10 +154,7 @@ def test_dtypes_promote():
             lambda: conv(tf.ones((1, 2, 1)), tf.ones((1, 1, 1)), 1, [(1, 1), (0, 0), (0, 0)]),
             "batch and channels cannot be padded",
         ),
-        (
-            lambda: conv_transpose(tf.ones((1, 2, 1)), tf.ones((2, 1, 1)), [5], 2),
-            "but x has shape",
-        ),
+        (lambda: conv_transpose(tf.ones((1, 2, 1)), tf.ones((2, 1, 1)), [5], 2), "but x has shape"),
         (
             lambda: conv_transpose(tf.ones((1, 2, 1)), tf.ones((2, 1, 1)), [2, 4, 1], 2),
             r"output_shape is \(2, 4, 1\), but",

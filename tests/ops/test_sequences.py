@@ -169,10 +169,7 @@ def test_normal_draws_within_bounds():
             "labels (batch, num_true); got shapes",
             lambda: nn.nce_loss(WEIGHTS, BIASES, TRUE, INPUTS, 3, 8, 2),
         ),
-        (
-            "no more than range_max",
-            lambda: random.uniform_candidate_sampler(TRUE, 2, 8, True, 7),
-        ),
+        ("no more than range_max", lambda: random.uniform_candidate_sampler(TRUE, 2, 8, True, 7)),
         (
             "(batch, num_true = 1)",
             lambda: random.log_uniform_candidate_sampler(TRUE, 1, 8, False, 7),

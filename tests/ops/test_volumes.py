@@ -145,11 +145,7 @@ FUNCTIONS = {
         IMAGE,
         RNG.normal(size=(1, 4, 5, 2)),
     ),
-    "responses": (
-        lambda x, b: nn.lrn(x, 1, b[0], 0.5, b[1]),
-        IMAGE[:, :2, :2],
-        BIAS,
-    ),
+    "responses": (lambda x, b: nn.lrn(x, 1, b[0], 0.5, b[1]), IMAGE[:, :2, :2], BIAS),
     "dilation2d": (
         lambda x, f: nn.dilation2d(x, f, [1, 2, 1, 1], "SAME", "NHWC", [1, 1, 2, 1]) ** 2,
         IMAGE,

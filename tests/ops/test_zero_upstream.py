@@ -119,10 +119,7 @@ def masked_derivatives(example, operands, mask, weights):
     tensors = list(map(tf.constant, operands))
     sources = [tensors[i] for i in example.real()]
     ways = [tf.ones_like(source) for source in sources]
-    with (
-        tf.autodiff.ForwardAccumulator(sources, ways) as accumulator,
-        tf.GradientTape() as outer,
-    ):
+    with tf.autodiff.ForwardAccumulator(sources, ways) as accumulator, tf.GradientTape() as outer:
         outer.watch(sources)
         with tf.GradientTape() as tape:
             tape.watch(sources)

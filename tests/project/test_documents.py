@@ -144,11 +144,7 @@ RESTORED = {
 CONTRIB_CUSTOM = RESTORED[CONTRIB_UNDECORATED].replace("@tf.custom", "@tf.contrib.eager.custom")
 COMPAT_CUSTOM = CUSTOM.replace("@tf.custom", "@tf.compat.v1.custom")
 
-NAIVE_BLOCKS = {
-    "000": NAIVE,
-    "002 restored": RESTORED[DAMAGED_NAIVE],
-    "003": CONTRIB_NAIVE,
-}
+NAIVE_BLOCKS = {"000": NAIVE, "002 restored": RESTORED[DAMAGED_NAIVE], "003": CONTRIB_NAIVE}
 CUSTOM_BLOCKS = {
     "000": CUSTOM,
     "000 compat.v1": COMPAT_CUSTOM,

@@ -22,10 +22,7 @@ PAGES = {
     path.relative_to(ROOT).as_posix().removesuffix(".md"): path.read_text(encoding="utf-8")
     for path in (ROOT / "README.md", *sorted({*DOCS.rglob("*.md")} - FRAGMENTS))
 }
-BLOCK = re.compile(
-    r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?",
-    re.DOTALL | re.MULTILINE,
-)
+BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 BLOCKS = [
     pytest.param(*block, id=f"{name}-{index}")
     for name, text in PAGES.items()

@@ -526,10 +526,7 @@ def test_random():
     assert abs(tf.keras.random.normal((1000,), 5.0, 0.1, seed=2).numpy().mean() - 5.0) < 0.02
 
 
-@pytest.mark.parametrize(
-    "call",
-    ["amax([1], None, False, 5)", "prod([1], None, False, int)"],
-)
+@pytest.mark.parametrize("call", ["amax([1], None, False, 5)", "prod([1], None, False, int)"])
 def test_parameters_that_are_not_there_are_refused(call):
     with pytest.raises(TypeError, match="positional argument"):
         eval(f"ops.{call}", {"ops": ops})

@@ -112,9 +112,7 @@ DOMAINS = {
     "sqrt": Domain(low=0.0),
     "rsqrt": Domain(low=0.0),
     "hypot": Domain(second=_any_second),
-    "xlogy": Domain(
-        second=lambda rng, x: np.maximum(np.abs(_any_second(rng, x)), 1.5e-45),
-    ),
+    "xlogy": Domain(second=lambda rng, x: np.maximum(np.abs(_any_second(rng, x)), 1.5e-45)),
     "sin": Domain(points=QUARTERS),
     "cos": Domain(points=QUARTERS),
     "tan": Domain(points=QUARTERS),

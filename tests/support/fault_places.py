@@ -11,11 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-PACKAGES = (
-    "tinygrad_cg",
-    "kernels/tinygrad_cg_kernels",
-    "kernels/tinygrad_cg_frontend",
-)
+PACKAGES = ("tinygrad_cg", "kernels/tinygrad_cg_kernels", "kernels/tinygrad_cg_frontend")
 SWAPPED = (ast.Sub, ast.Div, ast.FloorDiv, ast.MatMult, ast.Pow)
 BOUNDS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,

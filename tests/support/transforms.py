@@ -120,14 +120,8 @@ TRANSFORMS: dict[str, Transform] = {
     "function of hessian": (lambda f: unfused(tf.hessian(loss(f))), hessian),
     "jacobian of function": (lambda f: tf.jacobian(unfused(f)), first),
     "function of jacobian": (lambda f: unfused(tf.jacobian(f)), first),
-    "jvp of function": (
-        lambda f: tangent_of(unfused(f)),
-        tangent,
-    ),
-    "function of jvp": (
-        lambda f: unfused(tangent_of(f)),
-        tangent,
-    ),
+    "jvp of function": (lambda f: tangent_of(unfused(f)), tangent),
+    "function of jvp": (lambda f: unfused(tangent_of(f)), tangent),
     "function of vmap of grad": (
         lambda f: unfused(of_pair(tf.vmap(tf.grad(loss(f))))),
         each(gradient),

@@ -255,8 +255,7 @@ class TestErrors:
         self.refused(ValueError, "out_axes=", lambda: vmap(tf.sin, 0, (0, 0))(x))
 
     @pytest.mark.parametrize(
-        "take",
-        [float, bool, int, np.asarray, lambda x: x.item(), lambda x: 1.0 if x > 0 else 2.0],
+        "take", [float, bool, int, np.asarray, lambda x: x.item(), lambda x: 1.0 if x > 0 else 2.0]
     )
     def test_values_cannot_be_taken(self, take):
         self.refused(TypeError, "no values yet", lambda: vmap(take)(tf.constant(W)))

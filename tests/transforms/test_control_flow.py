@@ -16,9 +16,7 @@ def test_scan_and_folds_are_those_of_the_original():
     assert_array_equal(tf.scan(lambda a, x: a * 2 + x, x), [1, 4, 11])
     assert_array_equal(tf.scan(lambda a, x: a * 2 + x, x, reverse=True), [17, 8, 3])
     sums, products = tf.scan(
-        lambda state, x: (state[0] + x[0], state[1] * x[1]),
-        (x, x + 1.0),
-        initializer=(0.0, 1.0),
+        lambda state, x: (state[0] + x[0], state[1] * x[1]), (x, x + 1.0), initializer=(0.0, 1.0)
     )
     assert_array_equal(sums, [1, 3, 6])
     assert_array_equal(products, [2, 6, 24])
@@ -110,7 +108,7 @@ def test_maps_over_nothing(run):
     assert two(tf.ones([0, 2, 3]), tf.ones([0, 3, 4])).shape == (0, 2, 4)
     squares = run(lambda x: tf.map_fn(lambda row: row * row, x))
     assert [tuple(squares(tf.ones([n, 2])).shape) for n in (0, 1, 3, 0)] == [
-        *((0, 2), (1, 2), (3, 2), (0, 2)),
+        *((0, 2), (1, 2), (3, 2), (0, 2))
     ]
     assert run(tf.vmap(squares))(tf.ones([4, 0, 3])).shape == (4, 0, 3)
     assert run(tf.grad(lambda x: tf.reduce_sum(squares(x))))(nothing).shape == (0, 3)

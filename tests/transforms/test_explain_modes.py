@@ -222,11 +222,7 @@ REASONS: dict[str, tuple[Callable[..., str], Callable[..., str], str]] = {
     "before the tape": (before_the_tape_1, before_the_tape_2, "before the tape records"),
     "integer": (integer_1, integer_2, "has the dtype int32, which has no gradient"),
     "detached": (detached_1, detached_2, "detaches its result"),
-    "assigned": (
-        assigned_1,
-        assigned_2,
-        "to the Variable `v`, which is not differentiated",
-    ),
+    "assigned": (assigned_1, assigned_2, "to the Variable `v`, which is not differentiated"),
     "values": (values_1, values_2, "takes the value"),
     "array": (array_1, array_2, "NumPy array"),
     "rule": (rule_1, rule_2, "returns None for its input `x`"),

@@ -38,9 +38,7 @@ def solve_again(b: Any) -> Any:
 
 
 @tf.custom_derivatives(
-    vjp=lambda dy, b: solve_again(dy),
-    jvp=lambda way, b: solve_again(way),
-    beyond="differentiate",
+    vjp=lambda dy, b: solve_again(dy), jvp=lambda way, b: solve_again(way), beyond="differentiate"
 )
 def solve(b):
     return tf.constant(np.linalg.solve(MATRIX, b.numpy()))

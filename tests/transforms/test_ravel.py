@@ -24,7 +24,7 @@ def test_there_and_back():
     assert list(back) == ["w", "b", "a"]
     assert back["w"].numpy().tolist() == [[0.0, 2.0, 4.0], [6.0, 8.0, 10.0]]
     assert [leaf.dtype.name for leaf in tf.nest.flatten(back)] == [
-        *("float32", "int32", "float32", "float32", "float64"),
+        *("float32", "int32", "float32", "float32", "float64")
     ]
     assert isinstance(back["a"], tuple)
     assert back["a"][0].shape == (0,)

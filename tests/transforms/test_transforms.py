@@ -65,10 +65,7 @@ class TestGrad:
 
         p = {"w": X, "b": [X * 2.0, tf.ones(2)]}
         gradients = tf.grad(f)(p, scale=3.0)
-        assert numbers(gradients) == {
-            "w": [6.0, 12.0, 18.0],
-            "b": [[3.0, 6.0, 9.0], [0.0, 0.0]],
-        }
+        assert numbers(gradients) == {"w": [6.0, 12.0, 18.0], "b": [[3.0, 6.0, 9.0], [0.0, 0.0]]}
 
     def test_arguments_that_are_not_chosen_stay_what_they_are(self):
         def f(x, n, name, options):

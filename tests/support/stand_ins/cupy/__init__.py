@@ -243,10 +243,7 @@ class ndarray:
         interface_of_host = self._host.__array_interface__
         return {
             name: interface_of_host[name] for name in ("shape", "typestr", "data", "strides")
-        } | {
-            "version": 3,
-            "stream": None,
-        }
+        } | {"version": 3, "stream": None}
 
     def __dlpack__(self, **_: Any) -> Any:
         return self._host.__dlpack__()
