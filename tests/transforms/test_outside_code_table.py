@@ -129,7 +129,7 @@ def test_each_kind_under_each_transform(kind, transform):
     make, exact = KINDS[kind]
     run, expected = TRANSFORMS[transform]
     if transform == "grad of jvp" and kind == "primitive":  # the last of its operations has none
-        with pytest.raises(LookupError, match="No gradient defined .* 'OutsideCubicJvp'"):
+        with pytest.raises(LookupError, match=r"No gradient defined .* 'OutsideCubicJvp'"):
             run(make())(tf.constant(POINT))
         return
     if transform == "grad of jvp" and kind in NOT_SEEN:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tests.cuda.on_device.test_programs import LABELS, MATRIX, VECTOR, gradient_of_cross_entropy
+from tests.cuda.on_device.test_programs import LABELS, MATRIX, VECTOR, cross_entropy
 from tests.cuda.on_device.test_programs import totals as program_of_totals
 from tests.support.stand_ins import cupy as simulated
 from tinygrad_cg._core import devices
@@ -89,7 +89,7 @@ def test_a_kernel_is_loaded_once_for_arguments_of_the_same_kinds(driver):
 
 def test_programs_get_their_arguments(driver):
     for program, *arrays in [
-        (gradient_of_cross_entropy, MATRIX, LABELS),
+        (tf.value_and_grad(cross_entropy), MATRIX, LABELS),
         (program_of_totals, MATRIX),
     ]:
         compiled = tf.function(program)
