@@ -129,7 +129,7 @@ def imported(path: Path) -> set[str]:
 
 def run(program: str) -> str:
     """What a program prints, in a fresh process that finds the library."""
-    return run_python(program).stdout
+    return run_python(f"import sys\n{program}").stdout
 
 
 def loaded_by(module: str) -> set[str]:
