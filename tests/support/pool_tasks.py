@@ -1,8 +1,8 @@
 """Kernels that count how often their units are done, and tasks of them for a pool of threads."""
 
-import llvmlite.binding as llvm
 import numpy as np
 
+from tinygrad_cg_frontend import LLVMSource
 from tinygrad_cg_kernels.runtime import machine
 
 # count(table, first, units) adds 1 to each of its units of the array that the table begins with;
@@ -60,7 +60,7 @@ later:
 
 def compiled() -> machine.MachineCode:
     """The kernels as machine code."""
-    return machine.MachineCode(machine.object_code(machine.optimised(llvm.parse_assembly(KERNELS))))
+    return machine.MachineCode(machine.compile_source(LLVMSource(KERNELS)))
 
 
 def run(shared, count, array, kernel, step, first=0, units=None):

@@ -17,7 +17,8 @@ from tinygrad_cg_kernels.cuda import adapter
 from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
 from tinygrad_cg_kernels.cuda.elementwise import converter, define, same
 from tinygrad_cg_kernels.cuda.groups import tree
-from tinygrad_cg_kernels.cuda.layouts import reduced, split, walk
+from tinygrad_cg_kernels.cuda.layouts import split, walk
+from tinygrad_cg_kernels.reduce.axes import reduced_shape
 
 THREADS = adapter.threads()  # in a block; a power of two
 PER_THREAD = 4 if adapter.simulated() else 16  # elements of a chunk, per thread of the block
@@ -102,7 +103,7 @@ class Fold:
         parts = [adapter.memory(array) for array in arrays]
         steps = tuple([part[1] for part in parts])
         layout = split(tuple([array.shape for array in arrays]), steps, tuple(axes))
-        shape = reduced(layout.shape, axes, keepdims)
+        shape = reduced_shape(layout.shape, axes, keepdims)
         library = adapter.array_module()
         length, columns = prod(layout.inner), prod(layout.kept)
         if not length or not columns:

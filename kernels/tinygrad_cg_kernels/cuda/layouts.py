@@ -5,6 +5,8 @@ from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
+from tinygrad_cg_kernels.runtime.promotion import broadcast_shapes
+
 
 class DeviceLayout(NamedTuple):
     """The common iteration space of operands."""
@@ -24,7 +26,7 @@ class DeviceLayout(NamedTuple):
 @lru_cache(maxsize=4096)
 def merge(shapes: tuple[tuple[int, ...], ...], steps: tuple[tuple[int, ...], ...]) -> DeviceLayout:
     """Return the layout of operands; ValueError if they cannot be broadcast."""
-    shape = _broadcast(shapes)
+    shape = broadcast_shapes(*shapes)
     sizes, merged = _merged(shape, _widened(shape, shapes, steps))
     flat = None
     if len(sizes) == 1 and all(row[0] in (0, 1) for row in merged):
@@ -66,18 +68,6 @@ def _merged(
     return tuple(sizes or [1]), tuple([tuple(row or [0]) for row in merged])
 
 
-def _broadcast(shapes: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
-    ndim = max(map(len, shapes))
-    aligned = [(1,) * (ndim - len(shape)) + shape for shape in shapes]
-    result = []
-    for sizes in zip(*aligned, strict=True):
-        others = {size for size in sizes if size != 1}
-        if len(others) > 1:
-            raise ValueError("shapes do not broadcast")
-        result.append(others.pop() if others else 1)
-    return tuple(result)
-
-
 class Split(NamedTuple):
     """The iteration space of a reduction of operands over some dimensions."""
 
@@ -104,7 +94,7 @@ def split(
     shapes: tuple[tuple[int, ...], ...], steps: tuple[tuple[int, ...], ...], axes: tuple[int, ...]
 ) -> Split:
     """Return the layout of a reduction over `axes` of operands with these shapes and steps."""
-    shape = _broadcast(shapes)
+    shape = broadcast_shapes(*shapes)
     wide = _widened(shape, shapes, steps)
     inner_axes = set(axes)
     sides = []
@@ -140,9 +130,3 @@ def walk(index: str, sizes: str, steps: Sequence[tuple[str, str]], depth: int) -
     moves = "; ".join(f"{position} += k * {step}[d]" for position, step in steps)
     text = _WALK.format(index=index, sizes=sizes, moves=moves)
     return text.replace("\n", "\n" + "    " * depth).strip()
-
-
-def reduced(shape: tuple[int, ...], axes: Sequence[int], keepdims: bool) -> tuple[int, ...]:
-    """Return the shape of the result of a reduction."""
-    sizes = enumerate(shape)
-    return tuple([1 if d in axes else n for d, n in sizes if keepdims or d not in axes])

@@ -9,9 +9,9 @@ from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.cuda import adapter
 from tinygrad_cg_kernels.cuda.elementwise import Map, same, truth
 from tinygrad_cg_kernels.cuda.folds import Fold
-from tinygrad_cg_kernels.cuda.layouts import reduced
 from tinygrad_cg_kernels.move.scatter import limits
 from tinygrad_cg_kernels.reduce import moments, search
+from tinygrad_cg_kernels.reduce.axes import reduced_shape
 from tinygrad_cg_kernels.reduce.combine import add, larger, smaller
 from tinygrad_cg_kernels.reduce.exponentials import finite
 from tinygrad_cg_kernels.reduce.moments import Moment
@@ -42,7 +42,7 @@ class DeviceReduction:
         result = kernel.result_dtype(x.dtype)
         logical = kernel.kind == "logical"
         loop = native(kernel.name, x.dtype) if logical else loop_dtype(result)
-        shape = reduced(x.shape, axes, keepdims)
+        shape = reduced_shape(x.shape, axes, keepdims)
         unordered = kernel.kind == "order" and is_complex(loop)
         if unordered and x.ndim and len(axes) == x.ndim and not keepdims:
             raise TypeError(no_kernel(kernel.name, loop))
@@ -89,12 +89,12 @@ class DeviceLogSumExp:
         result = self._kernel.result_dtype(x.dtype)
         loop = loop_dtype(result)
         if not x.size:
-            shape = reduced(x.shape, axes, keepdims)
+            shape = reduced_shape(x.shape, axes, keepdims)
             return adapter.array_module().full(shape, -np.inf, dtype=result)
         shift = largest((x,), axes, (loop,), loop, -np.inf, True)
         total = exp_sum((x, shift), axes, (loop, loop), loop, 0, True)
         out = _log_of_sum((shift, total), (loop, loop), (result,))[0]
-        return out.reshape(reduced(x.shape, axes, keepdims))
+        return out.reshape(reduced_shape(x.shape, axes, keepdims))
 
 
 # Moments ---------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ class DeviceMoment:
     def __call__(self, x: Any, axes: tuple[int, ...], keepdims: bool = False) -> Any:
         """Reduce `x` over `axes`."""
         result = self._kernel.result_dtype(x.dtype)
-        shape = reduced(x.shape, axes, keepdims)
+        shape = reduced_shape(x.shape, axes, keepdims)
         if not x.size:
             return adapter.array_module().full(shape, self._kernel.empty, dtype=result)
         out = self._run(x, axes, loop_dtype(result))
@@ -190,7 +190,7 @@ class DeviceArgReduction:
         kernel.result_dtype(x.dtype)
         loop = loop_dtype(native(kernel.name, x.dtype))
         library = adapter.array_module()
-        shape = reduced(x.shape, (axis,), keepdims)
+        shape = reduced_shape(x.shape, (axis,), keepdims)
         if not prod(shape):
             return library.empty(shape, dtype=INT64)
         if not x.size:

@@ -6,7 +6,7 @@ repeats until no reduced axis is left. An array is only copied if its innermost 
 it has more runs than a core can step through.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import prod
 from typing import NamedTuple
@@ -46,7 +46,7 @@ class ReductionPlan(NamedTuple):
     """The result's sizes in memory order, and the order of axes of the final result."""
 
 
-def reduced_shape(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:
+def reduced_shape(shape: tuple[int, ...], axes: Sequence[int], keepdims: bool) -> tuple[int, ...]:
     """Return the shape of an array reduced over some axes."""
     sizes = enumerate(shape)
     return tuple([1 if k in axes else n for k, n in sizes if keepdims or k not in axes])

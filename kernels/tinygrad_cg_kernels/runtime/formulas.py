@@ -149,7 +149,7 @@ def _translated(function: Callable, symbol: str, arguments: tuple[str, ...]) -> 
     symbols = tuple(_symbol(guard, arguments) for guard in guards)
 
     def formula() -> Formula:
-        module = machine.optimised(machine.parsed(LLVMSource(text)), vectors=False, alone=True)
+        module = machine.optimised(machine.parsed(LLVMSource(text)), vectors=False)
         kinds = {*arguments, result}
         own = finish_formula(str(module), symbol, kinds, symbols, processor)
         _store.write(symbol, {"result": result, "arguments": arguments, **own._asdict()}, b"")

@@ -80,18 +80,13 @@ def processor() -> Processor:
     return Processor(vector_bits(), fuses(), cores())
 
 
-def optimised(
-    module: Any, vectors: bool = True, alone: bool = False, level: int = OPTIMIZED
-) -> Any:
-    """Optimise a module in place and return it. Without `vectors` it is not vectorised.
-
-    If the module is `alone` in its context, other threads may compile at the same time.
-    """
+def optimised(module: Any, vectors: bool = True, level: int = OPTIMIZED) -> Any:
+    """Optimise a module in place and return it. Without `vectors` it is not vectorised."""
     options = llvm.create_pipeline_tuning_options()
     options.loop_vectorization = options.slp_vectorization = vectors
     builder = llvm.create_pass_builder(_target(), options)
     passes = builder.getModulePassManager() if level == OPTIMIZED else _few_passes()
-    _library("LLVMPY_RunNewModulePassManager", alone)(passes, module, builder)
+    _unlocked("LLVMPY_RunNewModulePassManager")(passes, module, builder)
     if type(passes)._dispose is ffi.ObjectRef._dispose:  # an empty method hides the right one
         NewPassManager._dispose(passes)
         passes.detach()
@@ -110,8 +105,8 @@ def _few_passes() -> Any:
     return passes
 
 
-def object_code(module: Any, alone: bool = False, level: int = OPTIMIZED) -> bytes:
-    emit = _library("LLVMPY_TargetMachineEmitToMemory", alone)
+def object_code(module: Any, level: int = OPTIMIZED) -> bytes:
+    emit = _unlocked("LLVMPY_TargetMachineEmitToMemory")
     target = _target(level)
     with ffi.OutputString() as error:
         buffer = emit(target, module, 1, error)
@@ -137,8 +132,8 @@ def compile_source(source: LLVMSource) -> bytes:
     """Return the object code of a source. Several threads may compile at the same time."""
     _check_memory()
     with inside_llvm:
-        module = optimised(parsed(source), alone=True, level=source.level)
-        return object_code(module, alone=True, level=source.level)
+        module = optimised(parsed(source), level=source.level)
+        return object_code(module, level=source.level)
 
 
 def begin(source: LLVMSource) -> LLVMSource:
@@ -222,13 +217,13 @@ def _pool(count: int) -> ThreadPoolExecutor:
 at_fork(after_in_child=_pool.cache_clear)  # a child lacks the pool's threads
 
 
-def _library(name: str, alone: bool) -> Callable[..., Any]:
-    """Return a function of llvmlite's library; with `alone`, without llvmlite's lock.
+def _unlocked(name: str) -> Callable[..., Any]:
+    """Return a function of llvmlite's library without llvmlite's lock around it.
 
     LLVM needs that lock only for modules that share a context.
     """
     function = getattr(ffi.lib, name)
-    return getattr(function, "_cfn", function) if alone else function
+    return getattr(function, "_cfn", function)
 
 
 TRIM_INTERVAL = 32

@@ -23,7 +23,7 @@ from .executable import Executable
 from .scalars import Sizes
 from .scope import NodeNames
 from .statements import Code, Expression, Name, Statement, Suite, modules, render
-from .target import Kinds, Shapes, Target
+from .target import Kinds, Target
 
 
 def build(graph: FuncGraph) -> Callable[[Sequence[Any]], list[Any]]:
@@ -103,10 +103,6 @@ class DeviceTarget(Target):
     def function(self, segment: Any, kinds: Kinds) -> tuple[Callable[..., Any], Any]:
         """Return a segment's ``run(*arrays, sizes)``, which knows the sizes already."""
         return segment.run, segment
-
-    def splitter(self, segment: Any, k: int, shapes: Shapes) -> Callable[..., Any]:
-        """Raise TypeError: no segment is split."""
-        raise TypeError("segments on a GPU are not split over threads")
 
     def operation(self, node: OpaqueNode) -> Callable[..., Any]:
         """Return the function that runs an operation on arrays, with its result on the GPU."""
