@@ -57,7 +57,7 @@ vector at a time. Inlined formulas are up to twice as fast, and take longer to c
 
 
 def are_inlined(formulas: int) -> bool:
-    """Return whether so many long formulas become part of the function that calls them.
+    """Return whether this many long formulas are inlined into the function that calls them.
 
     Otherwise it calls vector functions, which test themselves whether a quick formula holds.
     """

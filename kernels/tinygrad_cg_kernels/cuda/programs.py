@@ -22,7 +22,7 @@ def silent_{name}(*arguments):
     with np.errstate(all="ignore"):
         {name}(*arguments)
 """
-"""In the simulator kernels run as Python, where NumPy's numbers warn of what is infinite."""
+"""In the simulator, kernels run as Python, where NumPy's scalars warn of infinities."""
 
 _lock = Lock()
 _loaded: OrderedDict[str, dict[str, Any]] = OrderedDict()

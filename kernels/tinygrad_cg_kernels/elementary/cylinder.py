@@ -100,7 +100,7 @@ K1_FAR = (
     *(2.8915329391108834e-08, 1.5014189458363388e-08, -8.549397920410795e-09),
     *(-4.784416628367346e-09, 2.5198700366733137e-09),
 )
-# The power series of I(0), I(1) / (x / 2), and of what K has besides them, in (x / 2)**2.
+# Power series in (x / 2)**2: of I(0), of I(1) / (x / 2), and of the other terms of K.
 _INVERSE = tuple(1.0 / math.factorial(k) ** 2 for k in range(9))
 _HARMONIC = tuple(math.fsum(1.0 / j for j in range(1, k + 1)) for k in range(11))
 I0_NEAR = _INVERSE

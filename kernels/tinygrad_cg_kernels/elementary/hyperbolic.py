@@ -285,7 +285,7 @@ def _logistic_parts(x, limit):
 
 @jitable
 def _sigmoid64(x):
-    """Return 2**-500 / (2**-500 + s + s w), of which nothing overflows.
+    """Return 2**-500 / (2**-500 + s + s w), where nothing overflows.
 
     1 and 2**n are summed at once where nothing of the sum is lost.
     """

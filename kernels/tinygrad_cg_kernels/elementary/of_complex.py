@@ -220,7 +220,7 @@ def _tan(x):
 
 
 # The inverse functions are Kahan's, "Branch cuts for complex elementary functions" (1987): products
-# of square roots, of which no part cancels. Where 1 is lost beside x, log(2 x) takes their place.
+# of square roots, without cancellation. If x is so large that x + 1 is x, log(2 x) replaces them.
 
 
 @jitable

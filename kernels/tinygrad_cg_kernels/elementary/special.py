@@ -193,7 +193,7 @@ def _ndtr64(x):
 
 @jitable
 def _tail32(a, square):
-    """Return erfc(a) to the digits of a float32, for a >= 0 of which `square` is the square."""
+    """Return erfc(a) to the precision of float32, for a >= 0; `square` is a**2."""
     inlined()
     inverse = 1.0 / (a + 3.0)
     missing = square * LOG2E
@@ -588,7 +588,7 @@ by_type(polygamma, in_float64(_polygamma64))
 
 @jitable
 def _sinc_real(x):
-    """Return sin(pi x) / (pi x), of which both are exact to more than their digits."""
+    """Return sin(pi x) / (pi x), with both computed to more than their digits."""
     inlined()
     size = float_absolute(np.float64(x))
     sine, _ = sin_cos_quadrant(size)

@@ -317,7 +317,11 @@ class Elementwise:
         """Return ``compile(*arguments)``; raise TypeError with the reason if that fails."""
         try:
             return compile(*arguments)
-        except (build.CompileError, AttributeError, TypeError) as error:  # of a module, say
+        except (
+            build.CompileError,
+            AttributeError,
+            TypeError,
+        ) as error:  # AttributeError: of a module in a user's function
             refused = isinstance(error.__cause__, build.CompileError | Unsupported)
             cause = error.__cause__ if refused else error
             if isinstance(cause, TypeError):

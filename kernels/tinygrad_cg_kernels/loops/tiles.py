@@ -128,5 +128,5 @@ def prepare() -> None:
 
 
 def counted(run: Callable[..., object], work: int) -> Callable[..., object]:
-    """Return `run`, which runs a kernel of tiles on so many elements; they are counted."""
+    """Return `run`, a kernel of tiles on `work` elements, with its work counted."""
     return tiers.counted(run, _owner, work)

@@ -354,7 +354,7 @@ def rows_core(total, unused, first, count, sizes, x, out):
 
 @jitable
 def strided_core(total, unused, first, count, sizes, x, out):
-    """Reduce rows, or blocks of long rows, whose elements lie apart."""
+    """Reduce rows, or blocks of long rows, with strided elements."""
     block, gap = sizes[3], sizes[4]
     buffer, parts = np.empty(SPAN, x.dtype), np.empty(block // SPAN + 1, out.dtype)
     for unit in range(first, first + count):

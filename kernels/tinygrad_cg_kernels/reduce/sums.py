@@ -27,7 +27,7 @@ def _sum_span(term, group, count, zero):
 
 @jitable
 def sum_terms(term, group, count, zero):
-    """Return the sum, span by span, of a function of rows and of values that stand for a row."""
+    """Return the sum of a function of rows, or of values in place of rows, span by span."""
     vectorised()
     total = zero
     for first in range(0, count, SPAN):

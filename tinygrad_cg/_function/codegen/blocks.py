@@ -56,7 +56,7 @@ class Block(BlockScope):
         return self.operands(node, access)[0] if isinstance(node, ReduceNode) else (node, access)
 
     def _flat_body(self) -> Code:
-        """Return loops over ranges in each of which a padding is either zero throughout or not."""
+        """Return a loop for each range between the ends of paddings."""
         roots = self._element_roots(0)
         size = self.kernel.domain.size
         pads = self._pads(roots)
