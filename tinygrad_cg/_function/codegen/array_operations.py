@@ -8,7 +8,7 @@ is not computed: they get its strides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
@@ -68,10 +68,9 @@ class Operand(NamedTuple):
     base: FusionNode
     view: Callable[[np.ndarray], np.ndarray]
 
-    def samples(self, transposed: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """Return an uninitialised array, transposed if asked for, and the operand made of it."""
-        shape, dtype = self.base.shape, self.base.dtype
-        array = np.empty(shape[::-1], dtype).T if transposed else np.empty(shape, dtype)
+    def samples(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return an uninitialised array, and the operand made of it."""
+        array = np.empty(self.base.shape, self.base.dtype)
         return array, self.view(array)
 
     @property
@@ -82,9 +81,9 @@ class Operand(NamedTuple):
         """Return the operand with a function applied to its view."""
         return Operand(self.base, lambda array: change(self.view(array)))
 
-    def is_view(self, transposed: bool = False) -> bool:
+    def is_view(self) -> bool:
         """Return whether the operand shares its array's memory."""
-        return np.may_share_memory(*self.samples(transposed))
+        return np.may_share_memory(*self.samples())
 
 
 class ArrayOperations:
@@ -100,36 +99,16 @@ class ArrayOperations:
         self._moves = set(opaque) - set(called)
         if not all(map(self._is_move, self._moves)):
             raise UnfitError
-        self.calls = [self._call(node) for node in called]
+        calls = [self._call(node) for node in called]
         read = {base(node) for node in fusion.outputs}
         for node in fusion.nodes:
             if not isinstance(node, (OpaqueNode, ViewNode)):
                 read.update(map(base, node.operands))
-        self._read_in_order = read.copy()
-        read.update(operand.base for call in self.calls for operand in call.operands)
+        read.update(operand.base for call in calls for operand in call.operands)
         moves = [self._move(node) for node in opaque if node in self._moves & read]
-        self._read_in_order.update(source for move in moves for source in move.sources)
-        self.by_node: dict[FusionNode, RoundOperation] = {call.node: call for call in self.calls}
+        self.by_node: dict[FusionNode, RoundOperation] = {call.node: call for call in calls}
         self.by_node.update((move.node, move) for move in moves)
-        self.work = sum(operation.work for operation in (*self.calls, *moves))
-
-    def transposable(self, constants: int) -> dict[int, FusionNode]:
-        """Return the loop's constants (its first inputs) that callers may pass transposed.
-
-        These are the matrices that only functions of matrices read.
-        """
-        operands = {operand.base: None for call in self.calls for operand in call.operands}
-        return {
-            node.source: node
-            for node in operands
-            if isinstance(node, ArrayNode)
-            and isinstance(node.source, int)
-            and node.source < constants
-            and len(node.shape) == 2
-            and min(node.shape) > 1
-            and node not in self._read_in_order
-            and all(call.takes_transpose(node) for call in self.calls)
-        }
+        self.work = sum(operation.work for operation in (*calls, *moves))
 
     def _name(self, node: OpaqueNode) -> str:
         value = self._values.get(node)
@@ -214,30 +193,20 @@ class MatrixCall:
             raise UnfitError
         self.node, self.operands = node, operands
         self._loop, self._ranks = loop, ranks
-        numbers = self._numbers(())
+        numbers = self._numbers()
         self._sizes, self.work = len(numbers.sizes), prod(numbers.sizes)
 
-    def takes_transpose(self, node: FusionNode) -> bool:
-        """Return whether callers may pass an array transposed, as far as this function reads it."""
-        if not all(operand.is_view(True) for operand in self.operands if operand.base is node):
-            return False
-        try:
-            self._numbers({node})
-        except UnfitError:
-            return False
-        return True
-
-    def words(self, transposes: Collection[FusionNode] = ()) -> list[int]:
-        """Return the arguments of NumPy's loop; the arrays in `transposes` are passed transposed.
+    def words(self) -> list[int]:
+        """Return the arguments of NumPy's loop.
 
         These are the loop's address and data, the byte offset of each operand in its array, the
         number of matrices, their sizes, and the strides.
         """
-        numbers = self._numbers(transposes)
+        numbers = self._numbers()
         return [*self._loop, *numbers.starts, *numbers.sizes, *numbers.strides]
 
-    def _numbers(self, transposes: Collection[FusionNode]) -> _LoopArguments:
-        samples = [operand.samples(operand.base in transposes) for operand in self.operands]
+    def _numbers(self) -> _LoopArguments:
+        samples = [operand.samples() for operand in self.operands]
         operands = self._prepared(*[operand for _, operand in samples])
         if not all(operand.size for operand in operands):
             raise UnfitError
@@ -266,7 +235,6 @@ class MatrixCall:
         """Return the call of NumPy's loop; a table holds the addresses of its arrays."""
         segment.work["    addresses = np.empty(4, np.int64)"] = None
         words = [segment.sizes.add(word) for word in self.words()]
-        segment.calls[self] = words[0]
         arrays: list[Any] = [segment.array(operand.base) for operand in self.operands]
         if len(self._ranks) == len(arrays) + 2:
             name = Name(f"unread_{words[0]}")

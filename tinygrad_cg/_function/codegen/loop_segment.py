@@ -122,7 +122,6 @@ class LoopSegment(Segment):
         self._on_numbers = not (self.blocks or self._calls)
         self._scalars = Scalars(self.sizes, self.array)
         self.work: dict[str, None] = {}  # lines before the rounds
-        self.calls: dict[Any, int] = {}  # the position of their words among the sizes
         self.own_starts: list[
             tuple[int, int, int]
         ] = []  # the position of a start, its elements, its step

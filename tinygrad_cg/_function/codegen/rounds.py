@@ -189,7 +189,6 @@ class CompiledLoop:
         }
         work = operations.work if operations else 1
         self._at_once = max(1, min(MAX_ROUNDS, MAX_MULTIPLICATIONS // max(work, 1)))
-        self._transposable = operations.transposable(self._first) if operations else {}
         used = {part.array for part in self._parts}
         self._inputs = sorted(k for kind, k in used if kind == "input")
         self._rows = [(k, (self._length, *row.shape), row.dtype) for k, row in enumerate(body.rows)]
@@ -208,10 +207,10 @@ class CompiledLoop:
         order += [("work", k) for k in self._work]
         self._slots = [order.index(part.array) for part in self._parts]
         self._sizes = lru_cache(8)(self._sizes_for)
-        self._usual = self._sizes(self._length, frozenset())
+        self._usual = self._sizes(self._length)
 
-    def _sizes_for(self, n: int, transposes: frozenset[int]) -> np.ndarray:
-        """Return the sizes for `n` rounds; the inputs in `transposes` are passed transposed.
+    def _sizes_for(self, n: int) -> np.ndarray:
+        """Return the sizes for `n` rounds.
 
         Arrays that are read backwards begin at the row of the first of these rounds.
         """
@@ -219,10 +218,6 @@ class CompiledLoop:
         for position, elements, step in self._segment.own_starts:
             if step < 0:
                 sizes[position] -= (self._length - n) * elements
-        nodes = {self._transposable[k] for k in transposes}
-        for call, position in self._segment.calls.items() if nodes else ():
-            words = call.words(nodes)
-            sizes[position : position + len(words)] = words
         return sizes
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -230,14 +225,7 @@ class CompiledLoop:
         body, kept = self.loop.body, self._layout.kept
         n = self._length if body.length is None else body.count(arrays)
         flat = [contiguous(arrays[k]).reshape(-1) for k in self._inputs]
-        transposes = self._transposable and [
-            k for k in self._transposable if _is_transpose(arrays[k])
-        ]
-        for k in transposes:
-            flat[self._inputs.index(k)] = arrays[k].T.reshape(-1)
-        sizes = self._usual
-        if transposes or n != self._length:
-            sizes = self._sizes(n, frozenset(transposes))
+        sizes = self._usual if n == self._length else self._sizes(n)
         carried = []
         for k, (position, new, shape, dtype) in enumerate(self._carries):
             if shape[0] == 1:
@@ -279,8 +267,3 @@ class CompiledLoop:
                 return -1
             count = int(plan[1]) if until else end
         return count
-
-
-def _is_transpose(array: np.ndarray) -> bool:
-    flags = array.flags
-    return flags.f_contiguous and not flags.c_contiguous and flags.aligned
