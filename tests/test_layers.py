@@ -105,8 +105,8 @@ PUBLIC_MODULES = {
 MAKERS = ("tinygrad_cg._ops.creation", "tinygrad_cg._ops.sampling")
 EXTRAS = {  # imported where they are used
     LIBRARY / "_core" / "tracking.py": {"tqdm"},
-    LIBRARY / "_pictures" / "curves.py": {"matplotlib"},
-    LIBRARY / "_pictures" / "plotting.py": {"matplotlib"},
+    LIBRARY / "debugging" / "_pictures" / "curves.py": {"matplotlib"},
+    LIBRARY / "debugging" / "_pictures" / "plotting.py": {"matplotlib"},
     KERNELS / "tinygrad_cg_kernels" / "cuda" / "adapter.py": {"cupy", "cupyx", "cuda"},
 }
 
@@ -317,12 +317,11 @@ MAY_IMPORT = {  # docs/architecture.md explains it
     "_reverse": {"_core", "_ops", *GROUND},
     "_rules": {"_core", "_ops", "_reverse", *GROUND},
     "_transforms": {"_core", "_ops", "_reverse", "_rules", *GROUND},
-    "autograph": {*("_core", "_ops", "_reverse", "_rules", "_transforms", "debugging"), *GROUND},
+    "autograph": {"_core", "_ops", "_reverse", "_rules", "_transforms", *GROUND},
     "_function": {"_core", "_ops", "_reverse", "_rules", "_transforms", "autograph", *GROUND},
     "_array_code": {"_core", "_ops", "_reverse", "_rules", "_function", *GROUND},
     "_check": {"_core", "_ops", "_reverse", "_rules", "_transforms", *GROUND},
-    "debugging": {"_core", "_ops", "_reverse", "_rules", "_transforms", *GROUND},
-    "_pictures": {
+    "debugging": {
         "_core",
         "_ops",
         "_reverse",

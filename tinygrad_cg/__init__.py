@@ -66,8 +66,6 @@ _LAZY = {
     "._function.tracing.function": "function",
     "._function.tracing.scans": "foldl foldr map_fn scan",
     "._function.tracing.signature": "TensorSpec type_spec_from_value",
-    "._pictures.curves": "plot_derivatives",
-    "._pictures.picture": "show",
     "._transforms.custom_derivatives": "custom_derivatives",
     "._transforms.control_flow": "case cond switch_case while_loop",
     "._ops.namespaces.arrays": (
@@ -91,7 +89,9 @@ _LAZY = {
     "._transforms.ravel": "ravel_tree",
     "._transforms.tensor_array": "TensorArray",
     ".debugging": "Assert assert_equal assert_greater assert_less assert_rank debug_nans",
-    ".debugging._printing": "print",
+    ".debugging._pictures.curves": "plot_derivatives",
+    ".debugging._pictures.picture": "show",
+    "._rules.printing": "print",
     ".keras": "initializers losses metrics",
     ".keras.initializers": (
         "constant_initializer ones_initializer random_normal_initializer "
@@ -114,7 +114,9 @@ __all__ = sorted([*_HOMES, "newaxis"])
 __version__ = "0.1.0"
 newaxis = None
 _numpy_dispatch.namespace = partial(import_module, f"{__name__}.numpy")
-GradientTape._pictures = staticmethod(partial(import_module, f"{__name__}._pictures.picture"))
+GradientTape._pictures = staticmethod(
+    partial(import_module, f"{__name__}.debugging._pictures.picture")
+)
 _shorten_tracebacks()
 
 

@@ -80,8 +80,6 @@ from tinygrad_cg._ops.namespaces.programs import unique as unique
 from tinygrad_cg._ops.namespaces.programs import unique_with_counts as unique_with_counts
 from tinygrad_cg._ops.namespaces.programs import unravel_index as unravel_index
 from tinygrad_cg._ops.volumes import extract_volume_patches as extract_volume_patches
-from tinygrad_cg._pictures.curves import plot_derivatives as plot_derivatives
-from tinygrad_cg._pictures.picture import show as show
 from tinygrad_cg._reverse.graph_mode import Graph as Graph, executing_eagerly as executing_eagerly
 from tinygrad_cg._reverse.graph_mode import gradients as gradients
 from tinygrad_cg._reverse.name_scope import get_current_name_scope as get_current_name_scope
@@ -91,6 +89,7 @@ from tinygrad_cg._rules.custom_gradient import custom_gradient as custom_gradien
 from tinygrad_cg._rules.custom_gradient import grad_pass_through as grad_pass_through
 from tinygrad_cg._rules.outside_code import numpy_function as numpy_function
 from tinygrad_cg._rules.outside_code import py_function as py_function
+from tinygrad_cg._rules.printing import print as print
 from tinygrad_cg._rules.user_ops import NotDifferentiable as NotDifferentiable
 from tinygrad_cg._rules.user_ops import RegisterGradient as RegisterGradient
 from tinygrad_cg._rules.user_ops import no_gradient as no_gradient, primitive as primitive
@@ -116,7 +115,8 @@ from tinygrad_cg.config.threading import set_num_threads as set_num_threads
 from tinygrad_cg.debugging import Assert as Assert, assert_equal as assert_equal
 from tinygrad_cg.debugging import assert_greater as assert_greater, assert_less as assert_less
 from tinygrad_cg.debugging import assert_rank as assert_rank, debug_nans as debug_nans
-from tinygrad_cg.debugging._printing import print as print
+from tinygrad_cg.debugging._pictures.curves import plot_derivatives as plot_derivatives
+from tinygrad_cg.debugging._pictures.picture import show as show
 from tinygrad_cg.dtypes import DType as DType, as_dtype as as_dtype, bool as bool, cast as cast
 from tinygrad_cg.dtypes import complex128 as complex128, complex64 as complex64, double as double
 from tinygrad_cg.dtypes import float16 as float16, float32 as float32, float64 as float64

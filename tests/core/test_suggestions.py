@@ -444,7 +444,9 @@ def test_a_gradient_of_one_element_says_how_to_make_it_a_scalar():
         tf.grad(square)(tf.constant([3.0, 1.0]))
 
 
-@pytest.mark.parametrize("module", ["_pictures.picture", "optimizers", "keras", "warm", "numpy"])
+@pytest.mark.parametrize(
+    "module", ["debugging._pictures.picture", "optimizers", "keras", "warm", "numpy"]
+)
 def test_each_module_can_be_the_first_that_is_loaded(module):
     """An import asks a package for the module first, which must not load others meanwhile."""
     command = f"from tinygrad_cg import {module.partition('.')[0]}"

@@ -12,9 +12,9 @@ import pytest
 
 import tinygrad_cg as tf
 from tests.support.pictures import decorated, find, frame, nested, wrapped
-from tinygrad_cg._pictures.collapse import collapse_repeats
-from tinygrad_cg._pictures.layout import LayeredLayout
-from tinygrad_cg._pictures.sketch import Item
+from tinygrad_cg.debugging._pictures.collapse import collapse_repeats
+from tinygrad_cg.debugging._pictures.layout import LayeredLayout
+from tinygrad_cg.debugging._pictures.sketch import Item
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -23,9 +23,9 @@ from tests.support.pictures import (
     third_order,
     wrapped,
 )
-from tinygrad_cg._pictures.drawing import Drawing
-from tinygrad_cg._pictures.fonts import text_width
-from tinygrad_cg._pictures.plotting import FigureCanvas
+from tinygrad_cg.debugging._pictures.drawing import Drawing
+from tinygrad_cg.debugging._pictures.fonts import text_width
+from tinygrad_cg.debugging._pictures.plotting import FigureCanvas
 
 SVG = "{http://www.w3.org/2000/svg}"
 

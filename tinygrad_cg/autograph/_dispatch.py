@@ -328,6 +328,6 @@ def show(*values: Any, **options: Any) -> None:
     options.pop("flush", None)
     stream = options.pop("file", None)
     options = {key: value for key, value in options.items() if value is not None}
-    from ..debugging import _printing
+    from .._rules import printing
 
-    _printing.print(*values, output_stream=_Output if stream is None else stream, **options)
+    printing.print(*values, output_stream=_Output if stream is None else stream, **options)

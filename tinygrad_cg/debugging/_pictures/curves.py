@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .._core.conversion import convert, is_tensor
-from .._ops.creation import constant
-from .._transforms.functional import elementwise_grad
+from ..._core.conversion import convert, is_tensor
+from ..._ops.creation import constant
+from ..._transforms.functional import elementwise_grad
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8c6d31", "#56b4e9")  # Okabe and Ito
 

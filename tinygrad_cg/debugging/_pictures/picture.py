@@ -12,13 +12,13 @@ from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .. import nest
-from .._core.conversion import is_tensor
-from .._core.levels import Token
-from .._core.record import Node, is_leaf
-from .._transforms.tape import GradientTape
-from ..errors import ArgumentTypeError
-from ..optimizers import Optimizer
+from ... import nest
+from ..._core.conversion import is_tensor
+from ..._core.levels import Token
+from ..._core.record import Node, is_leaf
+from ..._transforms.tape import GradientTape
+from ...errors import ArgumentTypeError
+from ...optimizers import Optimizer
 from . import collapse, text
 from .drawing import Drawing
 from .plotting import plotted

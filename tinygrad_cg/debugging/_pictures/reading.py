@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from .._core.conversion import is_tensor
-from .._core.levels import Token
-from .._core.primitive import OPS, label_of
-from .._core.record import (
+from ..._core.conversion import is_tensor
+from ..._core.levels import Token
+from ..._core.primitive import OPS, label_of
+from ..._core.record import (
     Node,
     find,
     held_nodes,
@@ -22,18 +22,18 @@ from .._core.record import (
     residual_names,
     watched_since,
 )
-from .._core.tensor import Tensor
-from .._function.tracing import gradient
-from .._reverse.observer import Sweep, order_of, recording_sweeps
-from .._reverse.variable import Variable
-from .._rules.calls import Call
-from .._rules.definition import closure
-from .._rules.outside_runs import OutsideUse
-from .._rules.rebinding import TransformedCall, identity_rule
-from .._rules.user_ops import _PrimitiveCall
-from .._transforms.forward import _no_rule
-from .._transforms.tape import GradientTape
-from ..module import Module, _members, _modules
+from ..._core.tensor import Tensor
+from ..._function.tracing import gradient
+from ..._reverse.observer import Sweep, order_of, recording_sweeps
+from ..._reverse.variable import Variable
+from ..._rules.calls import Call
+from ..._rules.definition import closure
+from ..._rules.outside_runs import OutsideUse
+from ..._rules.rebinding import TransformedCall, identity_rule
+from ..._rules.user_ops import _PrimitiveCall
+from ..._transforms.forward import _no_rule
+from ..._transforms.tape import GradientTape
+from ...module import Module, _members, _modules
 from .groups import group_modules
 from .sketch import Item, Region
 
