@@ -40,7 +40,7 @@ _EAGER = {
     "._reverse.variable": "Variable",
     "._rules.custom_gradient": "custom_gradient grad_pass_through",
     "._rules.outside_code": "numpy_function py_function",
-    "._rules.user_ops": "NotDifferentiable RegisterGradient no_gradient primitive",
+    "._rules.user_ops": "NotDifferentiable RegisterGradient no_gradient",
     "._transforms.batching": "vectorized_map vmap",
     "._transforms.custom_batching": "custom_vmap",
     "._transforms.functional": "elementwise_grad grad jvp linearize value_and_grad vjp",
@@ -62,6 +62,7 @@ _LAZY = {
         "nn numpy optimizers random signal test train"
     ),
     "._array_code.array_functions": "differentiable",
+    "._array_code.user_primitives": "primitive",
     "._check": "assert_gradients check_gradients",
     "._function.tracing.function": "function",
     "._function.tracing.scans": "foldl foldr map_fn scan",

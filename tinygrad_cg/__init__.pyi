@@ -8,6 +8,7 @@ from tinygrad_cg import linalg as linalg, math as math, nest as nest, nn as nn, 
 from tinygrad_cg import optimizers as optimizers, random as random, signal as signal, test as test
 from tinygrad_cg import train as train
 from tinygrad_cg._array_code.array_functions import differentiable as differentiable
+from tinygrad_cg._array_code.user_primitives import primitive as primitive
 from tinygrad_cg._check import assert_gradients as assert_gradients
 from tinygrad_cg._check import check_gradients as check_gradients
 from tinygrad_cg._core.conversion import IndexedSlices as IndexedSlices, is_tensor as is_tensor
@@ -92,7 +93,7 @@ from tinygrad_cg._rules.outside_code import py_function as py_function
 from tinygrad_cg._rules.printing import print as print
 from tinygrad_cg._rules.user_ops import NotDifferentiable as NotDifferentiable
 from tinygrad_cg._rules.user_ops import RegisterGradient as RegisterGradient
-from tinygrad_cg._rules.user_ops import no_gradient as no_gradient, primitive as primitive
+from tinygrad_cg._rules.user_ops import no_gradient as no_gradient
 from tinygrad_cg._transforms.batching import vectorized_map as vectorized_map, vmap as vmap
 from tinygrad_cg._transforms.control_flow import case as case, cond as cond
 from tinygrad_cg._transforms.control_flow import switch_case as switch_case

@@ -29,6 +29,14 @@ from .program import (
 from .scalar_operations import OpBuilder, Operands, scaled
 
 
+def partial(program: ArrayProgram, position: int) -> ArrayProgram:
+    """Return the program of the derivatives of a program's outputs by one of its numbers."""
+    source = program.inputs[position]
+    tangents = _Tangents(program, [source])
+    tangents.of[source] = FixedNumber(source.type, "c", None, 1.0)  # type: ignore[union-attr]
+    return tangents.program(False)
+
+
 def tangent(program: ArrayProgram, wanted: Sequence[bool], values: bool = True) -> ArrayProgram:
     """Return the program that has tangents of the wanted inputs as further inputs.
 
@@ -50,8 +58,9 @@ class _Tangents:
         result = ArrayProgram(p.name, [*p.inputs], [], [*p.sizes], [*p.scratch])
         result.constants, result.errors = p.constants, p.errors
         for x in self.sources:
-            self.of[x] = _like(x)
-            result.inputs.append(self.of[x])
+            if x not in self.of:
+                self.of[x] = _like(x)
+                result.inputs.append(self.of[x])
         inputs = set(p.inputs)
         scratch = [x for x in p.scratch if x in self.active and x not in inputs]
         for array in scratch:

@@ -21,12 +21,12 @@ from .. import _ops as ops
 from .. import nest
 from .._core.conversion import as_dtype, check_dtype, convert_operands, is_tensor, promote
 from .._core.kinds import is_inexact
-from .._core.primitive import OPS, USER_OPS, Primitive, apply, bind
+from .._core.primitive import OPS, Primitive, apply, bind
 from .._core.record import Node, attach_part
 from .._core.tensor import Aval, Tensor
 from .._ops.define import broadcast_shapes
 from .._reverse.sweep import fit_shape
-from ..errors import location_of
+from ..errors import UnsupportedCodeError, location_of
 from .calls import gradients_of_function
 from .definition import Definition, source_line
 from .gpu_kernels import CudaKernel, on_gpu
@@ -137,78 +137,6 @@ class Operation:
         return f"<Operation {self.name!r} with {len(self.inputs)} inputs>"
 
 
-def primitive(
-    name: str,
-    kernel: Callable[..., Any] | None = None,
-    shape: Callable[..., Any] | None = None,
-    elementwise: bool = False,
-    replace: bool = False,
-    cuda: Any = None,
-) -> Any:
-    """Define an operation by its name and kernel, and return the function that applies it.
-
-    Parameters
-    ----------
-    name:
-        Unique. `RegisterGradient(name)` gives it a gradient.
-    kernel:
-        ``kernel(*arrays, **attrs)`` computes the result: an array, or a tuple of them for
-        several outputs. A NumPy function, or one compiled by numba.njit. It gets read-only
-        views, and what it returns is copied. If left out,
-        `primitive` is a decorator of the kernel.
-    shape:
-        ``shape(*inputs, **attrs)`` gives the shape of the result, or a pair (shape, dtype), from
-        the inputs' `.shape` and `.dtype`, or a list of these for several outputs; the shapes of
-        what the kernel returns are checked against it. If left out, a `function` calls the kernel
-        once while it is traced, to learn them.
-    elementwise:
-        The kernel is a function of numbers, which is compiled into a loop over broadcast arrays.
-        There may be one to three operands; integers are computed as float64. It returns a
-        number, or a tuple for several outputs, which are all computed in one pass: floats in the
-        dtype of the operands, integers as int64, truths as bool.
-    replace:
-        Take the place of a primitive of that name, as in a notebook's cell that runs again.
-    cuda:
-        What runs on a GPU: a kernel made by ``numba.cuda.jit``, or a pair (kernel,
-        configuration). It is launched as ``kernel(*inputs, *results, *attributes)``, with C-ordered
-        arrays, and fills the results, whose shapes `shape` gives; it must not write to inputs.
-        Parameters after the results have the names of attributes. The configuration is (blocks,
-        threads), each a number or a tuple of up to three, or a function of what `shape` is given
-        that returns such a pair; by default each element of the first result has a thread, in
-        blocks of 256, of which the last may have threads to spare. The gradient is the same on
-        either device. Without `cuda` the function of `elementwise` is compiled for the GPU, and
-        another kernel runs there as far as it consists of functions that CuPy has, too.
-
-    The function takes tensors (or what converts to them) by position, attributes by keyword.
-    Raises KeyError for a name in use, TypeError for a kernel that is no function, or for
-    operands and attributes that it does not take.
-
-    Examples
-    --------
-    >>> import math
-    >>> gauss = tf.primitive("BellCurve", kernel=lambda x: math.exp(-x * x), elementwise=True)
-    >>> gauss([0.0, 1.0]).numpy().round(3)
-    array([1.   , 0.368], dtype=float32)
-    """
-    if not isinstance(name, str) or not name:
-        raise TypeError(
-            f"primitive: name must be a string, got {name!r}: write primitive(name, kernel)"
-        )
-    if kernel is None:
-        return lambda function: primitive(name, function, shape, elementwise, replace, cuda)
-    if not callable(kernel):
-        raise TypeError(f"primitive {name!r}: kernel must be callable, got {kernel!r}")
-    ops.load_all()
-    if name in OPS or (name in USER_OPS and not replace):
-        raise KeyError(
-            f"primitive: an operation named {name!r} is defined already; choose another name, or "
-            "pass replace=True where a notebook's cell runs again"
-        )
-    op = UserOperation(name, kernel, shape, elementwise, cuda)
-    USER_OPS[name] = op.primitive
-    return op
-
-
 class UserOperation:
     """A primitive of the user's, as the function that applies it.
 
@@ -222,8 +150,11 @@ class UserOperation:
         shape: Callable[..., Any] | None,
         elementwise: bool,
         cuda: Any = None,
+        derive: Callable[[UserOperation], Callable[..., Any]] | None = None,
     ):
-        self._given = name, kernel, shape, elementwise, cuda
+        self._given = name, kernel, shape, elementwise, cuda, derive
+        self._derive = derive  # a gradient from the kernel's source, where none is registered
+        self._derived: Callable[..., Any] | None = None
         on_cuda = None if cuda is None else CudaKernel(name, cuda)
         if on_cuda is not None and shape is None and not elementwise:
             raise TypeError(
@@ -277,11 +208,26 @@ class UserOperation:
 
     def gradient(self) -> Callable[..., Any] | None:
         """Return the gradient function (None: not differentiable); LookupError without one."""
-        if self._travelled is None:
-            return get_gradient_function(self.primitive.name)
-        if not self._travelled:
-            raise _no_gradient(self.primitive.name)
-        return self._travelled[0]
+        if self._travelled:
+            return self._travelled[0]
+        name = self.primitive.name
+        if self._travelled is None and name in _gradients:
+            return _gradients[name]
+        if not (self.is_elementwise() and self._derive):
+            raise _no_gradient(name)
+        if self._derived is None:
+            try:
+                self._derived = self._derive(self)
+            except UnsupportedCodeError as error:
+                raise NoGradientError(
+                    f"{_no_gradient(name)} It cannot be derived from the kernel: {error}"
+                ) from None
+        return self._derived
+
+    @property
+    def kernel(self) -> Callable[..., Any]:
+        """Return the kernel, as it was passed."""
+        return self._given[1]
 
     def is_elementwise(self) -> bool:
         return self._pointwise is not None
