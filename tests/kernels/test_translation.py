@@ -26,9 +26,9 @@ from tinygrad_cg_kernels.runtime.threads import MIN_BLOCKED
 # try the other formulas.
 COMPARED = (
     "absolute add arctan2 bessel_k betainc bitwise_and cbrt clip dawson_derivative divide "
-    "divide_gated equal erfcinv exp expm1 floor floor_divide gcd greater hypot invert isnan lcm "
-    "left_shift lgamma log1p log_sigmoid logical_xor maximum nearest_finite polygamma power relu "
-    "remainder round sign sin sinc sinc_derivative sqrt tanh where zeta"
+    "divide_unbounded equal erfcinv exp expm1 floor floor_divide gcd greater hypot invert isnan "
+    "lcm left_shift lgamma log1p log_sigmoid logical_xor maximum nearest_finite polygamma power "
+    "relu remainder round sign sin sinc sinc_derivative sqrt tanh where zeta"
 )
 FUSED_BY_NUMBA = {"log_sigmoid"}
 """Numba does not round a product whose sum is another statement's either."""

@@ -778,12 +778,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "divide_unbounded": lambda x, y: np.where(
         (x == 0) & ~((y != 0) & np.isfinite(y)), 0, x / y + (y - y)
     ),
-    "multiply_gated": lambda x, y, gate: np.where(
-        ((x == 0) | (gate == 0)) & ~np.isfinite(y), 0, x * y
-    ),
-    "divide_gated": lambda x, y, gate: np.where(
-        ((x == 0) | (gate == 0)) & ~np.isfinite(1 / y), 0, x / y
-    ),
+    "is_masked": lambda upstream, slope: (upstream == 0) & ~np.isfinite(slope),
     "one_minus_square": lambda x: (1 - x) * (1 + x),
     "direction": _direction,
     "sigmoid_slope": each(lambda x: float(_exact_sigmoid_slope(x)) if x == x else x),

@@ -29,12 +29,10 @@ from .comparison import (
     equal,
     greater,
     greater_equal,
-    isfinite,
     isinf,
     less,
     less_equal,
     logical_and,
-    logical_not,
     logical_or,
     not_equal,
 )
@@ -91,27 +89,32 @@ divide = binary(
 )
 # Rules multiply or divide the upstream gradient by these. Where it is 0 the result is 0, and so are
 # its derivatives, although the slope is infinite or NaN: what a mask keeps out of the result does
-# not spoil the gradient (docs/behaviour.md, decision 21).
+# not spoil the gradient (docs/behaviour.md, decision 21). Their derivatives are made of the same
+# functions. Reverse mode multiplies an upstream gradient again (`multiply_upstream`); forward mode
+# multiplies the tangent of a slope (`multiply_tangent`), and there a zero of either factor counts.
+
+_is_masked = public_function(elementwise("is_masked", ("upstream", "slope"), "compare", None))
 
 
-def _is_shut(x: Tensor, y: Tensor) -> Tensor:
-    return logical_and(equal(x, 0), logical_not(isfinite(y)))
+def _unless_masked(upstream: Tensor, slope: Tensor, gradient: Tensor) -> Tensor:
+    """Return `gradient`, and 0 where a zero upstream gradient met a slope that is not finite."""
+    return where(_is_masked(upstream, slope), 0, gradient)
 
 
-def _either_zero(gate: Tensor, x: Tensor) -> Tensor:
-    """Return the gate of a product that is 0 where `x` is 0, too."""
-    return where(equal(gate, 0), 0, x)
+def _product_by_upstream(dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """Return the derivative of the product x * y along its upstream gradient x."""
+    return _unless_masked(x, y, multiply_upstream(dy, y))
 
 
 multiply_upstream = binary(
     "multiply_upstream",
     "Return x * y, and 0 where x is 0 although y is infinite or NaN.",
     vjp=(
-        lambda dy, x, y: _multiply_gated(dy, y, x),
+        lambda dy, x, y: _product_by_upstream(dy, x, y),
         lambda dy, x: multiply_upstream(dy, x),
     ),
     jvp=(
-        lambda dx, x, y, out: _multiply_gated(dx, y, x),
+        lambda dx, x, y, out: _product_by_upstream(dx, x, y),
         lambda dy, x, y, out: multiply_tangent(dy, x),
     ),
     label="multiply",
@@ -122,28 +125,28 @@ multiply_tangent = binary(
     "Return x * y, and 0 where one of them is 0 although the other is infinite or NaN: the tangent "
     "of a slope, times the upstream gradient.",
     vjp=(
-        lambda dy, x, y: _multiply_gated(dy, y, x),
-        lambda dy, x, y: _multiply_gated(dy, x, y),
+        lambda dy, x, y: _product_by_upstream(dy, x, y),
+        lambda dy, x, y: _product_by_upstream(dy, y, x),
     ),
     jvp=(
-        lambda dx, x, y, out: where(_is_shut(x, y), 0, multiply_tangent(dx, y)),
-        lambda dy, x, y, out: where(_is_shut(y, x), 0, multiply_tangent(dy, x)),
+        lambda dx, x, y, out: _unless_masked(x, y, multiply_tangent(dx, y)),
+        lambda dy, x, y, out: _unless_masked(y, x, multiply_tangent(dy, x)),
     ),
     label="multiply",
     spellings=(),
 )
 
 
-def _quotient_along(dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """Return the tangent of x / y along y, and 0 where x is 0 although `dy` is infinite or NaN."""
-    return negative(divide_upstream(multiply_tangent(divide_upstream(dy, y), x), y))
+def _quotient_by_upstream(dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """Return the derivative of the quotient x / y along its upstream gradient x."""
+    return _unless_masked(x, divide(1, y), divide_upstream(dy, y))
 
 
 _divide_upstream = partial(
     binary,
     kind="float",
     vjp=(
-        lambda dy, x, y: _divide_gated(dy, y, x),
+        lambda dy, x, y: _quotient_by_upstream(dy, x, y),
         lambda dy, y, out: negative(divide_upstream(multiply_upstream(dy, out), y)),
     ),
     ulps=None,
@@ -155,8 +158,10 @@ divide_upstream = _divide_upstream(
     "divide_upstream",
     "Return x / y, and 0 where x is 0 although y is 0 or NaN.",
     jvp=(
-        lambda dx, x, y, out: _divide_gated(dx, y, x),
-        lambda dy, x, y, out: _quotient_along(dy, x, y),
+        lambda dx, x, y, out: _quotient_by_upstream(dx, x, y),
+        lambda dy, x, y, out: negative(
+            divide_upstream(multiply_tangent(divide_upstream(dy, y), x), y)
+        ),
     ),
 )
 divide_unbounded = _divide_upstream(
@@ -164,53 +169,9 @@ divide_unbounded = _divide_upstream(
     "Return `divide_upstream(x, y)`, and NaN where y is infinite: for slopes that fall to 0 where "
     "the function does not come to rest. Of log(1 + exp(x)) at 1000 the derivative is 1, not 0.",
     jvp=(
-        lambda dx, x, y, out: _divide_gated(dx, y, x),
+        lambda dx, x, y, out: _quotient_by_upstream(dx, x, y),
         lambda dy, x, y, out: negative(divide_upstream(multiply_tangent(dy, out), y)),
     ),
-)
-_multiply_gated = public_function(
-    elementwise(
-        "multiply_gated",
-        ("x", "y", "gate"),
-        "same",
-        (
-            lambda dy, x, y, gate: _multiply_gated(dy, y, _either_zero(gate, x)),
-            lambda dy, x, y, gate: where(_is_shut(gate, y), 0, multiply_upstream(dy, x)),
-            None,
-        ),
-        jvp=(
-            lambda dx, x, y, gate, out: _multiply_gated(dx, y, _either_zero(gate, x)),
-            lambda dy, x, y, gate, out: where(_is_shut(gate, y), 0, multiply_tangent(dy, x)),
-            None,
-        ),
-        label="multiply",
-    )
-)
-_divide_gated = public_function(
-    elementwise(
-        "divide_gated",
-        ("x", "y", "gate"),
-        "float",
-        (
-            lambda dy, x, y, gate: _divide_gated(dy, y, _either_zero(gate, x)),
-            lambda dy, x, y, gate: where(
-                _is_shut(gate, divide(1, y)),
-                0,
-                negative(divide_upstream(multiply_upstream(divide_upstream(dy, y), x), y)),
-            ),
-            None,
-        ),
-        jvp=(
-            lambda dx, x, y, gate, out: _divide_gated(dx, y, _either_zero(gate, x)),
-            lambda dy, x, y, gate, out: where(
-                _is_shut(gate, divide(1, y)), 0, _quotient_along(dy, x, y)
-            ),
-            None,
-        ),
-        ulps=None,
-        samples=(ANY, AWAY, ANY),
-        label="divide",
-    )
 )
 negative = unary(
     "negative",

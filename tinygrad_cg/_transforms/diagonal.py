@@ -325,7 +325,6 @@ def _scatter(values: Tensor, shape: tuple[int, ...], key: tuple[np.ndarray, ...]
 _LINEAR_IN = {
     **dict.fromkeys(("multiply", "multiply_tangent", "multiply_upstream"), (0, 1)),
     **dict.fromkeys(("divide", "divide_upstream", "divide_unbounded"), (0,)),
-    **dict.fromkeys(("multiply_gated", "divide_gated"), (0,)),
     **dict.fromkeys(("cast", "conj", "imag", "identity", "negative", "real"), (0,)),
     "optimization_barrier": (0,),
     "where": (1, 2),

@@ -15,16 +15,15 @@ from tinygrad_cg_kernels.elementary.arithmetic import (
     clip,
     conj,
     divide,
-    divide_gated,
     divide_unbounded,
     divide_upstream,
     floor,
     floor_divide,
     imag,
+    is_masked,
     maximum,
     minimum,
     multiply,
-    multiply_gated,
     multiply_tangent,
     multiply_upstream,
     negative,
@@ -124,8 +123,8 @@ __all__ += ["maximum", "minimum", "multiply", "negative", "power", "real", "relu
 __all__ += ["bitwise_and", "bitwise_or", "bitwise_xor", "gcd", "invert", "lcm", "left_shift"]
 __all__ += ["right_shift", "softsign"]
 __all__ += ["round", "sign", "sqrt", "square", "subtract", "where"]
-__all__ += ["divide_gated", "divide_unbounded", "divide_upstream"]
-__all__ += ["multiply_gated", "multiply_tangent", "multiply_upstream"]
+__all__ += ["divide_unbounded", "divide_upstream"]
+__all__ += ["is_masked", "multiply_tangent", "multiply_upstream"]
 __all__ += ["exp", "exp2", "expm1"]
 __all__ += ["cosh", "log_sigmoid", "logaddexp", "sigmoid", "sinh", "softplus", "tanh"]
 __all__ += ["beta", "betaln", "gamma", "logit", "ndtr", "rgamma"]

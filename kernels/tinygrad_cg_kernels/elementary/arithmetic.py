@@ -104,25 +104,9 @@ def divide_unbounded(x, y):
 
 
 @jitable
-def multiply_gated(x, y, gate):
-    """Return x * y, the tangent of `multiply_upstream(gate, y)` for a tangent x of `gate`."""
-    return like(0, x * y) if (x == 0) | ((gate == 0) & (y - y != 0)) else x * y
-
-
-@jitable
-def _divide_gated(x, y, gate):
-    quotient, slope = divide(x, y), divide(like(1, y), y)
-    return like(0, quotient) if (x == 0) | ((gate == 0) & (slope - slope != 0)) else quotient
-
-
-def divide_gated(x, y, gate):
-    """Return x / y, the tangent of `divide_upstream(gate, y)` for a tangent x of `gate`."""
-    slope = np.divide(1, y)
-    shut = (x == 0) | ((gate == 0) & (slope - slope != 0))
-    return np.where(shut, 0, np.divide(x, y))
-
-
-by_type(divide_gated, {kinds.FLOAT: _divide_gated, kinds.COMPLEX: _divide_gated})
+def is_masked(upstream, slope):
+    """Return whether a zero upstream gradient meets a slope that is infinite or nan."""
+    return (upstream == 0) & (slope - slope != 0)
 
 
 @jitable

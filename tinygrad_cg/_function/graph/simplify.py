@@ -39,9 +39,7 @@ _ROUNDED_ONCE = {"add", "subtract", "multiply", "divide", "negative", "square", 
 # Which operand is the upstream gradient, and what remains where it masks nothing.
 _MASKS = {
     "multiply_upstream": (0, "multiply"),
-    "multiply_gated": (2, "multiply_upstream"),
     "divide_upstream": (0, "divide"),
-    "divide_gated": (2, "divide_upstream"),
     "divide_unbounded": (1, "divide"),
 }
 
@@ -92,6 +90,8 @@ class _Builder:
             simpler = self._without_mask(rebuilt)
         elif simpler is None and primitive.name == "multiply_tangent":
             simpler = self._without_one_mask(rebuilt)
+        elif simpler is None and primitive.name == "is_masked":
+            simpler = self._never_masked(rebuilt)
         if simpler is None and primitive.kind == "elementwise":
             simpler = _without_repeats(rebuilt)
         if simpler is not None:
@@ -116,10 +116,7 @@ class _Builder:
             masks = self.polynomials.may_mask(upstream, slope)
         if masks:
             return None
-        plain = operation(OPS[name], value.inputs[:2], {})
-        if tuple(plain.shape) == tuple(value.shape):
-            return plain
-        return operation(OPS["broadcast_to"], [plain], {"shape": tuple(value.shape)})
+        return operation(OPS[name], value.inputs, {})
 
     def _without_one_mask(self, value: Value) -> Value | None:
         """Return a product that one of its factors masks, if a zero of the other meets no pole."""
@@ -128,6 +125,19 @@ class _Builder:
             if not self.polynomials.may_mask(factor, other):
                 return operation(OPS["multiply_upstream"], [other, factor], {})
         return None
+
+    def _never_masked(self, value: Value) -> Value | None:
+        """Return False, if no zero upstream gradient meets a slope that is not finite."""
+        if self.polynomials.may_mask(*value.inputs):
+            return None
+        return _in_shape(constant(np.zeros((), np.bool_)), value)
+
+
+def _in_shape(value: Value, like: Value) -> Value:
+    """Return `value`, repeated to the shape of `like`."""
+    if tuple(value.shape) == tuple(like.shape):
+        return value
+    return operation(OPS["broadcast_to"], [value], {"shape": tuple(like.shape)})
 
 
 def _constant_of(value: Value) -> Value | None:
@@ -375,14 +385,24 @@ class _OnValues:
         return lambda *operands, **params: operation(OPS[name], operands, params)
 
 
+def _where(value: Value) -> Value | None:
+    """Return the branch that a constant condition chooses."""
+    condition, x, y = value.inputs
+    if condition.primitive is OPS["broadcast_to"]:
+        condition = condition.inputs[0]
+    if condition.array is None or condition.array.size != 1:
+        return None
+    chosen = x if condition.array.item() else y
+    return _in_shape(chosen, value) if chosen.dtype == value.dtype else None
+
+
 def _scalar_power(value: Value) -> Value | None:
     primitive: Any = value.primitive
     exponent = value.params["exponent"]
     if exponent in (1, 2):  # one operation instead, which others may have in common
         return primitive.decomposition(_OnValues(), value.inputs[0], exponent=exponent)
     if exponent == 0:
-        ones = constant(np.ones((), value.dtype))
-        return operation(OPS["broadcast_to"], [ones], {"shape": tuple(value.shape)})
+        return _in_shape(constant(np.ones((), value.dtype)), value)
     return None
 
 
@@ -401,4 +421,5 @@ _RULES: dict[str, Callable[[Value], Value | None]] = {
     "gather": _gather,
     "gather_adjoint": _gather_adjoint,
     "scalar_power": _scalar_power,
+    "where": _where,
 }
