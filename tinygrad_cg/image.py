@@ -11,7 +11,7 @@ from ._core.conversion import FLOAT32, convert
 from ._core.kinds import is_floating
 from ._core.suggestions import refuse_name
 from ._core.tensor import Tensor
-from ._ops.define import as_sizes
+from ._ops.arguments import as_sizes
 from ._ops.elementwise import add, multiply, subtract
 from ._ops.indexing import gather
 from ._ops.shape import cast, expand_dims, squeeze

@@ -23,10 +23,10 @@ from ._ops import normalizations as _normalizations
 from ._ops import norms as _norms
 from ._ops import reductions as _reductions
 from ._ops import systems as _systems
+from ._ops.arguments import as_shape
 from ._ops.complex import conj
 from ._ops.creation import zeros
 from ._ops.decompositions import LogMatrixDeterminant
-from ._ops.define import as_shape
 from ._ops.elementwise import multiply, sqrt
 from ._ops.matrices import real_dtype
 from ._ops.namespaces.namespace import export_functions

@@ -12,10 +12,10 @@ from .._core.conversion import convert, is_tensor
 from .._core.kinds import is_exact
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
+from .arguments import normalize_axis
 from .comparison import greater, greater_equal, less, less_equal
 from .creation import arange
 from .cumulative import cumsum
-from .define import normalize_axis
 from .distribution_functions import ndtr
 from .elementwise import (
     absolute,

@@ -9,6 +9,7 @@ import numpy as np
 from .._core.conversion import convert
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
+from .arguments import check_shapes
 from .comparison import logical_and
 from .einsum import einsum
 from .elementwise import add, multiply, tanh, where
@@ -36,20 +37,16 @@ def dot_product_attention(
     shapes that do not fit.
     """
     query, key, value = convert(query), convert(key), convert(value)
-    if (
-        not query.ndim == key.ndim == value.ndim == 4
-        or key.shape[:3] != value.shape[:3]
-        or query.shape[0] != key.shape[0]
-        or query.shape[3] != key.shape[3]
-        or not key.shape[2]
-        or query.shape[2] % key.shape[2]
-    ):
-        raise InvalidArgumentError(
-            "dot_product_attention: query must be (batch, T, N, H), key and value (batch, S, K, H) "
-            f"with N a multiple of K; got {tuple(query.shape)}, {tuple(key.shape)} and "
-            f"{tuple(value.shape)}"
-        )
+    name = "dot_product_attention"
+    operands = {
+        "query": (query, "batch T N H"),
+        "key": (key, "batch S K H"),
+        "value": (value, "batch S K size"),
+    }
+    check_shapes(name, operands)
     heads, shared = query.shape[2], key.shape[2]
+    if not shared or heads % shared:
+        raise InvalidArgumentError(f"{name}: N = {heads} must be a multiple of K = {shared}")
     if heads != shared:
         of_head = np.repeat(np.arange(shared), heads // shared)
         key, value = gather(key, of_head, 2), gather(value, of_head, 2)

@@ -14,10 +14,11 @@ import numpy as np
 from .._core.conversion import convert
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
-from .define import as_int, as_shape, normalize_axis
+from .arguments import as_count, as_shape, check_shapes, normalize_axis
 from .indexing import gather, getitem, put_at
 from .padding import pad
 from .shape import concatenate, reshape, transpose
+from .windows import ImageLayout
 
 
 def rearrange(move: Callable[..., np.ndarray], *tensors: Tensor) -> Tensor:
@@ -34,33 +35,11 @@ def rearrange(move: Callable[..., np.ndarray], *tensors: Tensor) -> Tensor:
     return gather(flat[0] if len(flat) == 1 else concatenate(flat), move(*indices), 0)
 
 
-def _images(name: str, x: Any, data_format: str) -> tuple[Tensor, bool]:
-    """Return images with channels last, and whether they came with channels first."""
-    x = convert(x)
-    if data_format not in ("NHWC", "NCHW", "channels_last", "channels_first"):
-        raise InvalidArgumentError(
-            f"{name}: data_format must be 'NHWC' or 'NCHW', got {data_format!r}"
-        )
-    if x.ndim != 4:
-        raise InvalidArgumentError(
-            f"{name}: images must have 4 dimensions: a batch, height, width and channels; got "
-            f"shape {tuple(x.shape)}"
-        )
-    is_first = data_format in ("NCHW", "channels_first")
-    return transpose(x, (0, 2, 3, 1)) if is_first else x, is_first
-
-
-def _block_size(name: str, value: Any) -> int:
-    size = as_int(name, "block_size", value)
-    if size < 1:
-        raise InvalidArgumentError(f"{name}: block_size must be at least 1, got {size}")
-    return size
-
-
 def space_to_depth(x: Any, block_size: Any, data_format: str = "NHWC") -> Tensor:
     """Return images whose channels are the blocks of `block_size` by `block_size` of `x`."""
-    name, size = "space_to_depth", _block_size("space_to_depth", block_size)
-    x, is_first = _images(name, x, data_format)
+    name, size = "space_to_depth", as_count("space_to_depth", "block_size", block_size, 1)
+    layout = ImageLayout(name, data_format, 2)
+    x = layout.images(convert(x))
     batch, height, width, channels = x.shape
     if height % size or width % size:
         raise InvalidArgumentError(
@@ -68,14 +47,15 @@ def space_to_depth(x: Any, block_size: Any, data_format: str = "NHWC") -> Tensor
         )
     parts = reshape(x, (batch, height // size, size, width // size, size, channels))
     moved = transpose(parts, (0, 1, 3, 2, 4, 5))
-    result = reshape(moved, (batch, height // size, width // size, size * size * channels))
-    return transpose(result, (0, 3, 1, 2)) if is_first else result
+    shape = (batch, height // size, width // size, size * size * channels)
+    return layout.back(reshape(moved, shape))
 
 
 def depth_to_space(x: Any, block_size: Any, data_format: str = "NHWC") -> Tensor:
     """Return images whose blocks of `block_size` by `block_size` are the channels of `x`."""
-    name, size = "depth_to_space", _block_size("depth_to_space", block_size)
-    x, is_first = _images(name, x, data_format)
+    name, size = "depth_to_space", as_count("depth_to_space", "block_size", block_size, 1)
+    layout = ImageLayout(name, data_format, 2)
+    x = layout.images(convert(x))
     batch, height, width, channels = x.shape
     if channels % size**2:
         raise InvalidArgumentError(
@@ -83,8 +63,8 @@ def depth_to_space(x: Any, block_size: Any, data_format: str = "NHWC") -> Tensor
         )
     parts = reshape(x, (batch, height, width, size, size, channels // size**2))
     moved = transpose(parts, (0, 1, 3, 2, 4, 5))
-    result = reshape(moved, (batch, height * size, width * size, channels // size**2))
-    return transpose(result, (0, 3, 1, 2)) if is_first else result
+    shape = (batch, height * size, width * size, channels // size**2)
+    return layout.back(reshape(moved, shape))
 
 
 def _blocks(name: str, block_shape: Any, widths: Any, x: Tensor) -> tuple[tuple, np.ndarray]:
@@ -173,11 +153,11 @@ def reverse_sequence(x: Any, lengths: Any, axis: Any, batch_axis: Any = 0) -> Te
 def frames(x: Any, length: Any, step: Any) -> Tensor:
     """Return the parts of `length` elements of the last axis that begin at every `step`."""
     x = convert(x)
-    size, step = as_int("frames", "length", length), as_int("frames", "step", step)
-    if not x.ndim or size < 1 or step < 1 or size > x.shape[-1]:
+    size, step = as_count("frames", "length", length, 1), as_count("frames", "step", step, 1)
+    if not x.ndim or size > x.shape[-1]:
         raise InvalidArgumentError(
-            f"frames: length and step must be positive, and length no more than the last axis of "
-            f"x; got {size}, {step} and shape {tuple(x.shape)}"
+            f"frames: length must be no more than the last axis of x, got {size} and shape "
+            f"{tuple(x.shape)}"
         )
     starts = np.arange(0, x.shape[-1] - size + 1, step)
     return gather(x, starts[:, None] + np.arange(size), x.ndim - 1)
@@ -205,8 +185,7 @@ def _patches(name: str, shape: Any, sizes: Any, gaps: Any, border: Any, steps: A
 def unfold(x: Any, size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
     """Return the patches under a window that moves over images: (batch, elements, positions)."""
     x = convert(x)
-    if x.ndim != 4:
-        raise InvalidArgumentError(f"unfold: needs 4 dimensions, got shape {tuple(x.shape)}")
+    check_shapes("unfold", {"x": (x, "batch channels height width")})
     batch, channels, height, width = x.shape
     positions, wholes, (above, left) = _patches(
         "unfold", (height, width), size, dilation, padding, stride

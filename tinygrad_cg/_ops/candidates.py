@@ -14,9 +14,17 @@ from .._core.kinds import is_exact, is_integer
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
+from .arguments import (
+    as_count,
+    as_int,
+    as_integers,
+    as_sizes,
+    check_broadcast,
+    check_shapes,
+)
 from .comparison import equal, greater, less
 from .creation import constant, ones, zeros
-from .define import Case, as_int, as_sizes, broadcast_shapes, operation
+from .define import Case, operation
 from .distribution_functions import ndtr, ndtri
 from .elementwise import add, clip, divide, expm1, log, multiply, negative, subtract, where
 from .elementwise import log1p as log1p_of
@@ -47,11 +55,7 @@ def bounded_normal(
     )
     kind, sizes = mean.dtype, as_sizes(name, shape)
     for parameter in (mean, deviation, low, high):
-        if broadcast_shapes(name, sizes, tuple(parameter.shape)) != sizes:
-            raise InvalidArgumentError(
-                f"{name}: a parameter of shape {tuple(parameter.shape)} does not broadcast "
-                f"to {sizes}"
-            )
+        check_broadcast(name, "a parameter", parameter.shape, sizes)
     ends = [stop_gradient(parameter)._data for parameter in (mean, deviation, low, high)]
     if all(isinstance(end, np.ndarray) for end in ends):
         middle, width, least, largest = (np.asarray(end, np.float64) for end in ends)
@@ -159,12 +163,8 @@ def _filled(x: Tensor, value: float) -> Tensor:
 
 
 def _true(name: str, true_classes: Any, num_true: Any) -> Tensor:
-    x, count = convert(true_classes), as_int(name, "num_true", num_true)
-    if x.ndim != 2 or x.shape[1] != count or not is_integer(x.dtype):
-        raise InvalidArgumentError(
-            f"{name}: true_classes must be integers, (batch, num_true = {count}); got {x.dtype} of "
-            f"shape {tuple(x.shape)}"
-        )
+    x, count = as_integers(name, "true_classes", true_classes), as_int(name, "num_true", num_true)
+    check_shapes(name, {"true_classes": (x, "batch num_true")}, num_true=count)
     return x
 
 
@@ -186,12 +186,12 @@ def sample_candidates(
     for what does not fit.
     """
     name = f"{sampler}_candidate_sampler"
-    true, count = _true(name, true_classes, num_true), as_int(name, "num_sampled", num_sampled)
-    size = as_int(name, "range_max", range_max)
-    if count < 1 or size < 1 or (unique and count > size):
+    true = _true(name, true_classes, num_true)
+    count = as_count(name, "num_sampled", num_sampled, 1)
+    size = as_count(name, "range_max", range_max, 1)
+    if unique and count > size:
         raise InvalidArgumentError(
-            f"{name}: num_sampled and range_max must be at least 1, and of unique classes there "
-            f"are no more than range_max; got {count} and {size}"
+            f"{name}: there are no more unique classes than range_max; got {count} and {size}"
         )
     start = _as_tensor(_draw(name, "integers", seed, 0, 2**62, (), np.int64), np.dtype(np.int64))
     params = {"sampler": sampler, "count": count, "size": size, "unique": bool(unique)}
@@ -248,17 +248,13 @@ def _sampled_logits(
     true = convert(labels)
     true = _true(name, expand_dims(true, 1) if true.ndim == 1 else true, num_true)
     count, size = as_int(name, "num_true", num_true), as_int(name, "num_classes", num_classes)
-    if (
-        x.ndim != 2
-        or tuple(table.shape) != (size, x.shape[1])
-        or tuple(offsets.shape) != (size,)
-        or true.shape[0] != x.shape[0]
-    ):
-        raise InvalidArgumentError(
-            f"{name}: weights must be (num_classes, size), biases (num_classes,), inputs (batch, "
-            f"size) and labels (batch, num_true); got shapes {tuple(table.shape)}, "
-            f"{tuple(offsets.shape)}, {tuple(x.shape)} and {tuple(true.shape)}, and {size} classes"
-        )
+    operands = {
+        "weights": (table, "num_classes size"),
+        "biases": (offsets, "num_classes"),
+        "inputs": (x, "batch size"),
+        "labels": (true, "batch num_true"),
+    }
+    check_shapes(name, operands, num_classes=size)
     if sampled_values is None:
         sampled_values = sample_candidates(
             "log_uniform", true, count, num_sampled, True, size, seed

@@ -10,19 +10,19 @@ from tinygrad_cg_kernels.runtime.errstate import cast as cast_array
 
 from .._core import devices
 from .._core.conversion import convert_operands
-from .._core.kinds import is_complex
+from .._core.kinds import REAL, is_complex
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
+from .arguments import broadcast_shapes, check_kind, check_shapes
 from .complex import imag, real
-from .define import Case, Wrong, broadcast_shapes, operation, public
+from .define import Case, Wrong, operation, public
 from .matrices import complex_dtype, real_dtype
 from .shape import broadcast_to, stack
 
 
 def _run(x: np.ndarray) -> np.ndarray:
-    if is_complex(x.dtype):
-        raise TypeError(f"view_as_complex: needs real numbers, got {x.dtype}")
+    check_kind("view_as_complex", "x", x, REAL, error=TypeError)
     wanted = complex_dtype(x.dtype)
     parts = devices.library_of(x).ascontiguousarray(cast_array(x, real_dtype(wanted)))
     return parts.view(wanted)[..., 0]
@@ -40,7 +40,7 @@ _of_pairs = operation(
     samples=[Case(((3, 2),)), Case(((2,),))],
     analytic=False,
     errors=(
-        Wrong(InvalidArgumentError, "last axis of x must have size 2", (np.ones(3),)),
+        Wrong(InvalidArgumentError, r"x must have shape \(..., 2\)", (np.ones(3),)),
         Wrong(TypeError, "real numbers", (np.ones(2, np.complex64),)),
     ),
 )
@@ -54,10 +54,7 @@ def complex_of_pairs(x: Any) -> Tensor:
     TypeError for complex numbers.
     """
     (x,) = convert_operands((x,))
-    if not x.ndim or x.shape[-1] != 2:
-        raise InvalidArgumentError(
-            f"view_as_complex: the last axis of x must have size 2, got shape {tuple(x.shape)}"
-        )
+    check_shapes("view_as_complex", {"x": (x, "... 2")})
     return apply(_of_pairs, (x,), {})
 
 

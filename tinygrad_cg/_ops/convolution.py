@@ -12,7 +12,8 @@ from .._core.kinds import NUMBERS
 from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from .define import Case, as_shape, broadcast_shapes, operation
+from .arguments import broadcast_shapes
+from .define import Case, operation
 from .shape import reshape
 from .windows import ImageLayout
 
@@ -142,7 +143,7 @@ def conv_transpose(
     x, filters = convert_operands((x, filters))
     layout = ImageLayout("conv_transpose", data_format, filters._data.ndim - 2)
     x, filters = layout.images(x), layout.filters(filters)
-    size = _output_size(layout, output_shape)
+    asked, size = layout.output_shape(output_shape)
     geometry = _geometry(layout, filters, strides, padding, dilations, size, 1)
     shape = x._data.shape
     expected = geometry.output_size(size, filters._data.shape[:2])
@@ -152,14 +153,8 @@ def conv_transpose(
             f"{tuple(filters.shape)} gives {(*expected, filters._data.shape[-1])}, but x has "
             f"shape {tuple(shape[1:])}"
         )
-    out = layout.back(apply(_conv_input, (x, filters), {"geometry": geometry, "size": size}))
-    asked = as_shape("conv_transpose", output_shape)
-    if len(asked) == out._data.ndim and asked != out._data.shape:
-        raise InvalidArgumentError(
-            f"conv_transpose: output_shape is {asked}, but the batch and the channels of x and "
-            f"filters make {tuple(out.shape)}"
-        )
-    return out
+    out = apply(_conv_input, (x, filters), {"geometry": geometry, "size": size})
+    return layout.check_output(asked, layout.back(out))
 
 
 def depthwise_conv(
@@ -207,7 +202,7 @@ def _geometry(
 ) -> Geometry:
     """Return the geometry for the kernels; InvalidArgumentError if no window fits."""
     window = filters._data.shape[:2]
-    steps, spacing = layout.pair("strides", strides), layout.pair("dilations", dilations)
+    steps, spacing = layout.sizes("strides", strides), layout.sizes("dilations", dilations)
     reach = [gap * (count - 1) + 1 for gap, count in zip(spacing, window, strict=True)]
     if min(window) < 1:
         raise InvalidArgumentError(f"{layout.name}: filters must not be empty, got size {window}")
@@ -217,15 +212,3 @@ def _geometry(
     except ValueError as error:
         raise InvalidArgumentError(f"{layout.name}: {error}") from None
     return geometry
-
-
-def _output_size(layout: ImageLayout, shape: Any) -> tuple[int, int]:
-    sizes = as_shape(layout.name, shape)
-    if len(sizes) == layout.space + 2:
-        sizes = layout._split(sizes)[1]
-    if len(sizes) != layout.space or min(sizes) < 0:
-        raise InvalidArgumentError(
-            f"{layout.name}: output_shape must have {layout.space} or {layout.space + 2} sizes, "
-            f"got {shape}"
-        )
-    return (1, sizes[0]) if layout.space == 1 else (sizes[0], sizes[1])

@@ -11,13 +11,14 @@ import numpy as np
 
 from .._core import devices
 from .._core.conversion import as_dtype, convert, convert_operands
-from .._core.kinds import is_exact, is_integer
+from .._core.kinds import INTEGERS, is_exact
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
+from .arguments import as_count, as_int, as_integers, check_kind, check_same_shape, check_shapes
 from .comparison import greater, less
 from .creation import ones, zeros_like
-from .define import Case, Wrong, as_int, operation, public
+from .define import Case, Wrong, operation, public
 from .elementwise import add, clip, divide, floor, multiply, subtract, where
 from .segments import unsorted_segments
 from .shape import cast, reshape, squeeze, stop_gradient
@@ -67,11 +68,7 @@ def bincount(
     size = max(int(values.max(initial=-1)) + 1, limits[0] or 0)
     size = size if limits[1] is None else min(size, limits[1])
     shares = ones(ids.shape, as_dtype(dtype)) if weights is None else convert(weights)
-    if shares.shape != ids.shape:
-        raise InvalidArgumentError(
-            f"bincount: weights must have the shape of arr, {tuple(ids.shape)}, got "
-            f"{tuple(shares.shape)}"
-        )
+    check_same_shape("bincount", "weights", shares, "arr", ids)
     ids = where(less(ids, size), ids, -1)
     by_row = axis == -1 and ids.ndim == 2
     count = ids.shape[0] if by_row else 1
@@ -99,19 +96,15 @@ def confusion_matrix(
         parts.append(ids)
     rows, columns = parts
     count = largest + 1 if num_classes is None else as_int(name, "num_classes", num_classes)
-    if rows.shape != columns.shape or rows.ndim != 1 or largest >= count:
+    check_shapes(name, {"labels": (rows, "examples"), "predictions": (columns, "examples")})
+    if largest >= count:
         raise InvalidArgumentError(
-            f"{name}: labels and predictions must have one shape of one dimension, and be below "
-            f"num_classes; got {tuple(rows.shape)}, {tuple(columns.shape)}, the largest "
-            f"{largest}, and {count} classes: out of bound"
+            f"{name}: labels and predictions must be below num_classes, {count}; the largest is "
+            f"{largest}: out of bound"
         )
     kind = as_dtype(dtype)
     shares = ones(rows.shape, kind) if weights is None else cast(weights, kind)
-    if shares.shape != rows.shape:
-        raise InvalidArgumentError(
-            f"{name}: weights must have the shape of predictions, {tuple(rows.shape)}, got "
-            f"{tuple(shares.shape)}"
-        )
+    check_same_shape(name, "weights", shares, "predictions", rows)
     bins = add(multiply(rows, count), columns)
     return reshape(unsorted_segments("sum", shares, bins, count * count), (count, count))
 
@@ -120,12 +113,12 @@ def histogram_bins(values: Any, value_range: Any, nbins: Any, dtype: Any) -> Ten
     """Return which of `nbins` equal bins of a range, a pair, each of `values` falls into."""
     name = "histogram_fixed_width_bins"
     x, ends = map(stop_gradient, convert_operands((values, value_range)))
-    count = as_int(name, "nbins", nbins)
+    count = as_count(name, "nbins", nbins, 1)
     low, high = np.asarray(ends._values(), np.float64).tolist() if ends.shape == (2,) else (0, 0)
-    if not low < high or count < 1:
+    if not low < high:
         raise InvalidArgumentError(
-            f"{name}: value_range must be a pair (least, largest) that increases, and nbins at "
-            f"least 1; got {np.asarray(ends._values()).tolist()} and {count}"
+            f"{name}: value_range must be a pair (least, largest) that increases, got "
+            f"{np.asarray(ends._values()).tolist()}"
         )
     if bool(np.isnan(x._values()).any()):
         raise InvalidArgumentError(f"{name}: values contain NaN, which falls into no bin")
@@ -142,8 +135,7 @@ def histogram(values: Any, value_range: Any, nbins: Any, dtype: Any) -> Tensor:
 
 
 def _invert(x: np.ndarray) -> np.ndarray:
-    if not is_integer(x.dtype):
-        raise TypeError(f"invert_permutation: x must be integers, got {x.dtype}")
+    check_kind("invert_permutation", "x", x, INTEGERS, error=TypeError)
     size = x.shape[-1]
     if not (np.sort(x, -1) == devices.library_of(x).arange(size)).all():
         raise InvalidArgumentError(
@@ -158,11 +150,11 @@ _invert_permutation = operation(
     lambda x: Aval(x.shape, x.dtype),
     batch=lambda params, size: params,
     core=(1,),
-    dtypes=(is_integer,),
+    dtypes=INTEGERS,
     samples=[Case(((4,),), {}, {0: np.array([2, 0, 3, 1])})],
     errors=(
         Wrong(InvalidArgumentError, "each of 0 to 2 once", ([1, 2, 2],)),
-        Wrong(InvalidArgumentError, "one dimension", ([[0, 1]],)),
+        Wrong(InvalidArgumentError, "must have shape .elements,.", ([[0, 1]],)),
     ),
 )
 
@@ -170,12 +162,8 @@ _invert_permutation = operation(
 @public(_invert_permutation)
 def invert_permutation(x: Any) -> Tensor:
     """Return the inverse of a permutation of 0 to n - 1: at ``x[i]`` it has i."""
-    x = convert(x)
-    if x.ndim != 1 or not is_integer(x.dtype):
-        raise InvalidArgumentError(
-            f"invert_permutation: x must be integers of one dimension, got {x.dtype} of shape "
-            f"{tuple(x.shape)}"
-        )
+    x = as_integers("invert_permutation", "x", x)
+    check_shapes("invert_permutation", {"x": (x, "elements")})
     return apply(_invert_permutation, (x,), {})
 
 

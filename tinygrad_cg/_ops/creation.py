@@ -29,7 +29,7 @@ from .._core.kinds import is_complex, is_floating, is_inexact
 from .._core.suggestions import hides_others, refuse_arguments
 from .._core.tensor import ArrayLike, Tensor
 from ..errors import InvalidArgumentError
-from .define import as_int, as_sizes, broadcast_shapes
+from .arguments import as_count, as_sizes, broadcast_shapes
 from .shape import broadcast_to, cast, reshape
 
 
@@ -175,12 +175,8 @@ def eye(rows: Any, columns: Any = None, dtype: Any = FLOAT32) -> Tensor:
 
     Raises TypeError for sizes that are no integers, InvalidArgumentError for negative ones.
     """
-    height = as_int("eye", "rows", rows)
-    width = height if columns is None else as_int("eye", "columns", columns)
-    if height < 0 or width < 0:
-        raise InvalidArgumentError(
-            f"eye: rows and columns must not be negative, got {height} and {width}"
-        )
+    height = as_count("eye", "rows", rows)
+    width = height if columns is None else as_count("eye", "columns", columns)
     return Tensor(devices.create("eye", "eye", height, width, dtype=as_dtype(dtype)))
 
 
@@ -211,9 +207,7 @@ def linspace(start: Any, stop: Any, num: Any = 50, dtype: Any = None) -> Tensor:
     After ``tf.linspace``: bounds that are tensors get gradients. Raises InvalidArgumentError if
     `num` is negative or the shapes of the bounds do not broadcast.
     """
-    count = as_int("linspace", "num", num)
-    if count < 0:
-        raise InvalidArgumentError(f"linspace: num must not be negative, got {count}")
+    count = as_count("linspace", "num", num)
     if isinstance(start, (list, tuple)) or isinstance(stop, (list, tuple)):
         start, stop, _ = convert_each(start, stop, np.empty(0, _dtype(dtype) or BOOL))
     wanted: Any = _dtype(dtype) or _common_dtype([start, stop])

@@ -13,9 +13,10 @@ from .._core.conversion import convert, promote
 from .._core.device_runs import kernel_for
 from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, Tensor
+from .arguments import as_int, normalize_axis
 from .comparison import equal, isfinite, logical_and, logical_not
 from .creation import full_like
-from .define import Case, as_int, normalize_axis, operation
+from .define import Case, operation
 from .elementwise import add, logaddexp, multiply_upstream, where
 from .indexing import getitem
 from .reductions import reduce_all

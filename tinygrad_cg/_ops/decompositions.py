@@ -17,8 +17,9 @@ from .._core.kinds import is_complex
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import DerivativeWarning, InvalidArgumentError, MatrixError, warn
+from .arguments import broadcast_shapes
 from .complex import conj, imag
-from .define import Case, Wrong, broadcast_shapes, operation, public
+from .define import Case, Wrong, operation, public
 from .elementwise import add, multiply, negative, subtract, where
 from .matrices import (
     MATRIX,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,9 +10,9 @@ import numpy as np
 
 from tinygrad_cg_kernels import elementary as kmath
 from tinygrad_cg_kernels.loops.engine import Elementwise
-from tinygrad_cg_kernels.runtime import objects, promotion
+from tinygrad_cg_kernels.runtime import objects
 
-from .._core.conversion import convert, is_tensor
+from .._core.conversion import convert
 from .._core.device_runs import kernel_for
 from .._core.kinds import is_bool
 from .._core.primitive import (
@@ -25,7 +24,8 @@ from .._core.primitive import (
     register,
 )
 from .._core.tensor import Aval, Tensor
-from ..errors import AxisError, InvalidArgumentError, OperatorNotAllowedInGraphError
+from ..errors import InvalidArgumentError
+from .arguments import INTEGRAL, broadcast_shapes, normalize_axes
 
 _sample = np.zeros(1)
 objects.register(Tensor, Tensor(_sample), _sample)  # kernels take and make tensors, few elements
@@ -90,14 +90,6 @@ def elementwise_aval(kernel: Elementwise) -> Callable[..., Aval]:
         return Aval(shape, kernel.result_dtype(*[aval.dtype for aval in avals]))
 
     return abstract
-
-
-def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
-    try:
-        return promotion.broadcast_shapes(*shapes)
-    except ValueError:
-        text = " and ".join(str(tuple(shape)) for shape in shapes)
-        raise InvalidArgumentError(f"{name}: shapes {text} do not broadcast") from None
 
 
 def elementwise(
@@ -213,8 +205,7 @@ def reduction(
     def by_axes(x: Any, axis: Any, keepdims: bool) -> Tensor:
         if type(x) is not Tensor:
             x = convert(x)
-        ndim = x._data.ndim
-        axes = _ALL_AXES[ndim] if axis is None else normalize_axes(name, axis, ndim)
+        axes = normalize_axes(name, axis, x._data.ndim)
         return apply(primitive, (x,), {"axis": axes, "keepdims": bool(keepdims)})
 
     function = public_function(
@@ -238,65 +229,3 @@ def operation(
 ) -> Primitive:
     """Return a registered operation; its public function is written by hand."""
     return register(Primitive(name, run, inputs, abstract, vjp, **record))
-
-
-_ALL_AXES = tuple(tuple(range(ndim)) for ndim in range(65))
-INTEGRAL = tuple({"axis": axes, "keepdims": False} for axes in _ALL_AXES)
-"""The parameters of a reduction of all elements, by the number of axes."""
-
-
-def normalize_axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
-    """Return non-negative axes in ascending order, from None (all), one number, or several."""
-    if axis is None:
-        return _ALL_AXES[ndim]
-    if type(axis) is int:
-        return (normalize_axis(name, axis, ndim),)
-    if is_tensor(axis) or isinstance(axis, np.ndarray):
-        axis = np.asarray(axis).tolist()
-    if not isinstance(axis, (list, tuple)):
-        return (normalize_axis(name, axis, ndim),)
-    axes = tuple(sorted(normalize_axis(name, dim, ndim) for dim in axis))
-    if len(set(axes)) != len(axes):
-        raise InvalidArgumentError(f"{name}: axis {axis} names an axis twice")
-    return axes
-
-
-def normalize_axis(name: str, axis: Any, ndim: int) -> int:
-    index = as_int(name, "axis", axis)
-    if not -ndim <= index < ndim:
-        raise AxisError(f"{name}: axis {index} is out of range for a tensor with {ndim} dimensions")
-    return index % ndim
-
-
-def as_int(name: str, argument: str, value: Any) -> int:
-    try:
-        return operator.index(value)
-    except OperatorNotAllowedInGraphError:
-        raise
-    except TypeError:
-        raise TypeError(
-            f"{name}: {argument} must be an integer, got {type(value).__name__} {value!r}"
-        ) from None
-
-
-def as_shape(name: str, shape: Any) -> tuple[int, ...]:
-    """Return a tuple of Python integers, from a number, a sequence or an integer tensor.
-
-    Raises TypeError for what is no integer; sizes may be negative, see `as_sizes`.
-    """
-    if is_tensor(shape) or isinstance(shape, np.ndarray):
-        shape = np.asarray(shape).tolist()
-    if not isinstance(shape, (list, tuple)):
-        shape = (shape,)
-    return tuple([as_int(name, "each size in shape", size) for size in shape])
-
-
-def as_sizes(name: str, shape: Any) -> tuple[int, ...]:
-    """Return `as_shape` for the shape of a tensor: InvalidArgumentError for negative sizes."""
-    sizes = as_shape(name, shape)
-    for size in sizes:
-        if size < 0:
-            raise InvalidArgumentError(
-                f"{name}: sizes in shape must not be negative, got {sizes}: say how many elements"
-            )
-    return sizes

@@ -9,8 +9,8 @@ import numpy as np
 from .._core.conversion import convert, convert_operands, is_tensor
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
+from .arguments import as_choice, as_int, check_shapes
 from .creation import full
-from .define import as_int
 from .elementwise import where
 from .indexing import gather, getitem
 from .matrices import band, matrices
@@ -22,8 +22,7 @@ _ALIGNMENTS = ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT")
 
 def _offsets(name: str, k: Any, align: Any) -> tuple[int, list[int] | None]:
     """Return one diagonal and None; or 0 and several diagonals, the highest first."""
-    if align not in _ALIGNMENTS:
-        raise InvalidArgumentError(f"{name}: align must be one of {_ALIGNMENTS}, got {align!r}")
+    as_choice(name, "align", align, _ALIGNMENTS)
     if is_tensor(k) or isinstance(k, np.ndarray):
         k = np.asarray(k).tolist()
     if not isinstance(k, (tuple, list)):
@@ -51,11 +50,8 @@ def _taken_apart(
     """Return each of several diagonals of matrices of a shape, from one tensor of all."""
     sizes = [_length(name, shape, k) for k in offsets]
     expected = (len(offsets), max(sizes))
-    if diagonals._data.ndim < 2 or diagonals._data.shape[-2:] != expected:
-        raise InvalidArgumentError(
-            f"{name}: diagonals {offsets[-1]} to {offsets[0]} of matrices of shape {shape[-2:]} "
-            f"have shape (..., {expected[0]}, {expected[1]}), got {tuple(diagonals.shape)}"
-        )
+    what = f"diagonals {offsets[-1]} to {offsets[0]} of matrices of shape {tuple(shape[-2:])}"
+    check_shapes(name, {what: (diagonals, f"... {expected[0]} {expected[1]}")})
     parts = []
     for i, (k, size) in enumerate(zip(offsets, sizes, strict=True)):
         before, _ = _room(k, expected[1] - size, align)
@@ -97,8 +93,7 @@ def matrix_diag(
     offset, offsets = _offsets("diag", k, align)
     if offsets is not None:
         return _several_diagonals(values, offsets, num_rows, num_cols, padding_value, align)
-    if not values._data.ndim:
-        raise InvalidArgumentError("diag: diagonal must have at least 1 dimension, got a scalar")
+    check_shapes("diag", {"diagonal": (values, "... n")})
     length = values._data.shape[-1]
     least = length - min(offset, 0), length + max(offset, 0)
     sizes = as_int("diag", "num_rows", num_rows), as_int("diag", "num_cols", num_cols)
@@ -121,11 +116,7 @@ def _several_diagonals(
     values: Tensor, offsets: list[int], num_rows: Any, num_cols: Any, other: Any, align: str
 ) -> Tensor:
     """Return matrices with several diagonals, and `other` elsewhere."""
-    if values._data.ndim < 2:
-        raise InvalidArgumentError(
-            f"diag: of several diagonals, diagonal must be (..., {len(offsets)}, n), got shape "
-            f"{tuple(values.shape)}"
-        )
+    check_shapes("diag", {"diagonal": (values, f"... {len(offsets)} n")})
     length, high, low = values._data.shape[-1], offsets[0], offsets[-1]
     rows, columns = as_int("diag", "num_rows", num_rows), as_int("diag", "num_cols", num_cols)
     least = length - min(high, 0), length + max(low, 0)

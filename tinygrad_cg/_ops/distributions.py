@@ -13,12 +13,19 @@ from tinygrad_cg_kernels.runtime import promotion
 
 from .._core import devices
 from .._core.conversion import FLOAT32, as_dtype, convert
-from .._core.kinds import is_integer
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import ArrayLike, Tensor
 from ..errors import InvalidArgumentError
+from .arguments import (
+    as_count,
+    as_int,
+    as_integers,
+    as_sizes,
+    check_broadcast,
+    check_shapes,
+    normalize_axis,
+)
 from .creation import constant
-from .define import as_int, as_sizes, normalize_axis
 from .elementwise import add, divide, multiply, where
 from .incomplete import gamma_transport
 from .indexing import gather
@@ -128,14 +135,8 @@ def beta_draws(shape: Any, alpha: Any, beta: Any, dtype: Any, seed: int | None) 
 
 
 def _fits(name: str, sizes: tuple[int, ...], *shapes: tuple[int, ...]) -> None:
-    try:
-        fits = promotion.broadcast_shapes(sizes, *shapes) == sizes
-    except ValueError:
-        fits = False
-    if not fits:
-        raise InvalidArgumentError(
-            f"{name}: parameters of shapes {shapes} do not broadcast to shape {sizes}"
-        )
+    for shape in shapes:
+        check_broadcast(name, "a parameter", shape, sizes)
 
 
 @devices.on_device_of_operands
@@ -144,13 +145,11 @@ def categorical(
 ) -> Tensor:
     """Return classes, (rows, num_samples), drawn by the `logits` of each row; it has no
     gradient."""
-    scores, count = convert(logits), as_int("categorical", "num_samples", num_samples)
-    if scores.ndim != 2 or count < 0 or not scores.shape[1]:
-        raise InvalidArgumentError(
-            "categorical: logits must be (rows, classes) and num_samples not negative; got shape "
-            f"{tuple(scores.shape)} and {count}"
-        )
+    scores, count = convert(logits), as_count("categorical", "num_samples", num_samples)
+    check_shapes("categorical", {"logits": (scores, "rows classes")})
     rows, classes = scores.shape
+    if not classes:
+        raise InvalidArgumentError("categorical: logits must have at least one class")
     draws = _draw("categorical", "gumbel", seed, (rows, count, classes), 0.0, 1.0)
     noisy = add(expand_dims(cast(scores, np.float64), 1), _as_tensor(draws, np.dtype(np.float64)))
     return cast(argmax(noisy, -1), np.int64 if dtype is None else dtype)
@@ -168,12 +167,9 @@ def shuffle(value: Any, axis: int = 0, seed: int | None = None) -> Tensor:
 
 
 def _pair(name: str, seed: Any) -> np.ndarray:
-    values = np.asarray(convert(seed)._values())
-    if values.shape != (2,) or not is_integer(values.dtype):
-        raise InvalidArgumentError(
-            f"{name}: seed must be two integers, got {values.dtype} of shape {values.shape}"
-        )
-    return values
+    x = as_integers(name, "seed", seed)
+    check_shapes(name, {"seed": (x, "2")})
+    return np.asarray(x._values())
 
 
 def stateless_seed(seed: Any) -> int:
@@ -189,9 +185,7 @@ def _seeds(numbers: list[int], count: int, dtype: np.dtype) -> np.ndarray:
 
 def split_seed(seed: Any, num: Any = 2) -> Tensor:
     """Return `num` new seeds made from one, (num, 2). After ``tf.random.split``."""
-    pair, count = _pair("split", seed), as_int("split", "num", num)
-    if count < 0:
-        raise InvalidArgumentError(f"split: num must not be negative, got {count}")
+    pair, count = _pair("split", seed), as_count("split", "num", num)
     return constant(_seeds([*pair.tolist(), 0], count, pair.dtype))
 
 

@@ -25,6 +25,7 @@ from .._core.kinds import (
 from .._core.primitive import apply, binary_function, public_function
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
+from .arguments import broadcast_shapes
 from .comparison import (
     equal,
     greater,
@@ -39,18 +40,7 @@ from .comparison import (
 from .complex import conj, real
 from .composition import ARRAYS, ON_GPU, Operations
 from .creation import zeros_like
-from .define import (
-    ANY,
-    Case,
-    Real,
-    Wrong,
-    binary,
-    broadcast_shapes,
-    elementwise,
-    operation,
-    public,
-    unary,
-)
+from .define import ANY, Case, Real, Wrong, binary, elementwise, operation, public, unary
 from .shape import cast, identity
 
 POSITIVE = Real(0.3, 3.0)

@@ -23,9 +23,10 @@ from .._core.levels import is_transposing
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import DerivativeWarning, warn
+from .arguments import broadcast_shapes
 from .complex import real
 from .decompositions import _apply_triangular, hermitian, inv
-from .define import Case, broadcast_shapes, operation, public
+from .define import Case, operation, public
 from .elementwise import add, divide, multiply, negative, subtract, where
 from .indexing import getitem
 from .matrices import (

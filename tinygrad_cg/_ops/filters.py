@@ -11,12 +11,12 @@ from tinygrad_cg_kernels.linear.conv import Geometry
 from tinygrad_cg_kernels.linear.pool import Window
 
 from .._core.conversion import as_dtype, convert, convert_operands
-from .._core.kinds import is_complex, is_exact
+from .._core.kinds import REAL, is_exact
 from .._core.primitive import apply
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
+from .arguments import as_count, as_shape, check_kind, check_shapes
 from .convolution import _conv_filter, _conv_input, _geometry, conv, depthwise_conv
-from .define import as_int, as_shape
 from .elementwise import add, divide, maximum, multiply, negative, power, square
 from .indexing import getitem
 from .padding import pad
@@ -36,16 +36,12 @@ def separable_conv(
 ) -> Tensor:
     """Return ``depthwise_conv2d`` of images, followed by a convolution of single pixels."""
     x, first, second = convert_operands((x, depthwise_filter, pointwise_filter))
-    if (
-        first.ndim != 4
-        or second.ndim != 4
-        or tuple(second.shape[:3]) != (1, 1, first.shape[2] * first.shape[3])
-    ):
-        raise InvalidArgumentError(
-            "separable_conv2d: depthwise_filter must be (height, width, channels, multiplier) and "
-            "pointwise_filter (1, 1, channels * multiplier, outputs); got shapes "
-            f"{tuple(first.shape)} and {tuple(second.shape)}"
-        )
+    kernels = {
+        "depthwise_filter": (first, "height width channels multiplier"),
+        "pointwise_filter": (second, "1 1 channels_times_multiplier outputs"),
+    }
+    outputs = prod(first.shape[2:]) if first.ndim == 4 else None
+    check_shapes("separable_conv2d", kernels, channels_times_multiplier=outputs)
     x = depthwise_conv(x, first, strides, padding, data_format, dilations)
     return conv(x, second, 1, "VALID", data_format)
 
@@ -61,10 +57,9 @@ def _adjoint_geometry(
 ) -> tuple[ImageLayout, Geometry, tuple[int, int]]:
     """Return the layout of images, the geometry of windows on them, and their size."""
     layout = ImageLayout(name, data_format, 2)
-    sizes = layout._split(as_shape(name, shape))[1] if len(shape) == 4 else ()
-    if len(sizes) != 2 or min(sizes) < 0:
+    if len(shape) != 4 or min(shape) < 0:
         raise InvalidArgumentError(f"{name}: images must have 4 sizes, got {tuple(shape)}")
-    size = (sizes[0], sizes[1])
+    size = layout.inner(shape)
     channels = filters.shape[2]
     flat = reshape(filters, (*filters.shape[:2], 1, channels * filters.shape[3]))
     return layout, _geometry(layout, flat, strides, padding, dilations, size, channels), size
@@ -94,11 +89,7 @@ def depthwise_conv_adjoint(
     name = "depthwise_conv2d_backprop_input"
     filters, dy = convert_operands((filters, out_backprop))
     shape = as_shape(name, input_sizes)
-    if filters.ndim != 4:
-        raise InvalidArgumentError(
-            f"{name}: filter must be (height, width, channels, multiplier), got shape "
-            f"{tuple(filters.shape)}"
-        )
+    check_shapes(name, {"filter": (filters, "height width channels multiplier")})
     settings = strides, padding, data_format, dilations
     layout, geometry, size = _adjoint_geometry(name, filters, *settings, shape)
     dy = layout.images(dy)
@@ -146,12 +137,9 @@ def local_response_normalization(
 ) -> Tensor:
     """Return `x` over ``(bias + alpha * s) ** beta``, s the sum of squares of near channels."""
     name = "local_response_normalization"
-    x, radius = convert(x), as_int(name, "depth_radius", depth_radius)
-    if x.ndim != 4 or radius < 0 or is_complex(x.dtype):
-        raise InvalidArgumentError(
-            f"{name}: needs real images of 4 dimensions, and depth_radius not negative; got "
-            f"{x.dtype} of shape {tuple(x.shape)} and {radius}"
-        )
+    x, radius = convert(x), as_count(name, "depth_radius", depth_radius)
+    check_kind(name, "images", x, REAL)
+    check_shapes(name, {"images": (x, "batch height width channels")})
     x = cast(x, np.float64) if is_exact(x.dtype) else x
     channels = x.shape[-1]
     width = 2 * radius + 1
@@ -169,11 +157,8 @@ def dilation2d(
     x, filters = convert_operands((x, filters))
     layout = ImageLayout(name, data_format, 2)
     x = layout.images(x)
-    if filters.ndim != 3 or filters.shape[2] != x.shape[3] or is_complex(x.dtype):
-        raise InvalidArgumentError(
-            f"{name}: filters must be real, (height, width, channels) for images of "
-            f"{x.shape[3]} channels, got shape {tuple(filters.shape)}"
-        )
+    check_kind(name, "images", x, REAL)
+    check_shapes(name, {"filters": (filters, "height width channels")}, channels=x.shape[3])
     kernels = reshape(filters, (*filters.shape, 1))
     size = x.shape[1], x.shape[2]
     geometry = _geometry(layout, kernels, strides, padding, dilations, size, 1)
@@ -218,7 +203,7 @@ def max_pool_with_argmax(
     layout = ImageLayout(name, data_format, 2)
     values = max_pool(x, size, strides, padding, data_format)
     x = layout.images(x)
-    span, steps = layout.pair("the size of the window", size), layout.pair("strides", strides)
+    span, steps = layout.sizes("the size of the window", size), layout.sizes("strides", strides)
     batch, height, width, channels = x.shape
     window = Window(span, steps, layout.padding(padding, (height, width), span, steps))
     indices = apply(_max_indices, (x,), {"window": window})

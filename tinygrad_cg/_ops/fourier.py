@@ -21,8 +21,9 @@ from .._core.kinds import REAL, is_complex, is_exact
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
+from .arguments import as_choice, as_int, as_shape, check_kind, normalize_axis
 from .complex import conj
-from .define import Case, as_int, as_shape, normalize_axis, operation
+from .define import Case, operation
 from .elementwise import multiply
 from .indexing import getitem
 from .padding import pad
@@ -152,11 +153,7 @@ _irfft = operation(
 
 
 def _norm(name: str, norm: Any) -> Any:
-    if norm not in _NORMS:
-        raise InvalidArgumentError(
-            f"{name}: norm must be 'backward', 'ortho' or 'forward', got {norm!r}"
-        )
-    return _NORMS[norm]
+    return _NORMS[as_choice(name, "norm", norm, _NORMS)]
 
 
 def _fit(name: str, x: Tensor, axis: int, size: int) -> Tensor:
@@ -206,10 +203,7 @@ def _along(name: str, x: Any, sizes: Any, axes: Any, norm: Any, inverse: bool) -
 
 def _forward_real(name: str, x: Any, sizes: Any, axes: Any, norm: Any) -> Tensor:
     x = convert(x)
-    if is_complex(x.dtype):
-        raise TypeError(
-            f"{name}: needs real numbers, got {x.dtype}: use fft, or take the real part"
-        )
+    check_kind(name, "x", x, REAL, "use fft, or take the real part", TypeError)
     scale = _norm(name, norm)
     sizes, dims = _plan(name, x, sizes, axes)
     if not dims:

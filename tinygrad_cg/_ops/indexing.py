@@ -18,7 +18,8 @@ from .._core.kinds import is_bool, is_integer
 from .._core.primitive import OPS, apply
 from .._core.tensor import Aval, NoValueError, Tensor
 from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError
-from .define import Case, as_int, normalize_axis, operation
+from .arguments import as_int, as_integers, normalize_axis
+from .define import Case, operation
 
 
 def _batched_key(key: tuple, size: int) -> tuple:
@@ -283,9 +284,7 @@ def gather(x: Any, indices: Any, axis: Any = 0, batch_dims: int = 0) -> Tensor:
 
     With `batch_dims` the first axes of `x` and `indices` are gone through together.
     """
-    x, indices = convert(x), convert(indices)
-    if not is_integer(indices.dtype):
-        raise InvalidArgumentError(f"gather: indices must be integers, got {indices.dtype}")
+    x, indices = convert(x), as_integers("gather", "indices", indices)
     shared = as_int("gather", "batch_dims", batch_dims)
     dim = max(normalize_axis("gather", axis, x._data.ndim), shared)
     if (

@@ -17,8 +17,9 @@ from .._core.conversion import convert, convert_operands
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
+from .arguments import broadcast_shapes
 from .comparison import greater
-from .define import Case, broadcast_shapes, operation
+from .define import Case, operation
 from .elementwise import add, multiply, subtract
 from .factorizations import svdvals
 from .matrices import adjoint, by_lapack, matrices, of_matrices, product, result_dtype

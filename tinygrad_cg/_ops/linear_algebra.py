@@ -14,17 +14,9 @@ from .._core.conversion import FLOAT32, FLOAT64, convert_operands, is_tensor, pr
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
+from .arguments import as_int, as_shape, broadcast_shapes, normalize_axis
 from .complex import conj
-from .define import (
-    Case,
-    Wrong,
-    as_int,
-    as_shape,
-    broadcast_shapes,
-    normalize_axis,
-    operation,
-    public,
-)
+from .define import Case, Wrong, operation, public
 from .elementwise import multiply
 from .shape import expand_dims, reshape, squeeze, swap_last, transpose
 

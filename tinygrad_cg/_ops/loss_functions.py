@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from .._core.conversion import convert, convert_each, convert_operands
-from .._core.kinds import is_exact, is_integer
+from .._core.kinds import INTEGERS, is_exact, is_integer
 from .._core.primitive import apply
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
+from .arguments import broadcast_shapes, check_kind, check_same_shape, normalize_axis
 from .comparison import equal, greater, less_equal, logical_or
-from .define import Case, broadcast_shapes, normalize_axis, operation
+from .define import Case, operation
 from .elementwise import (
     absolute,
     add,
@@ -63,11 +64,8 @@ def sparse_cross_entropy(labels: Any, logits: Any) -> Tensor:
     """Return ``-log_softmax(logits)[..., label]``: how unlikely the scores find the labels, by
     row."""
     labels, logits = convert(labels), convert(logits)
-    if not is_integer(labels.dtype):
-        raise InvalidArgumentError(
-            f"sparse_cross_entropy: labels must be integers, got {labels.dtype}; distributions "
-            "go to softmax_cross_entropy"
-        )
+    remedy = "distributions go to softmax_cross_entropy"
+    check_kind("sparse_cross_entropy", "labels", labels, INTEGERS, remedy)
     shape, axis = logits._data.shape, logits._data.ndim - 1
     if not shape or labels._data.shape != shape[:-1]:
         raise InvalidArgumentError(
@@ -91,14 +89,6 @@ def softmax_cross_entropy(labels: Any, logits: Any, axis: Any = -1) -> Tensor:
     return negative(reduce_sum(multiply(cast(labels, chances.dtype), chances), dim))
 
 
-def _same_shapes(name: str, labels: Tensor, logits: Tensor) -> None:
-    if labels._data.shape != logits._data.shape:
-        raise InvalidArgumentError(
-            f"{name}: labels have shape {tuple(labels.shape)}, logits have shape "
-            f"{tuple(logits.shape)}: they must have one shape"
-        )
-
-
 def sigmoid_cross_entropy(labels: Any, logits: Any) -> Tensor:
     """Return ``-labels log(sigmoid(logits)) - (1 - labels) log(1 - sigmoid(logits))``,
     elementwise."""
@@ -109,7 +99,7 @@ def weighted_cross_entropy(labels: Any, logits: Any, pos_weight: Any) -> Tensor:
     """Return `sigmoid_cross_entropy` whose first term is multiplied by `pos_weight`."""
     logits = convert(logits)
     labels, _ = convert_each(labels, logits)
-    _same_shapes("sigmoid_cross_entropy", labels, logits)
+    check_same_shape("sigmoid_cross_entropy", "labels", labels, "logits", logits)
     logits = cast(logits, np.float64) if is_exact(logits.dtype) else logits
     labels = cast(labels, logits.dtype)
     positive = labels if pos_weight is None else multiply(labels, pos_weight)
@@ -122,7 +112,7 @@ def weighted_cross_entropy(labels: Any, logits: Any, pos_weight: Any) -> Tensor:
 def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = False) -> Tensor:
     """Return ``exp(log_input) - log_input * targets``: the loss of a Poisson distribution."""
     targets, log_input = convert_each(targets, log_input)
-    _same_shapes("log_poisson_loss", targets, log_input)
+    check_same_shape("log_poisson_loss", "labels", targets, "logits", log_input)
     loss = subtract(exp(log_input), multiply(log_input, targets))
     if not compute_full_loss:
         return loss
@@ -280,7 +270,7 @@ def binary_crossentropy(target: Any, output: Any, from_logits: bool = False) -> 
     target, output = _pair(target, output)
     if from_logits:
         return sigmoid_cross_entropy(target, output)
-    _same_shapes("binary_crossentropy", target, output)
+    check_same_shape("binary_crossentropy", "labels", target, "logits", output)
     output = _probabilities(output)
     first = multiply(target, log(output))
     return negative(add(first, multiply(subtract(1, target), log1p(negative(output)))))
@@ -291,7 +281,7 @@ def categorical_crossentropy(
 ) -> Tensor:
     """Return ``-sum(target * log(output))`` along `axis`, for distributions `target`."""
     target, output = _pair(target, output)
-    _same_shapes("categorical_crossentropy", target, output)
+    check_same_shape("categorical_crossentropy", "labels", target, "logits", output)
     if from_logits:
         return softmax_cross_entropy(target, output, axis)
     output = _probabilities(divide(output, reduce_sum(output, axis, True)))

@@ -17,8 +17,9 @@ from .._core.kinds import is_exact
 from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError, MatrixError
+from .arguments import broadcast_shapes
 from .complex import conj
-from .define import Case, Wrong, broadcast_shapes, operation
+from .define import Case, Wrong, operation
 from .elementwise import where
 from .indexing import getitem
 from .linear_algebra import _matmul

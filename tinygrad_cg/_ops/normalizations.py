@@ -9,13 +9,12 @@ import numpy as np
 
 from .._core import devices
 from .._core.conversion import convert, convert_each, convert_operands, is_tensor, promote
-from .._core.kinds import is_complex, is_exact, is_floating
+from .._core.kinds import FLOATING, is_complex, is_exact
 from .._core.tensor import Tensor
-from ..errors import InvalidArgumentError
+from .arguments import as_shape, check_broadcast, check_kind, normalize_axes
 from .comparison import equal, greater_equal, isfinite, less, logical_or
 from .complex import conj, real
 from .creation import ones_like
-from .define import as_shape, broadcast_shapes, normalize_axes
 from .elementwise import (
     add,
     divide,
@@ -220,8 +219,7 @@ def _listed(name: str, tensors: Any) -> list:
 def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: int | None = None) -> Tensor:
     """Return `x` with a share `rate` of its elements set to 0, the others divided by 1 - rate."""
     x = convert(x)
-    if not is_floating(x.dtype):
-        raise ValueError(f"dropout: x must be of a floating dtype, got {x.dtype}: cast it first")
+    check_kind("dropout", "x", x, FLOATING, "cast it first", ValueError)
     if not is_tensor(rate):
         rate = float(rate)
         if not 0 <= rate < 1:
@@ -238,10 +236,7 @@ def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: int | None = None)
                 full if size == -1 else size for size, full in zip(wanted_sizes, shape, strict=True)
             ]
         sizes = as_shape("dropout", wanted_sizes)
-        if broadcast_shapes("dropout", shape, sizes) != shape:
-            raise InvalidArgumentError(
-                f"dropout: noise_shape {sizes} does not broadcast to shape {shape}"
-            )
+        check_broadcast("dropout", "noise", sizes, shape)
     draws = uniform(sizes, 0, 1, x.dtype if x.dtype != np.float16 else np.float32, seed)
     return where(greater_equal(draws, rate), divide(x, 1 - rate), 0)
 

@@ -10,8 +10,8 @@ from .._core.conversion import convert
 from .._core.kinds import is_complex, is_exact
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
+from .arguments import as_shape, normalize_axes, normalize_axis
 from .comparison import equal, isfinite, less_equal, logical_and, not_equal
-from .define import as_shape, normalize_axes, normalize_axis
 from .elementwise import absolute, divide, multiply, power, where
 from .factorizations import svdvals
 from .reductions import euclidean_length, reduce_max, reduce_min, reduce_sum

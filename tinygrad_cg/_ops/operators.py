@@ -16,7 +16,7 @@ from ..errors import InvalidArgumentError
 from . import comparison, elementwise, indexing, integers, protocol, shape
 from . import complex as complex_parts
 from . import linear_algebra as linalg
-from .define import as_int
+from .arguments import as_int
 from .shape import reshape_in
 
 

@@ -11,7 +11,8 @@ from .._core.conversion import convert, is_tensor
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from .define import Case, as_int, operation
+from .arguments import as_choice, as_count
+from .define import Case, operation
 from .elementwise import add
 from .indexing import gather, getitem
 from .reductions import reduce_sum
@@ -76,12 +77,9 @@ def pad(x: Any, widths: Any, mode: str = "constant", value: Any = 0) -> Tensor:
     """
     x = convert(x)
     pairs = _widths(widths, x._data.ndim)
+    as_choice("pad", "mode", mode, ("constant", "reflect", "symmetric", "edge", "wrap"))
     if mode == "constant":
         return apply(_pad, (x, _constant(value, x.dtype)), {"widths": pairs})
-    if mode not in ("reflect", "symmetric", "edge", "wrap"):
-        raise InvalidArgumentError(
-            f"pad: mode must be 'constant', 'reflect', 'symmetric', 'edge' or 'wrap', got {mode!r}"
-        )
     for axis, pair in enumerate(pairs):
         if any(pair):
             x = gather(x, _repeat_indices(x._data.shape[axis], pair, mode), axis)
@@ -120,9 +118,7 @@ def _widths(widths: Any, ndim: int) -> Widths:
             f"pad: needs a pair of widths for each of {ndim} axes, one pair or one number; "
             f"got {widths!r}"
         )
-    pairs_of_ints = tuple(
-        (as_int("pad", "a width", a), as_int("pad", "a width", b)) for a, b in pairs
+    return tuple(
+        (as_count("pad", "a width", before), as_count("pad", "a width", after))
+        for before, after in pairs
     )
-    if any(min(pair) < 0 for pair in pairs_of_ints):
-        raise InvalidArgumentError(f"pad: widths must not be negative, got {widths!r}")
-    return pairs_of_ints

@@ -15,7 +15,8 @@ from .._core.kinds import REAL
 from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from .define import Case, as_shape, operation
+from .arguments import as_shape
+from .define import Case, operation
 from .indexing import getitem
 from .shape import reshape, stack
 from .sorting import add_along_axis
@@ -103,8 +104,8 @@ def _pool(
     x = convert(x)
     layout = ImageLayout(name, data_format, x._data.ndim - 2)
     x = layout.images(x)
-    span = layout.pair("the size of the window", size)
-    steps = span if strides is None else layout.pair("strides", strides)
+    span = layout.sizes("the size of the window", size)
+    steps = span if strides is None else layout.sizes("strides", strides)
     room = x._data.shape[1], x._data.shape[2]
     window = Window(span, steps, layout.padding(padding, room, span, steps))
     try:

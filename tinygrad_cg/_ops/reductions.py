@@ -32,21 +32,12 @@ from .._core.levels import state
 from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
+from .arguments import as_int, normalize_axes, normalize_axis
 from .comparison import equal, isfinite, logical_or
 from .complex import imag, real
 from .composition import ARRAYS, TENSORS, Operations
 from .creation import ones
-from .define import (
-    Case,
-    Wrong,
-    as_int,
-    normalize_axes,
-    normalize_axis,
-    operation,
-    public,
-    reduced_shape,
-    reduction,
-)
+from .define import Case, Wrong, operation, public, reduced_shape, reduction
 from .elementwise import (
     add,
     divide,

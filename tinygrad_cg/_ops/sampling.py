@@ -22,8 +22,8 @@ from .._core.levels import state
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
+from .arguments import as_int, as_sizes
 from .comparison import equal
-from .define import as_int, as_sizes
 from .elementwise import where
 from .shape import cast
 

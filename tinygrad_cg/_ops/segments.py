@@ -11,14 +11,15 @@ from tinygrad_cg_kernels.move import scatter as kscatter
 
 from .._core import devices
 from .._core.conversion import convert
-from .._core.kinds import REAL, is_exact, is_integer
+from .._core.kinds import REAL, is_exact
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
+from .arguments import as_count, as_integers, check_shapes
 from .comparison import equal, not_equal
 from .creation import ones, zeros
 from .cumulative import recurrence
-from .define import Case, as_int, operation
+from .define import Case, operation
 from .elementwise import divide, maximum, multiply, sqrt, where
 from .indexing import gather, getitem, scatter_rows
 from .shape import cast, concatenate, reshape
@@ -161,9 +162,7 @@ def unsorted_segments(how: str, data: Any, segment_ids: Any, num_segments: Any =
     1, and an extremum the last finite number of the dtype; ties share the gradient.
     """
     name = f"unsorted_segment_{how}"
-    data, ids = convert(data), convert(segment_ids)
-    if not is_integer(ids.dtype):
-        raise InvalidArgumentError(f"{name}: segment_ids must be integers, got {ids.dtype}")
+    data, ids = convert(data), as_integers(name, "segment_ids", segment_ids)
     shape, leading = data._data.shape, ids._data.shape
     if shape[: len(leading)] != leading:
         raise InvalidArgumentError(
@@ -173,9 +172,7 @@ def unsorted_segments(how: str, data: Any, segment_ids: Any, num_segments: Any =
     if num_segments is None:
         values = ids._values()
         num_segments = int(values.max(initial=-1)) + 1
-    size = as_int(name, "num_segments", num_segments)
-    if size < 0:
-        raise InvalidArgumentError(f"{name}: num_segments must not be negative, got {size}")
+    size = as_count(name, "num_segments", num_segments)
     tail = shape[len(leading) :]
     rows = apply(_segment_rows, (reshape(ids, (-1,)),), {"size": size, "name": name})
     count = rows._data.shape[0]
@@ -192,12 +189,9 @@ def sorted_segments(how: str, data: Any, segment_ids: Any) -> Tensor:
     are negative. Inside ``function`` and ``vmap`` the ids must be known.
     """
     name = f"segment_{how}"
-    data, ids = convert(data), convert(segment_ids)
-    if ids._data.ndim != 1 or ids._data.shape != data._data.shape[:1] or not is_integer(ids.dtype):
-        raise InvalidArgumentError(
-            f"{name}: segment_ids must be one integer for each row of data, of shape "
-            f"{tuple(data.shape)}; got {ids.dtype} of shape {tuple(ids.shape)}"
-        )
+    data, ids = convert(data), as_integers(name, "segment_ids", segment_ids)
+    rows = data._data.shape[0] if data._data.ndim else None
+    check_shapes(name, {"segment_ids": (ids, "rows_of_data")}, rows_of_data=rows)
     values = ids._values()
     if values.size and (int(values[0]) < 0 or bool((values[1:] < values[:-1]).any())):
         raise InvalidArgumentError(

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from .._core.conversion import convert
-from .._core.kinds import is_complex, is_integer
+from .._core.kinds import REAL
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
+from .arguments import as_int, as_integers, check_kind, check_shapes
 from .comparison import greater, less, not_equal
 from .creation import full
-from .define import as_int
 from .elementwise import add, multiply, negative, where
 from .indexing import gather, getitem
 from .normalizations import _floating
@@ -30,12 +30,8 @@ _NOTHING = -1e30  # the logarithm of no probability: with -inf, differences woul
 
 def _integers(name: str, argument: str, value: Any, shape: tuple[int, ...], limit: int) -> Tensor:
     """Return integers of a shape; InvalidArgumentError unless those known are from 0 to `limit`."""
-    x = convert(value)
-    if not is_integer(x.dtype) or tuple(x.shape) != shape:
-        raise InvalidArgumentError(
-            f"{name}: {argument} must be integers of shape {shape}, got {x.dtype} of shape "
-            f"{tuple(x.shape)}"
-        )
+    x = as_integers(name, argument, value)
+    check_shapes(name, {argument: (x, " ".join(map(str, shape)))})
     data = x._data
     if isinstance(data, np.ndarray) and data.size and not 0 <= data.min() <= data.max() <= limit:
         raise InvalidArgumentError(
@@ -54,11 +50,9 @@ def ctc_loss(
 ) -> Tensor:
     """Return minus the logarithm of the probability of each sequence of labels, (batch,)."""
     name, scores, truth = "ctc_loss", convert(logits), convert(labels)
-    if scores.ndim != 3 or truth.ndim != 2 or is_complex(scores.dtype):
-        raise InvalidArgumentError(
-            f"{name}: logits must be real, of 3 dimensions, and labels (batch, length); got "
-            f"{scores.dtype} of shape {tuple(scores.shape)} and shape {tuple(truth.shape)}"
-        )
+    check_kind(name, "logits", scores, REAL)
+    order = "frames batch classes" if logits_time_major else "batch frames classes"
+    check_shapes(name, {"logits": (scores, order), "labels": (truth, "batch length")})
     scores = _floating(scores)
     kind = scores.dtype
     scores = cast(scores, np.float32) if kind.itemsize < 4 else scores

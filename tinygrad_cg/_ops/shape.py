@@ -17,16 +17,15 @@ from .._core.levels import state
 from .._core.primitive import apply, public_function
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from .define import (
-    Case,
+from .arguments import (
+    as_count,
     as_shape,
     as_sizes,
-    broadcast_shapes,
+    check_broadcast,
     normalize_axes,
     normalize_axis,
-    operation,
-    public,
 )
+from .define import Case, operation, public
 from .indexing import getitem
 
 
@@ -279,10 +278,8 @@ def broadcast_to(x: Any, shape: Any) -> Tensor:
     """Return `x` repeated to `shape`, by NumPy's rules of broadcasting."""
     x = convert(x)
     sizes = as_sizes("broadcast_to", shape)
-    if x._data.shape and broadcast_shapes("broadcast_to", x._data.shape, sizes) != sizes:
-        raise InvalidArgumentError(
-            f"broadcast_to: shape {tuple(x.shape)} does not broadcast to {sizes}"
-        )
+    if x._data.shape:
+        check_broadcast("broadcast_to", "x", x._data.shape, sizes)
     return apply(_broadcast_to, (x,), {"shape": sizes})
 
 
@@ -446,9 +443,7 @@ def split_at(x: Any, boundaries: Any, axis: Any = 0, uneven: bool = False) -> li
     dim = normalize_axis("split", axis, x._data.ndim)
     if np.ndim(boundaries):
         return _cut(x, list(as_shape("split", boundaries)), dim)
-    (count,) = as_shape("split", boundaries)
-    if count < 1:
-        raise InvalidArgumentError(f"split: the number of parts must be positive, got {count}")
+    count = as_count("split", "the number of parts", *as_shape("split", boundaries), least=1)
     size, more = divmod(x._data.shape[dim], count)
     return _cut(x, [size * i + min(i, more) for i in range(1, count)], dim)
 

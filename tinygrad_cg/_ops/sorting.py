@@ -10,12 +10,12 @@ from tinygrad_cg_kernels.move import order as korder
 
 from .._core.conversion import as_dtype, convert
 from .._core.device_runs import kernel_for
-from .._core.kinds import is_integer
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
+from .arguments import as_count, as_int, as_integers, broadcast_shapes, check_shapes, normalize_axis
 from .comparison import greater, greater_equal, isfinite, less, logical_and
-from .define import Case, as_int, broadcast_shapes, normalize_axis, operation
+from .define import Case, operation
 from .elementwise import where
 from .indexing import getitem
 from .reductions import reduce_sum
@@ -67,12 +67,8 @@ def take_along_axis(x: Any, indices: Any, axis: Any = -1) -> Tensor:
     broadcast. Negative indices count from the end; one out of bounds is an IndexError. Raises
     InvalidArgumentError for shapes that do not fit, and for indices that are no integers.
     """
-    x, indices = convert(x), convert(indices)
+    x, indices = convert(x), as_integers("take_along_axis", "indices", indices)
     dim = normalize_axis("take_along_axis", axis, x._data.ndim)
-    if not is_integer(indices.dtype):
-        raise InvalidArgumentError(
-            f"take_along_axis: indices must be integers, not {indices.dtype}"
-        )
     if x._data.ndim != indices._data.ndim:
         raise InvalidArgumentError(
             f"take_along_axis: x has {x._data.ndim} dimensions and indices have "
@@ -200,11 +196,8 @@ def one_hot(indices: Any, depth: Any, axis: Any = -1, dtype: Any = np.float32) -
     After ``tf.one_hot``: an index outside 0 .. depth - 1 gives zeros alone. Raises
     InvalidArgumentError for indices that are no integers, and for a negative `depth`.
     """
-    indices, count = convert(indices), as_int("one_hot", "depth", depth)
-    if not is_integer(indices.dtype):
-        raise InvalidArgumentError(f"one_hot: indices must be integers, got {indices.dtype}")
-    if count < 0:
-        raise InvalidArgumentError(f"one_hot: depth must not be negative, got {count}")
+    indices = as_integers("one_hot", "indices", indices)
+    count = as_count("one_hot", "depth", depth)
     dim = normalize_axis("one_hot", axis, indices._data.ndim + 1)
     params = {"depth": count, "axis": dim, "dtype": as_dtype(dtype)}
     return apply(_one_hot, (indices,), params)
@@ -212,12 +205,10 @@ def one_hot(indices: Any, depth: Any, axis: Any = -1, dtype: Any = np.float32) -
 
 def in_top_k(targets: Any, predictions: Any, k: Any) -> Tensor:
     """Return whether fewer than `k` of the `predictions` of each row exceed that of its target."""
-    classes, scores, count = convert(targets), convert(predictions), as_int("in_top_k", "k", k)
-    if scores.ndim != 2 or classes.shape != scores.shape[:1] or not is_integer(classes.dtype):
-        raise InvalidArgumentError(
-            "in_top_k: predictions must be (rows, classes) and targets an integer for each row; "
-            f"got shapes {tuple(scores.shape)} and {tuple(classes.shape)} ({classes.dtype})"
-        )
+    classes, scores = as_integers("in_top_k", "targets", targets), convert(predictions)
+    count = as_int("in_top_k", "k", k)
+    operands = {"predictions": (scores, "rows classes"), "targets": (classes, "rows")}
+    check_shapes("in_top_k", operands)
     inside = logical_and(greater_equal(classes, 0), less(classes, scores.shape[1]))
     own = take_along_axis(scores, expand_dims(where(inside, classes, 0), 1), 1)
     above = reduce_sum(cast(greater(scores, own), np.int64), 1)

@@ -9,13 +9,13 @@ import numpy as np
 
 from .._core import devices
 from .._core.conversion import convert, convert_operands
-from .._core.kinds import is_complex, is_exact
+from .._core.kinds import COMPLEX, REAL, is_exact
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
+from .arguments import as_choice, as_count, as_int, check_kind, check_shapes, normalize_axis
 from .complex import real
 from .creation import constant, linspace
 from .cumulative import cumsum
-from .define import as_int, normalize_axis
 from .elementwise import (
     add,
     divide,
@@ -50,17 +50,15 @@ def of_rank(name: str, x: Any, count: int) -> Tensor:
 
 def complex_of_rank(name: str, x: Any, count: int) -> Tensor:
     """Return a complex operand of at least `count` axes; TypeError for a real one."""
-    x = convert(x)
-    if not is_complex(x.dtype):
-        raise TypeError(f"{name}: needs complex numbers, got {x.dtype}: use rfft, or cast first")
-    return of_rank(name, x, count)
+    x = of_rank(name, x, count)
+    check_kind(name, "x", x, COMPLEX, "use rfft, or cast first", TypeError)
+    return x
 
 
 def _real_of_rank(name: str, x: Any, count: int) -> Tensor:
     """Return a real operand, integers as float64; TypeError for a complex one."""
     x = of_rank(name, x, count)
-    if is_complex(x.dtype):
-        raise TypeError(f"{name}: needs real numbers, got {x.dtype}: take real or imag first")
+    check_kind(name, "x", x, REAL, "take real or imag first", TypeError)
     return cast(x, np.float64) if is_exact(x.dtype) else x
 
 
@@ -76,16 +74,9 @@ def _part(x: Tensor, start: int | None, stop: int | None, step: int | None = Non
 # Windows -----------------------------------------------------------------------------------------
 
 
-def _width(name: str, window_length: Any) -> int:
-    size = as_int(name, "window_length", window_length)
-    if size < 1:
-        raise InvalidArgumentError(f"{name}: window_length must be at least 1, got {size}")
-    return size
-
-
 def vorbis_window(window_length: Any, dtype: Any = np.float32) -> Tensor:
     """Return Vorbis' window, ``sin(pi/2 sin(pi (n + 1/2) / N)**2)`` for n from 0 to N - 1."""
-    size = _width("vorbis_window", window_length)
+    size = as_count("vorbis_window", "window_length", window_length, 1)
     inner = np.sin(np.pi / size * (np.arange(size) + 0.5)) ** 2
     return constant(np.sin(np.pi / 2 * inner), _floating("vorbis_window", dtype))
 
@@ -95,7 +86,7 @@ def kaiser_bessel_derived_window(
 ) -> Tensor:
     """Return the window whose halves are roots of sums of Kaiser's, with shape parameter `beta`."""
     name = "kaiser_bessel_derived_window"
-    wanted, half = _floating(name, dtype), _width(name, window_length) // 2
+    wanted, half = _floating(name, dtype), as_count(name, "window_length", window_length, 1) // 2
     sums = cumsum(kaiser(half + 1, beta))
     rising = sqrt(divide(_part(sums, None, half), getitem(sums, half)))
     return cast(concatenate([rising, _part(rising, None, None, -1)]), wanted)
@@ -108,11 +99,7 @@ def inverse_window(frame_step: Any, forward_window_fn: Callable) -> Callable[...
     transform" (1984): the window over the sum of the squares of those that overlap, 0 where that
     is 0.
     """
-    step = as_int("inverse_stft_window_fn", "frame_step", frame_step)
-    if step < 1:
-        raise InvalidArgumentError(
-            f"inverse_stft_window_fn: frame_step must be positive, got {step}"
-        )
+    step = as_count("inverse_stft_window_fn", "frame_step", frame_step, 1)
 
     def window_fn(frame_length: Any, dtype: Any = np.float32) -> Tensor:
         size = as_int("inverse_stft_window_fn", "frame_length", frame_length)
@@ -132,12 +119,8 @@ def framed(x: Any, length: Any, step: Any, pad_end: bool, pad_value: Any, axis: 
     """Return pieces of `length` elements that begin every `step`; those beyond the end if asked."""
     x = of_rank("frame", x, 1)
     dim = normalize_axis("frame", axis, x.ndim)
-    size, length = x.shape[dim], as_int("frame", "frame_length", length)
-    step = as_int("frame", "frame_step", step)
-    if length < 1 or step < 1:
-        raise InvalidArgumentError(
-            f"frame: frame_length and frame_step must be positive, got {length} and {step}"
-        )
+    size, length = x.shape[dim], as_count("frame", "frame_length", length, 1)
+    step = as_count("frame", "frame_step", step, 1)
     count = -(-size // step) if pad_end else max(0, 1 + (size - length) // step)
     missing = max(0, (count - 1) * step + length - size) if pad_end and count else 0
     if missing:
@@ -151,12 +134,8 @@ def overlap_and_add(signal: Any, frame_step: Any) -> Tensor:
 
     After ``tf.signal.overlap_and_add``.
     """
-    x, step = (
-        of_rank("overlap_and_add", signal, 2),
-        as_int("overlap_and_add", "frame_step", frame_step),
-    )
-    if step < 1:
-        raise InvalidArgumentError(f"overlap_and_add: frame_step must be positive, got {step}")
+    x = of_rank("overlap_and_add", signal, 2)
+    step = as_count("overlap_and_add", "frame_step", frame_step, 1)
     (count, length), before = x.shape[-2:], x.ndim - 2
     pieces = -(-length // step)
     still = [(0, 0)] * before
@@ -222,11 +201,7 @@ def _padded_window(name: str, window: Any, length: Any, fft_length: Any, dtype: 
         values = raised_cosine(name, size, True, means[window], dtype)
     else:
         values = cast(window, dtype)
-    if tuple(values.shape) != (size,):
-        raise InvalidArgumentError(
-            f"{name}: window must have shape ({size},), as sequence_length says, got "
-            f"{tuple(values.shape)}"
-        )
+    check_shapes(name, {"window": (values, "sequence_length")}, sequence_length=size)
     before = (whole - size) // 2
     return _wider(values, before, whole - size - before)
 
@@ -287,13 +262,10 @@ def _turned(x: Tensor, angles: np.ndarray) -> Tensor:
 def cosines(x: Any, kind: Any, n: Any, axis: Any, norm: Any) -> Tensor:
     """Return the discrete cosine transform of type `kind`, 1 to 4, over the last axis."""
     x = of_rank("dct", x, 1)
-    if is_complex(x.dtype) or axis not in (-1, x.ndim - 1):
-        raise InvalidArgumentError("dct: needs real numbers, and axis must be -1")
-    if kind not in (1, 2, 3, 4) or norm not in (None, "ortho") or (kind == 1 and norm):
-        raise InvalidArgumentError(
-            "dct: type must be 1, 2, 3 or 4, and norm None or (not for type 1) 'ortho'; got "
-            f"{kind} and {norm!r}"
-        )
+    check_kind("dct", "x", x, REAL)
+    as_choice("dct", "axis", axis, (-1, x.ndim - 1))
+    as_choice("dct", "type", kind, (1, 2, 3, 4))
+    as_choice("dct", "norm", norm, (None,) if kind == 1 else (None, "ortho"))
     x = x if not is_exact(x.dtype) else cast(x, np.float64)
     if n is not None:
         size = as_int("dct", "n", n)
@@ -386,18 +358,17 @@ def mel_weights(
     """Return the matrix that takes a spectrum to the mel scale: (spectrogram bins, mel bins)."""
     name = "linear_to_mel_weight_matrix"
     wanted = _floating(name, dtype)
-    bins = as_int(name, "num_mel_bins", num_mel_bins)
-    count = as_int(name, "num_spectrogram_bins", num_spectrogram_bins)
+    bins = as_count(name, "num_mel_bins", num_mel_bins, 1)
+    count = as_count(name, "num_spectrogram_bins", num_spectrogram_bins, 2)
     rate, low, high = (
         cast(value, np.float64)
         for value in convert_operands((sample_rate, lower_edge_hertz, upper_edge_hertz))
     )
     values = [float(stop_gradient(tensor)._values()) for tensor in (rate, low, high)]
-    if bins < 1 or count < 2 or not 0 <= values[1] < values[2] <= values[0] / 2:
+    if not 0 <= values[1] < values[2] <= values[0] / 2:
         raise InvalidArgumentError(
-            f"{name}: needs num_mel_bins of at least 1, num_spectrogram_bins of at least 2, and "
-            "0 <= lower_edge_hertz < upper_edge_hertz <= sample_rate / 2; got "
-            f"{bins}, {count}, {values[1]}, {values[2]} and the sample rate {values[0]}"
+            f"{name}: needs 0 <= lower_edge_hertz < upper_edge_hertz <= sample_rate / 2; got "
+            f"{values[1]}, {values[2]} and the sample rate {values[0]}"
         )
     steps = np.arange(1, count) / (2 * (count - 1))
     at = expand_dims(_mel(multiply(rate, steps)), -1)

@@ -9,12 +9,13 @@ import numpy as np
 
 from .._core import devices
 from .._core.conversion import convert, convert_operands
-from .._core.kinds import is_exact, is_floating, is_integer
+from .._core.kinds import is_exact, is_floating
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
+from .arguments import as_integers, check_shapes, normalize_axes, normalize_axis
 from .creation import constant
-from .define import Case, Wrong, normalize_axes, normalize_axis, operation, public
+from .define import Case, Wrong, operation, public
 from .elementwise import add, divide, multiply, negative, square, subtract
 from .indexing import gather
 from .normalizations import batch_normalization
@@ -167,12 +168,8 @@ def average_loss(per_example_loss: Any, sample_weight: Any, global_batch_size: A
 
 
 def _labels(name: str, labels: Any) -> np.ndarray:
-    x = convert(labels)
-    if x.ndim != 2 or not is_integer(x.dtype):
-        raise InvalidArgumentError(
-            f"{name}: labels must be integers, (batch, time); got {x.dtype} of shape "
-            f"{tuple(x.shape)}"
-        )
+    x = as_integers(name, "labels", labels)
+    check_shapes(name, {"labels": (x, "batch time")})
     return x._values()
 
 

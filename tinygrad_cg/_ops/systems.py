@@ -20,9 +20,10 @@ from .._core.kinds import is_complex
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError, MatrixError
+from .arguments import as_choice, as_int, broadcast_shapes, check_shapes
 from .complex import conj, real
 from .decompositions import triangular_solve
-from .define import Case, Wrong, as_int, broadcast_shapes, operation, public
+from .define import Case, Wrong, operation, public
 from .diagonals import band_part, matrix_diag, matrix_diag_part, matrix_set_diag
 from .elementwise import add, multiply, negative
 from .factorizations import eigh, eigvalsh
@@ -240,6 +241,7 @@ _lower_banded = operation(
 
 def _three(name: str, diagonals: Any, form: str) -> Tensor:
     """Return the diagonals above, on and below the main one, of one length, one below the other."""
+    as_choice(name, "diagonals_format", form, ("compact", "sequence", "matrix"))
     if form == "sequence":
         if is_tensor(diagonals) or len(diagonals) != 3:
             raise InvalidArgumentError(f"{name}: diagonals must be a sequence of 3 tensors")
@@ -248,17 +250,10 @@ def _three(name: str, diagonals: Any, form: str) -> Tensor:
         x = square_matrices(name, diagonals)
         ends = (1, 0, -1) if x._data.shape[-1] > 1 else (0, 0, 0)
         parts = [matrix_diag_part(x, k) for k in ends]
-    elif form == "compact":
-        bands = matrices(name, diagonals)
-        if bands._data.shape[-2] != 3:
-            raise InvalidArgumentError(
-                f"{name}: diagonals must have shape (..., 3, m), got {tuple(bands.shape)}"
-            )
-        return bands
     else:
-        raise InvalidArgumentError(
-            f"{name}: diagonals_format must be 'compact', 'sequence' or 'matrix', got {form!r}"
-        )
+        bands = matrices(name, diagonals)
+        check_shapes(name, {"diagonals": (bands, "... 3 m")})
+        return bands
     size = parts[1]._data.shape[-1] if parts[1]._data.ndim else -1
     rows = []
     for part, room in zip(parts, ((0, 1), (0, 0), (1, 0)), strict=True):
@@ -279,11 +274,7 @@ def _three(name: str, diagonals: Any, form: str) -> Tensor:
 
 
 def _fit(name: str, bands: Tensor, rhs: Tensor) -> None:
-    if rhs._data.ndim < 2 or rhs._data.shape[-2] != bands._data.shape[-1]:
-        raise InvalidArgumentError(
-            f"{name}: diagonals of {bands._data.shape[-1]} elements and rhs of shape "
-            f"{tuple(rhs.shape)} do not fit: rhs must have shape (..., m, k)"
-        )
+    check_shapes(name, {"rhs": (rhs, "... m k")}, m=bands._data.shape[-1])
 
 
 @public(_tridiagonal)
@@ -360,10 +351,7 @@ def eigh_tridiagonal(
             "eigh_tridiagonal: alpha must have shape (..., n) and beta (..., n - 1), got "
             f"{tuple(shape)} and {tuple(upper.shape)}"
         )
-    if select not in ("a", "i", "v"):
-        raise InvalidArgumentError(
-            f"eigh_tridiagonal: select must be 'a', 'i' or 'v', got {select!r}"
-        )
+    as_choice("eigh_tridiagonal", "select", select, ("a", "i", "v"))
     x = matrix_diag(cast(real(main), main.dtype) if is_complex(main.dtype) else main)
     if shape[-1] > 1:
         x = add(add(x, matrix_diag(upper, 1)), matrix_diag(conj(upper), -1))
@@ -396,11 +384,8 @@ def eigh_tridiagonal(
 
 def _factors(name: str, lower_upper: Any, perm: Any) -> tuple[Tensor, Tensor]:
     x, order = square_matrices(name, lower_upper), convert(perm)
-    if tuple(order.shape) != tuple(x._data.shape[:-1]):
-        raise InvalidArgumentError(
-            f"{name}: perm must have shape {tuple(x._data.shape[:-1])}, one number for each row, "
-            f"got {tuple(order.shape)}: pass what lu returns"
-        )
+    shape = " ".join(map(str, x._data.shape[:-1]))
+    check_shapes(name, {"perm, as lu returns it,": (order, shape)})
     return x, order
 
 
@@ -420,12 +405,8 @@ def lu_reconstruct(lower_upper: Any, perm: Any) -> Tensor:
 def lu_solve(lower_upper: Any, perm: Any, rhs: Any) -> Tensor:
     """Return the solutions x of ``matmul(a, x) = rhs`` from what ``lu`` returns for ``a``."""
     x, order = _factors("lu_solve", lower_upper, perm)
-    y = matrices("lu_solve", convert_operands((x, rhs))[1])
-    if y._data.shape[-2] != x._data.shape[-1]:
-        raise InvalidArgumentError(
-            f"lu_solve: factors of shape {tuple(x.shape)} and rhs of shape {tuple(y.shape)} do not "
-            "fit: the factors need as many columns as rhs has rows"
-        )
+    y = convert_operands((x, rhs))[1]
+    check_shapes("lu_solve", {"lower_upper": (x, "... n n"), "rhs": (y, "... n k")})
     lead = broadcast_shapes("lu_solve", x._data.shape[:-2], y._data.shape[:-2])
     order = broadcast_to(order, (*lead, x._data.shape[-1]))
     y = gather(broadcast_to(y, (*lead, *y._data.shape[-2:])), order, len(lead), len(lead))

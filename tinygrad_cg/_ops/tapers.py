@@ -11,43 +11,36 @@ from .._core.conversion import as_dtype
 from .._core.kinds import is_floating
 from .._core.tensor import ArrayLike, Tensor
 from ..errors import InvalidArgumentError
+from .arguments import as_count
 from .casts import cast
 from .creation import constant
-from .define import as_int
 from .elementwise import absolute, divide, exp, multiply, subtract
 from .special_functions import bessel_ie
 
 
-def _length(name: str, size: Any) -> int:
-    length = as_int(name, "the length", size)
-    if length < 0:
-        raise InvalidArgumentError(f"{name}: the length must not be negative, got {length}")
-    return length
-
-
 def bartlett(M: Any) -> Tensor:
     """Return the triangular window of `M` points, float64, which ends in zeros."""
-    return constant(np.bartlett(_length("bartlett", M)))
+    return constant(np.bartlett(as_count("bartlett", "the length", M)))
 
 
 def blackman(M: Any) -> Tensor:
     """Return the window of `M` points, float64, of three cosines that nearly has least leakage."""
-    return constant(np.blackman(_length("blackman", M)))
+    return constant(np.blackman(as_count("blackman", "the length", M)))
 
 
 def hamming(M: Any) -> Tensor:
     """Return the window of `M` points, float64: 0.54 - 0.46 cos(2 pi n / (M - 1))."""
-    return constant(np.hamming(_length("hamming", M)))
+    return constant(np.hamming(as_count("hamming", "the length", M)))
 
 
 def hanning(M: Any) -> Tensor:
     """Return the window of `M` points, float64: 0.5 - 0.5 cos(2 pi n / (M - 1))."""
-    return constant(np.hanning(_length("hanning", M)))
+    return constant(np.hanning(as_count("hanning", "the length", M)))
 
 
 def kaiser(M: Any, beta: Any) -> Tensor:
     """Return Kaiser's window of `M` points, float64, with the shape parameter `beta`, a scalar."""
-    size = _length("kaiser", M)
+    size = as_count("kaiser", "the length", M)
     if not isinstance(beta, ArrayLike):
         return constant(np.kaiser(size, float(beta)))
     shape = cast(beta, np.float64)
@@ -66,7 +59,7 @@ def raised_cosine(name: str, length: Any, periodic: bool, mean: float, dtype: An
 
     N is the length of a window that is `periodic`, and of even length; else it is one less.
     """
-    size, wanted = _length(name, length), _floating(name, dtype)
+    size, wanted = as_count(name, "the length", length), _floating(name, dtype)
     if size == 1:
         return constant(np.ones(1, wanted))
     count = size - 1 + (size % 2 == 0 and bool(periodic))

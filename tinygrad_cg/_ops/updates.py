@@ -17,9 +17,16 @@ from .._core.kinds import is_bool, is_integer
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
+from .arguments import (
+    as_int,
+    as_integers,
+    as_sizes,
+    check_broadcast,
+    normalize_axis,
+)
 from .comparison import greater_equal
 from .creation import zeros
-from .define import Case, as_int, as_sizes, broadcast_shapes, normalize_axis, operation
+from .define import Case, operation
 from .elementwise import add, divide, maximum, multiply, power, subtract, where
 from .indexing import gather, getitem, put_at, scatter_rows
 from .segments import segment_extremum, segment_product
@@ -81,9 +88,7 @@ def _join_extremum(largest: bool) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
 
 def _read_indices(name: str, indices: Any, shape: tuple[int, ...], shared: int = 0) -> Tensor:
     """Return where `indices` (coordinates along their last axis) point, in row-major order."""
-    indices = convert(indices)
-    if not is_integer(indices.dtype):
-        raise InvalidArgumentError(f"{name}: indices must be integers, got {indices.dtype}")
+    indices = as_integers(name, "indices", indices)
     index_shape = indices._data.shape
     if (
         not index_shape
@@ -361,11 +366,7 @@ class Part:
         check_devices("at", x=x, values=values)
         if values._data.shape == shape:
             return values
-        if broadcast_shapes("at", shape, values._data.shape) != shape:
-            raise InvalidArgumentError(
-                f"at: values of shape {tuple(values.shape)} do not broadcast to the shape "
-                f"{tuple(shape)} of x[key]"
-            )
+        check_broadcast("at", "a value for x[key]", values._data.shape, shape)
         return broadcast_to(values, shape)
 
 

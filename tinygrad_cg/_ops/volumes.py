@@ -14,77 +14,16 @@ import numpy as np
 from .._core.conversion import convert, convert_operands
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
+from .arguments import as_choice, as_int, as_shape, check_shapes
 from .block_moves import batch_to_space, space_to_batch
 from .convolution import conv, conv_transpose
-from .define import as_int, as_shape
 from .indexing import gather, getitem, scatter_rows
 from .padding import pad
 from .pooling import average_pool, max_pool
 from .shape import concatenate, reshape, transpose
-from .windows import _same
+from .windows import ImageLayout
 
-_LAST, _FIRST = ("NDHWC", "channels_last"), ("NCDHW", "channels_first")
 _BY_TYPE = {"MAX": max_pool, "AVG": average_pool}
-
-
-class _Volumes:
-    """The layout of volumes: a batch, three axes of space, and channels, last or first."""
-
-    def __init__(self, name: str, data_format: Any):
-        if data_format not in (None, *_LAST, *_FIRST):
-            raise InvalidArgumentError(
-                f"{name}: data_format must be one of {(*_LAST, *_FIRST)}, got {data_format!r}"
-            )
-        self.name, self.first = name, data_format in _FIRST
-
-    def read(self, x: Tensor) -> Tensor:
-        """Return volumes with channels last."""
-        if x.ndim != 5:
-            raise InvalidArgumentError(
-                f"{self.name}: volumes must have 5 dimensions: a batch, 3 of space, and channels; "
-                f"got shape {tuple(x.shape)}"
-            )
-        return transpose(x, (0, 2, 3, 4, 1)) if self.first else x
-
-    def back(self, x: Tensor) -> Tensor:
-        return transpose(x, (0, 4, 1, 2, 3)) if self.first else x
-
-    def inner(self, entries: tuple) -> tuple:
-        """Return the entries for space, of those for all axes."""
-        return entries[2:] if self.first else entries[1:-1]
-
-    def three(self, argument: str, value: Any) -> tuple[int, ...]:
-        """Return numbers for three axes: from one for all, one each, or five; None is 1."""
-        sizes = (1,) if value is None else as_shape(self.name, value)
-        if len(sizes) == 5:
-            others, sizes = (sizes[0], sizes[1 if self.first else 4]), self.inner(sizes)
-        else:
-            others, sizes = (1, 1), sizes * 3 if len(sizes) == 1 else sizes
-        if others != (1, 1) or len(sizes) != 3 or min(sizes) < 1:
-            raise InvalidArgumentError(
-                f"{self.name}: {argument} must be one positive integer, 3 or 5 of them, those for "
-                f"batch and channels 1; got {value}"
-            )
-        return sizes
-
-    def padding(
-        self, value: Any, sizes: Sequence[int], reach: Sequence[int], steps: Sequence[int]
-    ) -> tuple[tuple[int, int], ...]:
-        """Return padding before and after along three axes, from "SAME", "VALID", or pairs."""
-        if isinstance(value, str):
-            if value.upper() == "VALID":
-                return ((0, 0),) * 3
-            if value.upper() == "SAME":
-                return tuple(map(_same, sizes, reach, steps))
-        pairs: Any = np.zeros(0) if isinstance(value, str) else np.asarray(value)
-        if pairs.shape == (5, 2):
-            pairs = pairs[2:] if self.first else pairs[1:-1]
-        if pairs.shape != (3, 2) or pairs.dtype.kind not in "iu" or pairs.min() < 0:
-            raise InvalidArgumentError(
-                f"{self.name}: padding must be 'SAME', 'VALID' or 3 pairs of numbers that are not "
-                f"negative, got {value!r}"
-            )
-        return tuple((before, after) for before, after in pairs.tolist())
 
 
 def _starts(name: str, size: int, window: int, gap: int, step: int, room: tuple) -> np.ndarray:
@@ -97,6 +36,28 @@ def _starts(name: str, size: int, window: int, gap: int, step: int, room: tuple)
             f"with padding {room}"
         )
     return np.arange(count)[:, None] * step + np.arange(window) * gap
+
+
+def _windows(
+    layout: ImageLayout,
+    filters: Tensor,
+    sizes: Sequence[int],
+    strides: Any,
+    padding: Any,
+    dilations: Any,
+) -> tuple[Any, Any, Any, np.ndarray]:
+    """Return steps, gaps and padding of windows along three axes, and their `_starts` in depth."""
+    check_shapes(layout.name, {"filters": (filters, "depth height width channels outputs")})
+    steps, gaps = layout.sizes("strides", strides), layout.sizes("dilations", dilations)
+    window = filters.shape[:3]
+    reach = [gap * (count - 1) + 1 for gap, count in zip(gaps, window, strict=True)]
+    rooms = layout.padding(padding, sizes, reach, steps)
+    return (
+        steps,
+        gaps,
+        rooms,
+        _starts(layout.name, sizes[0], window[0], gaps[0], steps[0], rooms[0]),
+    )
 
 
 def _pad_depth(x: Tensor, room: tuple[int, int]) -> Tensor:
@@ -119,18 +80,10 @@ def conv3d(
 ) -> Tensor:
     """Return the convolution (without flipping) of volumes with filters, along three axes."""
     x, filters = convert_operands((x, filters))
-    layout = _Volumes("conv3d", data_format)
-    x = layout.read(x)
-    if filters.ndim != 5:
-        raise InvalidArgumentError(
-            "conv3d: filters must have 5 dimensions: depth, height, width, channels and outputs; "
-            f"got shape {tuple(filters.shape)}"
-        )
-    steps, gaps = layout.three("strides", strides), layout.three("dilations", dilations)
-    window, sizes = filters.shape[:3], x.shape[1:4]
-    reach = [gap * (count - 1) + 1 for gap, count in zip(gaps, window, strict=True)]
-    rooms = layout.padding(padding, sizes, reach, steps)
-    starts = _starts("conv3d", sizes[0], window[0], gaps[0], steps[0], rooms[0])
+    layout = ImageLayout("conv3d", data_format, 3, 3)
+    x = layout.images(x)
+    sizes, window = x.shape[1:4], filters.shape[:3]
+    steps, gaps, rooms, starts = _windows(layout, filters, sizes, strides, padding, dilations)
     batch, _, height, width, channels = x.shape
     own = filters.shape[3]
     if not own or channels % own:
@@ -160,20 +113,11 @@ def conv3d_transpose(
     space."""
     name = "conv3d_transpose"
     x, filters = convert_operands((x, filters))
-    layout = _Volumes(name, data_format)
-    x = layout.read(x)
-    asked = as_shape(name, output_shape)
-    sizes = layout.inner(asked) if len(asked) == 5 else asked
-    if filters.ndim != 5 or len(sizes) != 3 or min(sizes) < 0:
-        raise InvalidArgumentError(
-            f"{name}: filters must have 5 dimensions, output_shape 3 or 5 sizes; got shape "
-            f"{tuple(filters.shape)} and {asked}"
-        )
-    steps, gaps = layout.three("strides", strides), layout.three("dilations", dilations)
+    layout = ImageLayout(name, data_format, 3, 3)
+    x = layout.images(x)
+    asked, sizes = layout.output_shape(output_shape)
+    steps, gaps, rooms, starts = _windows(layout, filters, sizes, strides, padding, dilations)
     window = filters.shape[:3]
-    reach = [gap * (count - 1) + 1 for gap, count in zip(gaps, window, strict=True)]
-    rooms = layout.padding(padding, sizes, reach, steps)
-    starts = _starts(name, sizes[0], window[0], gaps[0], steps[0], rooms[0])
     batch, depth, height, width, channels = x.shape
     if len(starts) != depth:
         raise InvalidArgumentError(
@@ -190,13 +134,7 @@ def conv3d_transpose(
     whole = sizes[0] + sum(rooms[0])
     result = scatter_rows(result, convert(starts.reshape(-1)), whole)
     result = getitem(result, slice(rooms[0][0], rooms[0][0] + sizes[0]))
-    result = layout.back(transpose(result, (1, 0, 2, 3, 4)))
-    if len(asked) == 5 and asked != tuple(result.shape):
-        raise InvalidArgumentError(
-            f"{name}: output_shape is {asked}, but the batch and the channels of x and filters "
-            f"make {tuple(result.shape)}"
-        )
-    return result
+    return layout.check_output(asked, layout.back(transpose(result, (1, 0, 2, 3, 4))))
 
 
 def pool3d(
@@ -212,10 +150,10 @@ def pool3d(
     After ``tf.nn.max_pool3d`` and ``tf.nn.avg_pool3d``; arguments as of ``max_pool2d``.
     """
     reduce, name = _BY_TYPE[kind], f"{kind.lower()}_pool3d"
-    layout = _Volumes(name, data_format)
-    x = layout.read(convert(x))
-    window = layout.three("the size of the window", size)
-    steps = window if strides is None else layout.three("strides", strides)
+    layout = ImageLayout(name, data_format, 3, 3)
+    x = layout.images(convert(x))
+    window = layout.sizes("the size of the window", size)
+    steps = window if strides is None else layout.sizes("strides", strides)
     batch, depth, height, width, channels = x.shape
     rooms = layout.padding(padding, (depth, height, width), window, steps)
     x = reshape(x, (batch * depth, height, width, channels))
@@ -275,11 +213,9 @@ def pool(
     """Return the largest ("MAX") or the mean element ("AVG") under windows with gaps between."""
     x = convert(x)
     count = x.ndim - 2
-    if not isinstance(pooling_type, str) or pooling_type.upper() not in _BY_TYPE:
-        raise InvalidArgumentError(
-            f"pool: pooling_type must be 'MAX' or 'AVG', got {pooling_type!r}"
-        )
-    kind, steps = pooling_type.upper(), 1 if strides is None else strides
+    kind = pooling_type.upper() if isinstance(pooling_type, str) else pooling_type
+    as_choice("pool", "pooling_type", kind, _BY_TYPE)
+    steps = 1 if strides is None else strides
     gaps = as_shape("pool", 1 if dilations is None else dilations)
     gaps = gaps * count if len(gaps) == 1 else gaps
     if set(gaps) <= {1}:
@@ -362,9 +298,9 @@ def extract_volume_patches(x: Any, ksizes: Any, strides: Any, padding: Any) -> T
     not fit.
     """
     name = "extract_volume_patches"
-    layout = _Volumes(name, None)
-    x = layout.read(convert(x))
-    window, steps = layout.three("ksizes", ksizes), layout.three("strides", strides)
+    layout = ImageLayout(name, None, 3, 3)
+    x = layout.images(convert(x))
+    window, steps = layout.sizes("ksizes", ksizes), layout.sizes("strides", strides)
     sizes, channels = x.shape[1:4], x.shape[4]
     rooms = layout.padding(padding, sizes, window, steps)
     x = pad(x, [(0, 0), *rooms, (0, 0)])

@@ -24,8 +24,8 @@ from .._core.primitive import Primitive, apply
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Aval, ExampleAval, Tensor
 from .._core.transformed import returns_transformed
+from .._ops.arguments import as_int, normalize_axis
 from .._ops.creation import eye, ones, zeros
-from .._ops.define import as_int, normalize_axis
 from .._ops.elementwise import multiply
 from .._ops.indexing import getitem
 from .._ops.reductions import reduce_sum

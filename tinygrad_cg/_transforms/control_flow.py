@@ -23,9 +23,9 @@ from .._core.conversion import BOOL, INT32, Weak, convert, is_weak
 from .._core.kinds import is_differentiable, is_exact
 from .._core.levels import Listener, ask_for_value, current_trace, remove_listener, state
 from .._core.tensor import ArrayLike, Aval, Tensor
+from .._ops.arguments import as_int
 from .._ops.comparison import equal, less, logical_and, not_equal
 from .._ops.creation import zeros
-from .._ops.define import as_int
 from .._ops.elementwise import add, where
 from .._ops.indexing import getitem
 from .._ops.shape import cast, concatenate, identity, reshape, unstack

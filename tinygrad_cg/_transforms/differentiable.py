@@ -17,7 +17,7 @@ from .._core.levels import Token, state
 from .._core.record import run_recorded
 from .._core.tensor import ArrayLike, Tensor
 from .._core.transformed import Transformed
-from .._ops.define import as_int
+from .._ops.arguments import as_int
 from .._ops.shape import cast, identity, repeat
 from .._reverse.arguments import fill_zeros
 from .._reverse.sweep import differentiate_once

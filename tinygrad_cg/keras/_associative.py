@@ -9,7 +9,7 @@ from .. import nest
 from .._core.conversion import convert
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
-from .._ops.define import normalize_axis
+from .._ops.arguments import normalize_axis
 from .._ops.indexing import getitem
 from .._ops.shape import concatenate, reshape, stack
 from ..errors import InvalidArgumentError

@@ -11,8 +11,8 @@ from .. import nest
 from .._core.conversion import convert, unrounded
 from .._core.kinds import is_inexact
 from .._core.tensor import Tensor
+from .._ops.arguments import normalize_axis
 from .._ops.comparison import not_equal
-from .._ops.define import normalize_axis
 from .._ops.elementwise import add, divide, multiply, where
 from .._ops.loss_functions import binary_crossentropy as _binary_crossentropy
 from .._ops.loss_functions import categorical_crossentropy as _categorical_crossentropy

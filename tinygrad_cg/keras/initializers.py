@@ -15,8 +15,8 @@ import numpy as np
 
 from .._core.suggestions import refuse_name
 from .._core.tensor import Tensor
+from .._ops.arguments import as_sizes
 from .._ops.creation import constant, eye
-from .._ops.define import as_sizes
 from .._ops.distributions import stateless_seed, truncated_normal
 from .._ops.elementwise import multiply
 from .._ops.sampling import normal, uniform

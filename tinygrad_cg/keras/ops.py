@@ -60,12 +60,12 @@ from .._ops import tapers as _tapers
 from .._ops import trigonometry as _trigonometry
 from .._ops import updates as _updates
 from .._ops import volumes as _volumes
+from .._ops.arguments import as_shape
 from .._ops.complex import imag as _imag
 from .._ops.complex import real as _real_part
 from .._ops.complex_parts import complex_of
 from .._ops.creation import constant
 from .._ops.decompositions import det, inv, slogdet
-from .._ops.define import as_shape
 from .._ops.eigenvectors import eig
 from .._ops.factorizations import eigh
 from .._ops.indexing import getitem

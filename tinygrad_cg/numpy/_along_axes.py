@@ -13,10 +13,10 @@ from .._core.kinds import is_bool, is_floating, is_integer
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Aval, Tensor, transfers
 from .._ops import searching
+from .._ops.arguments import normalize_axes, normalize_axis
 from .._ops.comparison import equal, greater_equal, isnan, less, logical_not, not_equal
 from .._ops.complex import conj, real
 from .._ops.creation import constant, linspace, ones_like
-from .._ops.define import normalize_axes, normalize_axis
 from .._ops.elementwise import add, clip, divide, maximum, minimum, multiply, sqrt, subtract, where
 from .._ops.elementwise import where as _choose
 from .._ops.indexing import gather, getitem

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._core.tensor import Tensor
 from .._core.transformed import returns_transformed
-from .._ops.define import broadcast_shapes
+from .._ops.arguments import broadcast_shapes
 from .._ops.indexing import getitem
 from .._ops.shape import broadcast_to, cast, reshape
 from ..errors import InvalidArgumentError

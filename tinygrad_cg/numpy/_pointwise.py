@@ -21,6 +21,7 @@ from .._core.levels import Level
 from .._core.primitive import apply
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Aval, Tensor
+from .._ops.arguments import normalize_axis
 from .._ops.comparison import (
     equal,
     greater,
@@ -38,7 +39,6 @@ from .._ops.comparison import (
 from .._ops.complex import imag, real
 from .._ops.creation import full_like, zeros_like
 from .._ops.cumulative import cumsum
-from .._ops.define import normalize_axis
 from .._ops.elementwise import (
     absolute,
     add,

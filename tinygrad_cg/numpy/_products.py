@@ -10,9 +10,9 @@ from .._core import devices
 from .._core.conversion import convert_operands
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Aval, Tensor
+from .._ops.arguments import normalize_axis
 from .._ops.complex import conj
 from .._ops.creation import zeros, zeros_like
-from .._ops.define import normalize_axis
 from .._ops.elementwise import add, multiply, subtract
 from .._ops.indexing import getitem
 from .._ops.linear_algebra import matvec, tensordot

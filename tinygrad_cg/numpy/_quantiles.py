@@ -12,6 +12,7 @@ from .._core.conversion import any_tensor, is_tensor
 from .._core.kinds import is_floating
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Aval, Tensor
+from .._ops.arguments import normalize_axes
 from .._ops.comparison import (
     equal,
     greater,
@@ -24,7 +25,6 @@ from .._ops.comparison import (
     logical_or,
 )
 from .._ops.cumulative import cumsum
-from .._ops.define import normalize_axes
 from .._ops.elementwise import (
     add,
     ceil,

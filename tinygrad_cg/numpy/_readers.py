@@ -13,10 +13,10 @@ from .._core.conversion import any_tensor, convert, is_tensor, refuse_masked
 from .._core.kinds import is_exact, is_floating, is_unsigned, rank
 from .._core.tensor import NoValueError, Tensor
 from .._ops import searching
+from .._ops.arguments import as_sizes, normalize_axes
 from .._ops.block_moves import rearrange
 from .._ops.comparison import equal, not_equal
 from .._ops.creation import constant, full
-from .._ops.define import as_sizes, normalize_axes
 from .._ops.einsum import from_lists
 from .._ops.elementwise import minimum
 from .._ops.indexing import gather

@@ -15,11 +15,12 @@ from .._core.kinds import is_bool, is_complex, is_inexact
 from .._core.primitive import public_function
 from .._core.suggestions import hides_others, refuse_others
 from .._core.tensor import Tensor
+from .._ops.arguments import INTEGRAL, normalize_axes
 from .._ops.comparison import equal, isnan, logical_and, logical_or
 from .._ops.complex import conj, imag, real
 from .._ops.complex_parts import complex_of
 from .._ops.creation import full_like, zeros
-from .._ops.define import INTEGRAL, normalize_axes, reduced_shape
+from .._ops.define import reduced_shape
 from .._ops.elementwise import add, divide, maximum, minimum, multiply, subtract
 from .._ops.elementwise import where as choose
 from .._ops.namespaces.adapt import variance

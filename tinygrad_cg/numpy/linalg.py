@@ -17,9 +17,9 @@ from .._ops import factorizations as _factorizations
 from .._ops import least_squares as _least_squares
 from .._ops import linear_algebra as _linear_algebra
 from .._ops import norms as _norms
+from .._ops.arguments import as_int
 from .._ops.complex import conj
 from .._ops.decompositions import cholesky_upper
-from .._ops.define import as_int
 from .._ops.elementwise import absolute, add, divide, multiply
 from .._ops.indexing import getitem
 from .._ops.least_squares import relative_tolerance

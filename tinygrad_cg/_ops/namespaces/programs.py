@@ -29,9 +29,9 @@ from .. import counting as _counting
 from .. import elementwise as _elementwise
 from .. import matrix_functions as _matrix_functions
 from .. import searching
+from ..arguments import as_shape, normalize_axes, normalize_axis
 from ..block_moves import rearrange
 from ..creation import constant
-from ..define import as_shape, normalize_axes, normalize_axis
 from ..elementwise import add, floor_divide, multiply
 from ..indexing import gather, getitem
 from ..reductions import reduce_all
