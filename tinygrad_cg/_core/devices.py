@@ -180,6 +180,24 @@ def home(tensor: Any) -> str:
     return device_of(data_of(tensor))
 
 
+def elsewhere(tensor: Any, other: Any) -> tuple[str | None, str]:
+    """Return the devices of two tensors if they differ; None for the first if they do not.
+
+    It is None, too, for a tensor without a value. `other` may be the name of a device.
+    """
+    if not array_types or tensor is None or other is None:
+        return None, CPU
+    known = (ndarray, *array_types)
+    data, wanted = data_of(tensor), other
+    if not isinstance(other, str):
+        wanted = data_of(other)
+        if not isinstance(wanted, known):
+            return None, CPU
+        wanted = device_of(wanted)
+    device = device_of(data) if isinstance(data, known) else wanted
+    return (None if device == wanted else device), wanted
+
+
 def homes(tensors: Iterable[Any]) -> list[str | None] | None:
     """Return the devices of tensors, None for what has no value; None alone if no GPU is used."""
     if not array_types:

@@ -5,6 +5,7 @@ They depend on nothing, so have no gradient; unless one is filled or bounded wit
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from .._core.conversion import (
 )
 from .._core.kinds import is_complex, is_floating, is_inexact
 from .._core.suggestions import hides_others, refuse_arguments
-from .._core.tensor import ArrayLike, Tensor
+from .._core.tensor import ArrayLike, Aval, Tensor
 from ..errors import InvalidArgumentError
 from .arguments import as_count, as_sizes, broadcast_shapes
 from .shape import broadcast_to, cast, reshape
@@ -144,6 +145,23 @@ def zeros_like(x: Any, dtype: Any = None) -> Tensor:
         return Tensor(np.zeros(aval.shape, wanted))
     with devices.on_device_of(tensor):
         return Tensor(devices.create("zeros_like", "zeros", aval.shape, wanted))
+
+
+def fill_zeros(likes: Iterable, tensors: Iterable) -> list:
+    """Return `tensors` with zeros in place of None: of the shape and dtype of each of `likes`.
+
+    Those are tensors, avals, or None, which keeps None.
+    """
+    return [
+        _zeros_of(like) if tensor is None else tensor
+        for like, tensor in zip(likes, tensors, strict=True)
+    ]
+
+
+def _zeros_of(like: Any) -> Tensor | None:
+    if like is None:
+        return None
+    return zeros(*like) if isinstance(like, Aval) else zeros_like(like)
 
 
 def ones_like(x: Any, dtype: Any = None) -> Tensor:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from .. import nest
@@ -11,7 +10,6 @@ from .._core import devices
 from .._core.conversion import FLOAT32, convert, is_tensor
 from .._core.kinds import is_complex, is_differentiable
 from .._core.tensor import Tensor
-from .._ops.creation import zeros_like
 from ..errors import ArgumentTypeError, InvalidArgumentError, TapeWarning, warn
 
 
@@ -99,21 +97,13 @@ def check_upstream(output_gradients: Any, targets: list, optional: bool = False)
 
 def _check_device(i: int, gradient: Tensor, target: Any) -> None:
     """Raise ArgumentTypeError for an upstream gradient on another device, unless it is single."""
-    device, wanted = devices.homes([gradient, target]) or (None, None)
-    if device is None or wanted is None or device == wanted or not gradient._data.ndim:
+    device, wanted = devices.elsewhere(gradient, target)
+    if device is None or not gradient._data.ndim:
         return
     raise ArgumentTypeError(
         f"output_gradients[{i}] is on '{device}', its target on '{wanted}': pass it with "
         f".{wanted[:3]}()"
     )
-
-
-def fill_zeros(sources: Sequence, results: Sequence) -> list:
-    """Return `results` with zeros of the sources' shapes and dtypes in place of None."""
-    return [
-        zeros_like(source) if result is None else result
-        for source, result in zip(sources, results, strict=True)
-    ]
 
 
 def wants_zeros(choice: Any) -> bool:

@@ -17,7 +17,8 @@ from .._core import levels
 from .._core.kinds import is_differentiable
 from .._core.levels import State, Token, state
 from .._core.record import find, watch_tensor
-from .arguments import check_source, check_upstream, fill_zeros, flat_targets, wants_zeros
+from .._ops.creation import fill_zeros
+from .arguments import check_source, check_upstream, flat_targets, wants_zeros
 from .sweep import differentiate
 from .variable import Variable
 

@@ -7,6 +7,7 @@ by every tape that is active while it runs: that is all there is to higher order
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from heapq import heappop, heappush, heappushpop
 from math import inf
 from typing import Any
@@ -27,13 +28,14 @@ from .._core.record import (
     find_tokens,
     new_tensor,
     part,
+    run_recorded,
     watched_since,
 )
 from .._core.tensor import Aval, Tensor, transfers
-from .._ops.creation import ones_like, zeros
+from .._ops.creation import fill_zeros, ones_like
 from .._ops.elementwise import add
 from .._ops.reductions import reduce_sum
-from .._ops.shape import cast, repeat, reshape
+from .._ops.shape import cast, identity, repeat, reshape
 from ..errors import TapeWarning, warn
 from .observer import run_sweep
 
@@ -91,15 +93,11 @@ def _bring_home(sources: list, gradients: list) -> list:
 
     Rules that return one elsewhere are refused before, where they are run.
     """
-    wanted, homes = devices.homes(sources), devices.homes(gradients)
-    assert wanted is not None
-    assert homes is not None
-    return [
-        gradient
-        if here is None or there is None or here == there
-        else transfers.to_device(gradient, there)
-        for gradient, here, there in zip(gradients, homes, wanted, strict=True)
-    ]
+    results = []
+    for gradient, source in zip(gradients, sources, strict=True):
+        device, wanted = devices.elsewhere(gradient, source)
+        results.append(gradient if device is None else transfers.to_device(gradient, wanted))
+    return results
 
 
 def differentiate_once(
@@ -167,6 +165,34 @@ def _is_expired(record: Any, token: Token) -> bool:
 
 
 _ones: dict[tuple[tuple[int, ...], np.dtype], np.ndarray] = {}  # of one element, read-only
+
+
+def gradients_of_call(
+    function: Callable[[list], Sequence],
+    arguments: Sequence,
+    wanted: Sequence[int],
+    dys: Sequence,
+    silent: bool = False,
+    inside: Callable[[list], AbstractContextManager] = nullcontext,
+) -> list:
+    """Return the gradients of what ``function(arguments)`` returns by the `wanted` arguments.
+
+    `dys` has an upstream gradient for each output; zeros stand for no gradient. The sweep runs in
+    ``inside(arguments)``. If the tape is `silent`, values may be taken without a warning.
+    """
+    arguments = list(arguments)
+    for i in wanted:
+        arguments[i] = identity(arguments[i])
+    sources, token = [arguments[i] for i in wanted], Token()
+    token.silent = silent
+    outputs = run_recorded(token, sources, function, arguments)
+    pairs = zip(outputs, dys, strict=True)
+    pairs = [pair for pair in pairs if is_differentiable(pair[0]._data.dtype)]
+    with inside(arguments):
+        gradients = differentiate_once(
+            token, [output for output, _ in pairs], [dy for _, dy in pairs], sources
+        )
+    return fill_zeros(sources, gradients)
 
 
 def _seed(target: Any, gradient: Any) -> Tensor:
@@ -277,11 +303,8 @@ def sweep(
             pending = ()
         else:
             if type(dy) is list:  # with zeros for the outputs that nothing depends on
-                pairs = zip(dy, node.shape, strict=True)
                 with on(_device_of(dy)):
-                    dy = [
-                        zeros(*aval) if gradient is None else gradient for gradient, aval in pairs
-                    ]
+                    dy = fill_zeros(node.shape, dy)
             if has_gpu and (device := _device_of(dy)) == GPU:
                 with on(device):  # what rules make of numbers is there, too
                     gradients = node.rule(node, dy) if run is None else run(node, dy)

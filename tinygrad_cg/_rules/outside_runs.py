@@ -20,11 +20,10 @@ from .._core.conversion import FLOAT64, Weak, convert, is_tensor
 from .._core.kinds import is_differentiable
 from .._core.levels import Level, Listener, Token, remove_listener, run_on, stack, state
 from .._core.primitive import Primitive, apply
-from .._core.record import Node, find, run_recorded
+from .._core.record import Node, find
 from .._core.tensor import Aval, NoValueError, Tensor
-from .._ops.creation import zeros, zeros_like
-from .._ops.shape import identity
-from .._reverse.sweep import differentiate_once
+from .._ops.creation import fill_zeros
+from .._reverse.sweep import gradients_of_call
 from ..errors import InvalidArgumentError
 from .definition import Definition, closure
 from .rebinding import rebind_outputs
@@ -67,24 +66,14 @@ class Code:
         """
 
         def call(*tensors: Tensor) -> list[Tensor]:
-            inputs, dys = list(tensors[:count]), tensors[count:]
-            for i in wanted:
-                inputs[i] = identity(inputs[i])
-            sources, token = [inputs[i] for i in wanted], Token()
-            token.silent = silent
-            outputs = run_recorded(token, sources, self.call, *inputs)
-            pairs = [
-                pair
-                for pair in zip(outputs, dys, strict=True)
-                if is_differentiable(pair[0]._data.dtype)
-            ]
-            targets, upstream = [output for output, _ in pairs], [dy for _, dy in pairs]
-            with self.inside(inputs):
-                gradients = differentiate_once(token, targets, upstream, sources)
-            both = zip(gradients, sources, strict=True)
-            return [
-                zeros_like(source) if gradient is None else gradient for gradient, source in both
-            ]
+            return gradients_of_call(
+                lambda inputs: self.call(*inputs),
+                tensors[:count],
+                wanted,
+                tensors[count:],
+                silent,
+                self.inside,
+            )
 
         key = ("gradient", self.key, *wanted)
         return DerivativeCode(f"the gradient of {self.name}", key, call, self, count)
@@ -522,8 +511,7 @@ class _FunctionCode(Code):
     def _present(self, flat: Sequence[Tensor | None]) -> list[Tensor]:
         """Return the results without those that are None for all examples."""
         there = [i for i, is_there in enumerate(nest.flatten(self.structure)) if is_there]
-        pairs = [(flat[i], self.avals[i]) for i in there]
-        return [zeros(*aval) if tensor is None else tensor for tensor, aval in pairs]
+        return fill_zeros([self.avals[i] for i in there], [flat[i] for i in there])
 
 
 def _value(value: Any) -> Tensor:

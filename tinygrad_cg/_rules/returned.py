@@ -118,8 +118,8 @@ def _label(call: Any, number: str, label: str | None) -> str:
 
 def _fit_device(call: Any, tensor: Tensor, wanted: str, number: str, label: str | None) -> Tensor:
     """Return a single value on a device; raise for others that are elsewhere."""
-    (device,) = devices.homes([tensor]) or [None]
-    if device is None or device == wanted:
+    device, _ = devices.elsewhere(tensor, wanted)
+    if device is None:
         return tensor
     if not tensor._data.ndim:
         return transfers.to_device(tensor, wanted)

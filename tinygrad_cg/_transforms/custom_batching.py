@@ -18,11 +18,10 @@ from .. import nest
 from .._core.conversion import convert, is_tensor
 from .._core.kinds import is_differentiable
 from .._core.levels import Token, run_on, stack, state
-from .._core.record import find, run_recorded
+from .._core.record import find
 from .._core.tensor import Tensor
-from .._ops.creation import zeros_like
 from .._ops.shape import identity
-from .._reverse.sweep import differentiate_once
+from .._reverse.sweep import gradients_of_call
 from .._rules.definition import Definition
 from .._rules.rebinding import TransformedCall, rebind_outputs
 from ..errors import InvalidArgumentError
@@ -246,19 +245,7 @@ class _BatchedOperation:
             if not flags[i]:
                 full[i], flags[i] = self.level.physical(full[i]), True
         dys, inputs = full[:count], full[count:]
-        for i in asked:
-            inputs[i] = identity(inputs[i])
-        sources = [inputs[i] for i in asked]
-        token = Token()
-        outputs = run_recorded(token, sources, self.run, inputs, flags[count:])
-        pairs = zip(outputs, dys, strict=True)
-        kept = [(output, dy) for output, dy in pairs if is_differentiable(output._data.dtype)]
-        targets, upstream = [output for output, _ in kept], [dy for _, dy in kept]
-        gradients = differentiate_once(token, targets, upstream, sources)
-        return [
-            zeros_like(source) if gradient is None else gradient
-            for source, gradient in zip(sources, gradients, strict=True)
-        ]
+        return gradients_of_call(lambda inputs: self.run(inputs, flags[count:]), inputs, asked, dys)
 
     def _tangent(
         self,

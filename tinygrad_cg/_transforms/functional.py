@@ -16,7 +16,7 @@ from .._core.levels import Token, state
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
 from .._core.transformed import returns_transformed
-from .._reverse.arguments import fill_zeros
+from .._ops.creation import fill_zeros
 from .._reverse.sweep import differentiate, release
 from .differentiable import Differentiable, as_arrays, fit_tensors, sweep_once, wrap
 from .forward import ForwardAccumulator

@@ -18,7 +18,7 @@ from .._core.kinds import is_differentiable
 from .._core.levels import Token, state
 from .._core.record import run_recorded
 from .._core.tensor import Aval, Tensor
-from .._ops.creation import zeros
+from .._ops.creation import fill_zeros
 from .._ops.elementwise import add
 from .._ops.shape import cast, identity
 from .._reverse.sweep import differentiate_once
@@ -136,8 +136,7 @@ class _ProductsCall:
 
     def _fill(self, dys: list) -> list:
         """Return upstream gradients, with zeros for outputs that have none."""
-        pairs = zip(dys, self.avals, strict=True)
-        return [zeros(*aval) if dy is None else dy for dy, aval in pairs]
+        return fill_zeros(self.avals, dys)
 
     def jvp(self, directions: Sequence) -> list:
         """Return the tangents of the function itself, as declared."""
@@ -265,10 +264,7 @@ class _ProductsCall:
 
     def _fill_direction(self, direction: list) -> Any:
         """Return a direction for a declared function, with zeros for inputs that have none."""
-        full = [
-            zeros(*target) if tangent is None and target is not None else tangent
-            for tangent, target in zip(direction, self.targets, strict=True)
-        ]
+        full = fill_zeros(self.targets, direction)
         return full[0] if len(full) == 1 else tuple(full)
 
     def _fit_tangent(self, jvp: Any, value: Any, aval: Aval) -> Tensor:

@@ -20,12 +20,11 @@ from .._core.levels import Token, add_level, state
 from .._core.record import Node, find, held_nodes, is_leaf, watch_tensor
 from .._core.suggestions import TAPES, absent_attributes
 from .._core.tensor import Aval, Tensor
-from .._ops.creation import zeros
+from .._ops.creation import fill_zeros, zeros
 from .._reverse.arguments import (
     UnconnectedGradients,
     check_source,
     check_upstream,
-    fill_zeros,
     flat_targets,
     wants_zeros,
 )

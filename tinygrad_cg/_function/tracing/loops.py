@@ -35,7 +35,7 @@ from ..._ops.creation import zeros, zeros_like
 from ..._ops.elementwise import add, where
 from ..._ops.reductions import reduce_any, reduce_max
 from ..._ops.shape import cast, identity
-from ..._reverse.sweep import differentiate_once
+from ..._reverse.sweep import differentiate_once, gradients_of_call
 from ..._reverse.variable import Variable, VariableSlice, recorded_assignments, records_assignments
 from ..._rules.rebinding import asked_inputs
 from ..._transforms.batching import Batch, BatchTensor, move_axis
@@ -688,14 +688,8 @@ class BoundedLoop:
         first = len(operands)
 
         def make(most: int, tensors: Sequence[Tensor]) -> list[Tensor]:
-            arguments, upstream = list(tensors[:first]), list(tensors[first:])
-            for k in positions:
-                arguments[k] = identity(arguments[k])
-            sources, token = [arguments[k] for k in positions], Token()
-            outs = run_recorded(token, sources, self.make, most, arguments)
-            gradients = differentiate_once(token, outs, upstream, sources)
-            pairs = zip(gradients, sources, strict=True)
-            return [zeros(*aval_of(source)) if dy is None else dy for dy, source in pairs]
+            make_outputs = partial(self.make, most)
+            return gradients_of_call(make_outputs, tensors[:first], positions, tensors[first:])
 
         avals = [aval_of(operands[k]) for k in positions]
         derivative = BoundedLoop(f"the gradient of {self.name}", make, avals, self.loop)
