@@ -232,7 +232,7 @@ def _masked_arrays() -> tuple[type, ...]:
 
 
 def _refuse_objects(array: np.ndarray, where: str) -> None:
-    """Raise TypeError for an array of objects of which some are no numbers: it names the first."""
+    """Raise TypeError for an object array with elements that are not numbers; name the first."""
     for index, element in np.ndenumerate(array) if array.dtype == object else ():
         if not isinstance(element, (Number, np.bool_)):
             position = f"[{', '.join(map(str, index))}]" if index else ""
@@ -332,7 +332,7 @@ def _from_nested(value: Any, dtype: np.dtype | None) -> np.ndarray:
         if is_inexact(array.dtype) and is_exact(dtype):
             raise TypeError(f"Cannot convert {_first(value)} to EagerTensor of dtype {dtype}")
         return cast_in_range(array, dtype)
-    if _is_numeric(value):  # float32, and int32 if all fit, as in the original
+    if _is_numeric(value):  # float32, and int32 if all fit, as in TensorFlow
         if array.dtype == FLOAT64:
             return cast(array, FLOAT32)
         if array.dtype == INT64 and array.size and is_int32(array.min()) and is_int32(array.max()):

@@ -32,9 +32,9 @@ def any_on_gpu(tensors: Sequence[Any]) -> bool:
 
 
 def move_scalars_to_device(tensors: Sequence[Any]) -> tuple[Any, ...]:
-    """Return operands of which one is on a GPU, with single values that are recorded there, too.
+    """Return operands with recorded single values moved to the GPU, where another operand is.
 
-    So their gradients come back to where they are.
+    The move is recorded, so their gradients come back to the CPU.
     """
     return tuple(
         [
@@ -47,11 +47,11 @@ def move_scalars_to_device(tensors: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def run(primitive: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Carry an operation out on arrays of which one is on a GPU.
+    """Run an operation whose operands include an array on a GPU.
 
-    Single values of the processor go along, as do indices and conditions. Raises
-    ArgumentTypeError for other arrays of the processor, DeviceError for an operation that has no
-    implementation for GPUs, unless the processor refuses such dtypes, too: then what it raises.
+    Single values, indices and conditions on the CPU are copied to the GPU. Raises ArgumentTypeError
+    for other arrays on the CPU, and DeviceError if the operation has no implementation for GPUs; if
+    the CPU refuses these dtypes too, the error is the CPU's.
     """
     operands = arrays
     if not primitive.mixes_devices:

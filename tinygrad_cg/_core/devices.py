@@ -1,7 +1,7 @@
-"""Devices of tensors: the memory of the processor, or that of an NVIDIA GPU.
+"""Devices of tensors: the memory of the CPU or of an NVIDIA GPU.
 
-The value of a tensor on a GPU is an array of CuPy, and kernels for it are those of
-``tinygrad_cg_kernels.cuda``, which is imported when a GPU is first asked for.
+On a GPU, the value of a tensor is a CuPy array, and its kernels stand in
+``tinygrad_cg_kernels.cuda``, which is imported when a GPU is first used.
 """
 
 from __future__ import annotations
@@ -129,12 +129,12 @@ def linalg_errors() -> AbstractContextManager[None]:
 
 
 def limit_memory(limit: int) -> None:
-    """Limit the bytes that arrays on the GPU may take; 0 is no limit."""
+    """Limit the bytes that arrays on the GPU may take; 0 removes the limit."""
     library().get_default_memory_pool().set_limit(size=limit)
 
 
 def memory_limit() -> int:
-    """Return how many bytes arrays on the GPU may take at most; 0 is no limit."""
+    """Return how many bytes arrays on the GPU may take at most; 0 means any number."""
     return library().get_default_memory_pool().get_limit()
 
 
@@ -169,14 +169,14 @@ def device_of(data: Any) -> str:
 
 
 def data_of(tensor: Any) -> Any:
-    """Return the value of a tensor; of an example of a batch, that of the batch."""
+    """Return the value of a tensor; for an example of a batch, the value of the whole batch."""
     while getattr(tensor, "physical", None) is not None:
         tensor = tensor.physical
     return tensor._data
 
 
 def home(tensor: Any) -> str:
-    """Return the device of a tensor; of an example of a batch, that of the batch."""
+    """Return the device of a tensor; for an example of a batch, the device of the batch."""
     return device_of(data_of(tensor))
 
 
@@ -199,7 +199,7 @@ def elsewhere(tensor: Any, other: Any) -> tuple[str | None, str]:
 
 
 def homes(tensors: Iterable[Any]) -> list[str | None] | None:
-    """Return the devices of tensors, None for what has no value; None alone if no GPU is used."""
+    """Return the device of each tensor, None if it has no value; None alone if no GPU is used."""
     if not array_types:
         return None
     arrays = [None if tensor is None else data_of(tensor) for tensor in tensors]
@@ -209,7 +209,7 @@ def homes(tensors: Iterable[Any]) -> list[str | None] | None:
 
 
 def arrays_like(tensor: Any) -> Any:
-    """Return the library that makes arrays where a tensor is: NumPy, or that of the GPU."""
+    """Return the library that makes arrays where a tensor is: NumPy or CuPy."""
     return library() if home(tensor) == GPU else np
 
 

@@ -3,7 +3,7 @@
 A *level* is whatever wants to see operations: a tape, or a transformation (a batch, a trace,
 a forward accumulator) that changes how they are carried out. Each thread has one stack of
 them, innermost last. A tape is only a token: tensors hold the record itself (see `record`),
-so what nobody can reach any more is freed at once.
+so a record that is no longer reachable is freed at once.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Level(_OnStack):
         raise TypeError(f"{type(self).__name__} does not define process()")
 
     def custom_call(self, call: Any, inputs: Any, outputs: Any) -> list:
-        """Return the outputs of a custom gradient anew, for this level and those below it.
+        """Return new outputs of a custom gradient, for this level and the levels below it.
 
         A level that only watches calls `rebind_outputs` (`_rules/rebinding.py`) for the levels
         below. Batches, accumulators and traces give the call a rule of their own kind.
@@ -74,7 +74,7 @@ class Level(_OnStack):
         raise TypeError(f"{type(self).__name__} does not define custom_call()")
 
     def custom_called(self, call: Any, function: Any, args: tuple, kwargs: dict) -> None:
-        """Take note of the call of a custom gradient, before `custom_call` is asked for it."""
+        """Note the call of a custom gradient, before `custom_call` returns its outputs."""
 
     def loop(
         self,
@@ -86,18 +86,18 @@ class Level(_OnStack):
         reverse: bool = False,
         lean: bool = False,
     ) -> tuple[list, list]:
-        """Return the last carries, and the stacks of rows, of a loop of the program.
+        """Return the last carries and the stacked rows of a loop in the program.
 
-        ``one_round(carries, slices)`` returns new carries and rows. Without a length rounds go on
-        while the last carry is True. A `lean` loop spares memory rather than time.
+        ``one_round(carries, slices)`` returns new carries and rows. Without a length the loop runs
+        while the last carry is True. A `lean` loop saves memory at the cost of time.
         """
         raise TypeError(f"{type(self).__name__} does not define loop()")
 
     def shapes_of(
         self, name: str, rows: Callable[[list, list], list], carries: Sequence[Any], parts: Any
     ) -> list[Any]:
-        """Return shapes and dtypes of what ``rows(carries, slices)`` returns; `parts` has those of
-        the slices.
+        """Return the shapes and dtypes of what ``rows(carries, slices)`` returns; `parts` has the
+        shapes and dtypes of the slices.
         """
         raise TypeError(f"{type(self).__name__} does not define shapes_of()")
 
@@ -126,10 +126,10 @@ class Frame:
     top: Token | Level | None  # the level itself
     outer: Frame | None  # the frame below it
     group: frozenset[Token]  # the tapes on top of the stack, down to the transformation `level`
-    everything: frozenset[Token]  # those of the group that record unwatched tensors too
+    everything: frozenset[Token]  # tapes of the group that also record unwatched tensors
     level: Level | None  # the innermost transformation, if there is one
-    lower: Frame | None  # the frame below that of `level`
-    natural: frozenset[Token]  # those of the group for which rules are nothing
+    lower: Frame | None  # the frame below the frame of `level`
+    natural: frozenset[Token]  # tapes of the group that ignore rules
     # The group, unless it has tapes that record everything: an operand whose record is for exactly
     # this group needs no further look.
     alone: frozenset[Token] | None
@@ -245,7 +245,7 @@ def run_on(frame: Frame | None, function: Callable[..., Any], *args: Any) -> Any
 
 
 def stack(frame: Frame | None) -> list[Token | Level]:
-    """Return the levels from the outermost to that of `frame`."""
+    """Return the levels from the outermost one to the level of `frame`."""
     levels: list[Token | Level] = []
     while frame is not None:
         if frame.top is not None:

@@ -50,7 +50,7 @@ class Primitive:
     abstract: Callable[..., Any]
     # For each operand a function to its gradient, or None where there is none. The names of the
     # function's parameters say what it needs, and so what a tape keeps: `dy` (the upstream
-    # gradient), `out` (the result), an operand's name, `shape` (that of the operand), or the
+    # gradient), `out` (the result), an operand's name, `shape` (the shape of the operand), or the
     # name of a parameter. Written in operations, hence differentiable.
     vjp: Sequence[Callable[..., Any] | None] | None = None
     _: KW_ONLY
@@ -202,7 +202,7 @@ def runner(primitive: Primitive, params: dict[str, Any]) -> Callable[..., Any]:
 
 
 def run_on_gpu(primitive: Primitive, params: dict[str, Any]) -> Callable[..., Any]:
-    """Return the operation on arrays of which one is on a GPU, or a single value."""
+    """Return the operation as a function of arrays on a GPU and of single values."""
     return _refusing(primitive, lambda *arrays: device_runs.run(primitive, arrays, params))
 
 
@@ -316,7 +316,7 @@ def as_tensors(primitive: Primitive, *operands: Any) -> tuple[Tensor, ...]:
     return convert_operands(operands, copy)
 
 
-no_kernel = [lambda *operands: None]  # where there is no kernel for small operands
+no_kernel = [lambda *operands: None]  # for operations without a kernel for small operands
 
 
 def public_function(
@@ -326,7 +326,7 @@ def public_function(
     # for reductions, whose operand is the first argument: the condition on arguments for the fast
     # path, and the operation's parameters there, by the number of axes
     over_all_axes: tuple[str, Sequence[dict]] | None = None,
-    kernel: list[Callable] | None = None,  # in a list; by default that of the primitive's kernel
+    kernel: list[Callable] | None = None,  # in a list; by default the primitive's small kernel
     otherwise: Callable[..., Any] | None = None,
 ) -> Any:
     """Return the public function of `primitive`, which bears its name and its docstring.
@@ -361,7 +361,7 @@ def public_function(
 def unrecorded_function(
     count: int, kernel: list[Callable], otherwise: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """Return a function of `count` tensors: the kernel where there is no level, or `otherwise`."""
+    """Return a function of `count` tensors: the kernel if no level is active, else `otherwise`."""
     names = tuple([f"x{i}" for i in range(count)])
     make = _template(names, ", ".join(names), "frame is None", names, _MARK)
     return make(None, kernel, None, otherwise, None)
@@ -378,8 +378,8 @@ def bind(function: Any, primitive: Primitive) -> Any:
 def binary_function(primitive: Primitive) -> Any:
     """Return the public function of two operands.
 
-    Its attribute `reflected` is that of (y, x). `operator` is Python's: it leaves the answer to a
-    second operand of a class that takes no part in NumPy's functions.
+    Its attribute `reflected` is the function of (y, x). `operator` is Python's: it leaves the
+    answer to a second operand whose class takes no part in NumPy's functions.
     """
 
     def leave_or_apply(x: Any, y: Any) -> Any:

@@ -33,9 +33,9 @@ class Node:
     __slots__ = ("dtype", "group", "inputs", "next", "rule", "saved", "serial", "shape")
 
     group: frozenset[Token]
-    inputs: tuple[Node | None, ...]  # the nodes of the operands, None where nobody watches
-    # From this node and the upstream gradient to those of the operands. A leaf, that is a watched
-    # tensor, has none.
+    inputs: tuple[Node | None, ...]  # the nodes of the operands, None for an unwatched one
+    # Takes this node and the upstream gradient, returns the gradients of the operands. A leaf (a
+    # watched tensor) has no rule.
     rule: Callable[[Node, Any], Iterable] | None
     saved: Any  # the residuals
     shape: Any  # a list of Avals for several outputs, which have a `part` each in front of the node
@@ -113,7 +113,7 @@ def nodes_of(record: Any) -> Iterator[Node]:
 
 
 def is_leaf(node: Node) -> bool:
-    """Return whether a node is that of a watched tensor, not of something computed."""
+    """Return whether a node belongs to a watched tensor, not to a computed one."""
     return node.rule is None
 
 
@@ -277,7 +277,7 @@ def find_tokens(record: Node | Expired | None) -> frozenset[Token]:
 
 
 def expired(tokens: Iterable[Token]) -> Expired | None:
-    """Return a mark for those of `tokens` that may still ask, and do not pause on purpose."""
+    """Return a mark for the `tokens` whose tapes are alive and not paused."""
     asking = frozenset([token for token in tokens if token.alive and not token.paused])
     return new_mark((asking,)) if asking else None
 
@@ -418,7 +418,7 @@ class Rule(NamedTuple):
 class CompiledRules(dict):
     """Rules by the bit mask of watched operands, compiled at first use.
 
-    The bit above those of the operands asks for conjugated residuals (complex numbers).
+    The bit above the operands' bits asks for conjugated residuals (complex numbers).
     """
 
     def __init__(self, primitive: Any, conjugate: Callable[[Tensor], Tensor]):
@@ -457,11 +457,12 @@ run_in_place: InPlaceCompiler = _never_in_place
 
 
 def set_rule_compiler(fuse: RuleCompiler, in_place: InPlaceCompiler) -> None:
-    """Have `fuse` return what runs gradient functions: the core does not know the compiler.
+    """Register the compiler of gradient functions, since the core must not import it.
 
-    And `in_place` what runs them on large arrays: a function of a list of the arrays that belong to
-    the sweep, and of the gradient function's operands. The list has the upstream gradient's array
-    if that may be overwritten; afterwards the result's, if nobody else has that.
+    `fuse` returns a function that runs a gradient function. `in_place` returns one for large
+    arrays: its first argument is a list of the arrays that the sweep owns, then come the operands.
+    The list holds the upstream gradient's array if it may be overwritten, and afterwards the
+    result's array if the sweep alone owns it.
     """
     global fuse_rule, run_in_place
     fuse_rule, run_in_place = fuse, in_place

@@ -21,7 +21,7 @@ from .suggestions import NamesOfOtherLibraries
 
 
 class TensorShape(tuple):
-    """A shape: a tuple of sizes with the original's accessors; None is a size that is not known.
+    """A shape: a tuple of sizes with TensorFlow's accessors; None stands for an unknown size.
 
     Slices, and sums with other shapes, are shapes. After ``tf.TensorShape``.
 
@@ -217,7 +217,7 @@ class Reference:
         return isinstance(other, Reference) and other._object is self._object
 
     def __lt__(self, other: object) -> bool:
-        """Return whether this one comes first among keys of a dictionary, as in the original."""
+        """Return whether this reference sorts before another one, as in TensorFlow."""
         return (
             id(self._object) < id(other._object) if isinstance(other, Reference) else NotImplemented
         )
@@ -488,8 +488,8 @@ class ArrayLike(NamesOfOtherLibraries):
     def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
         """Return the value on a device, "cpu" or "gpu:0": itself if it is there.
 
-        Gradients go back to where the value was. Raises DeviceError for a device that there is not,
-        ValueError for what is no name of one.
+        Gradients go back to where the value was. Raises DeviceError if the device does
+        not exist, ValueError if `device` is not the name of a device.
         """
         return self._on(device, "to_device")
 
@@ -516,7 +516,7 @@ class ArrayLike(NamesOfOtherLibraries):
         return self._values().item(*index)
 
     def tobytes(self, order: Literal["C", "F", "A", "K"] = "C") -> bytes:
-        """Return the bytes of the elements in row-major order, or in that of `order`."""
+        """Return the bytes of the elements in row-major order, or in another `order`."""
         return self._values().tobytes(order)
 
     def tolist(self) -> Any:

@@ -1,7 +1,7 @@
 """Progress of long loops, on stderr: a bar of tqdm where that is installed, lines otherwise.
 
-Nothing is said in the first second, and nothing where nobody reads it: where stderr is neither a
-terminal nor the output of a notebook's cell. ``TINYGRAD_CG_PROGRESS`` (1 or 0) decides otherwise.
+Nothing is printed in the first second, nor if stderr is neither a terminal nor the output of a
+notebook's cell. ``TINYGRAD_CG_PROGRESS`` (1 or 0) overrides this.
 """
 
 from __future__ import annotations

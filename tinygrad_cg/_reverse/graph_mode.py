@@ -1,7 +1,7 @@
 """Graph and gradients: everything is recorded, no tape is needed.
 
-Follows ``tf.gradients`` and ``tf.Graph`` of TensorFlow 2.21, computing at once: a Graph is a
-recording to which every operation belongs while it is the default.
+Follows ``tf.gradients`` and ``tf.Graph`` of TensorFlow 2.21, but computes at once: a
+Graph records every operation that runs while it is the default graph.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def enable_eager_execution() -> None:
 
 
 def executing_eagerly() -> bool:
-    """Return whether operations are recorded only for tapes, that is no graph is the default.
+    """Return whether operations are recorded only for tapes: there is no default graph.
 
     Examples
     --------

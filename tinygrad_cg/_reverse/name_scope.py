@@ -17,9 +17,9 @@ _scopes = _NameScopes()
 class name_scope:
     """A context in which the names of new Variables begin with ``name/``.
 
-    Scopes nest: the name that `with` gives is that of all of them, with a slash at the end. A
-    `name` that ends in a slash is used as it is, instead of being nested: it enters a scope again.
-    Operations have no names, so nothing else changes. ValueError for a name that is no string.
+    Scopes nest: `with` gives the names of all of them, joined, with a slash at the end. A `name`
+    that ends in a slash is used as it is, instead of being nested: it re-enters a scope.
+    Operations have no names, so nothing else changes. Raises ValueError if `name` is not a string.
 
     Examples
     --------

@@ -1,9 +1,8 @@
-"""Passes as others see them: the sweep that runs, the order of what it records, its observers.
+"""Reverse sweeps as observers see them: the running sweep, the order of what it records.
 
-A sweep that anybody may ask for is a `Sweep`, the innermost one of a thread is ``state.sweep``.
-Tapes that record a sweep note it, so the order of a node is known as long as the node lives:
-that of the sweep which recorded it. What runs where nothing records, nobody observes and no rule
-asks, does without all of this.
+A sweep that code may ask about is a `Sweep`; the innermost one of a thread is ``state.sweep``.
+Tapes note the sweeps that they record, so a node has the order of the sweep that recorded it, as
+long as the node lives. If nothing records, observes or asks for the order, no `Sweep` is made.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ NOTED = 64  # sweeps that one tape remembers, the latest ones
 class Sweep:
     """One reverse sweep.
 
-    `token` is the tape that is swept, and `outer` the sweep whose rule asked for this one, while
-    they run; afterwards ``token.name`` stands in `tape`, for tokens in a cycle would outlive
-    their tapes, and None for several sweeps that were forgotten. `began` and
-    `ended` are serial numbers: nodes with one between them were recorded by it. `began` is 0 if
-    nothing recorded. `order` counts the derivatives taken, None if that is not known any more.
-    `transposes` says that it is no further derivative, but the transpose of a rule. `asked` is
-    the user's line that asked for it, for observers. `target` is the serial number of its one
-    target (0 of several), `results` has those of sources and of their gradients, in pairs.
-    `pull_back` is the function that sweeps, for rules that need derivatives of what is recorded.
+    `token` is the tape that is swept and `outer` the sweep whose rule asked for this one, while
+    they run. Afterwards `tape` has ``token.name``, since tokens in a cycle would outlive their
+    tapes; it is None for several sweeps that were forgotten. `began` and `ended` are serial
+    numbers: the sweep recorded the nodes between them. `began` is 0 if nothing recorded. `order`
+    counts the derivatives taken; None if it is no longer known. `transposes` is True if the sweep
+    transposes a rule, which does not raise the order. `asked` is the line of the user that asked
+    for it, for observers. `target` is the serial number of its only target, 0 for several.
+    `results` has pairs of serial numbers: of a source and of its gradient. `pull_back` is the
+    function that sweeps, for rules that need derivatives of what is recorded.
     """
 
     __slots__ = (

@@ -54,8 +54,8 @@ def differentiate(
     upstream: Sequence | None,
     sources: list,
     stopped: Sequence = (),  # tensors to take as constants
-    transposes: bool = False,  # this is no further derivative, but the transpose of a rule
-    explain: Explainer = _say_nothing,  # says in warnings why there is no gradient
+    transposes: bool = False,  # transpose a rule, which does not raise the order
+    explain: Explainer = _say_nothing,  # explains in warnings why a gradient is None
 ) -> tuple:
     """Return the gradient by each source (None where unconnected), and the nodes visited."""
     seeds, unrecorded, nodes = [], [], []
@@ -89,9 +89,9 @@ def differentiate(
 
 
 def _bring_home(sources: list, gradients: list) -> list:
-    """Return gradients where their sources are: that of a single value that went along comes back.
+    """Return each gradient on the device of its source.
 
-    Rules that return one elsewhere are refused before, where they are run.
+    Only single values move: rules that return another gradient elsewhere are refused when they run.
     """
     results = []
     for gradient, source in zip(gradients, sources, strict=True):
@@ -213,7 +213,7 @@ def _seed(target: Any, gradient: Any) -> Tensor:
         return seed
     if devices.array_types and not gradient._data.ndim:
         has_values = type(gradient._data) is not Aval and type(target._data) is not Aval
-        if has_values:  # a single value goes along; what is traced is where the program runs
+        if has_values:  # a single value moves; traced values are where the program runs
             gradient = transfers.to_device(gradient, home(target))
     if gradient.dtype != target.dtype:
         gradient = cast(gradient, target.dtype)
@@ -237,7 +237,7 @@ def sweep(
     """
     totals: dict[Any, Any] = {}
     visited: list[Node] = []
-    owned: set[Node] = set()  # whose totals are in arrays that the sweep made and nobody else has
+    owned: set[Node] = set()  # nodes whose totals are in arrays that the sweep alone owns
     fresh: Any = None  # the array that the latest rule made for the sweep alone
     latest: Any = None  # of the nodes whose rules are to run, the one with the highest serial
     heap: list[tuple[int, Any]] = []  # the others
@@ -329,14 +329,14 @@ def sweep(
 
 
 def _device_of(dy: Any) -> str:
-    """Return the device of an upstream gradient, or of those of several outputs."""
+    """Return the device of an upstream gradient, or of the gradients of several outputs."""
     return home(
         next(gradient for gradient in dy if gradient is not None) if type(dy) is list else dy
     )
 
 
 def _large_rule(node: Node, dy: Any) -> Any:
-    """Return what runs a rule on large arrays; None if there is nothing, or `dy` is none."""
+    """Return the variant of a rule for large arrays; None if `dy` is small or there is none."""
     data = None if type(dy) is list else dy._data
     if type(data) is not ndarray or data.nbytes < LARGE:
         return None
@@ -376,9 +376,9 @@ def fit_shape(gradient: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def release(visited: list[Node], gradients: Iterable[Tensor | None] = ()) -> None:
-    """Free what the nodes of a finished tape hold, unless other tapes may ask, too.
+    """Free what the nodes of a finished tape hold, unless another living tape needs it.
 
-    And take marks off gradients that nobody recorded, unless others may ask.
+    Also remove the marks of expired tapes from unrecorded gradients.
     """
     for gradient in gradients:
         if gradient is None or type(gradient._rec) is not Expired:
@@ -389,7 +389,7 @@ def release(visited: list[Node], gradients: Iterable[Tensor | None] = ()) -> Non
         else:
             gradient._rec = None
     group: Any = None
-    gone: Any = None  # another group of which no tape may ask any more
+    gone: Any = None  # another group without a living tape
     finished = False
     for node in reversed(visited):
         if node.group is not group:

@@ -275,7 +275,7 @@ class Variable(ArrayLike):
         return cast(tensor, wanted) if fits else tensor  # `_fit_value` refuses the rest
 
     def _fit_value(self, value: Any, shape: tuple[int, ...] | None = None) -> Any:
-        """Return `value` as an array of this dtype and of `shape`, by default that of this."""
+        """Return `value` as an array of this dtype, and of `shape` or this shape."""
         wanted = self._data.shape if shape is None else shape
         if isinstance(value, Weak):
             value = value.strong(self._data.dtype)
@@ -412,13 +412,13 @@ def recorded_variables() -> list[Variable]:
 
 
 def is_recorded(variable: Variable) -> bool:
-    """Return whether what was assigned to a Variable has its gradient here, not the Variable."""
+    """Return whether gradients flow to the value assigned here instead of to the Variable."""
     return _recording.before is not None and id(variable) in _recording.before
 
 
 @contextmanager
 def unrecorded_assignments() -> Iterator[None]:
-    """Let assignments be no part of a block that records them: those of a trace are not made."""
+    """Do not record assignments inside: a trace does not carry them out."""
     outer, _recording.before = _recording.before, None
     try:
         yield

@@ -1,7 +1,7 @@
 """get_variable and variable_scope of ``tf.compat.v1``: named Variables, in scopes.
 
 In a Graph a name stands for one Variable, shared where `reuse` allows it; in eager mode each
-call makes a new one, as in the original, so that a notebook's cell can run again.
+call makes a new one, as in TensorFlow, so that a notebook's cell can run again.
 """
 
 from __future__ import annotations

@@ -35,11 +35,11 @@ class Call(NamedTuple):
 
     @staticmethod
     def node_rule(node: Node, dy: Any) -> Sequence:
-        """Return the gradients of the inputs: the rule of the nodes of such calls."""
+        """Return the gradients of the inputs; the rule of the node of a call."""
         return _custom_rule(node, dy)
 
     def vjp(self, dys: Sequence[Any], targets: Sequence) -> list:
-        """Return the gradient of each input, then of each Variable, from those of the outputs.
+        """Return the gradient of each input, then of each Variable, from the outputs' gradients.
 
         `targets` have the inputs' and the Variables' shapes and dtypes, which the gradients get.
         """
@@ -81,7 +81,7 @@ def one_output(frame: Frame, call: Call, inputs: Sequence[Tensor], y: Tensor) ->
     result._rec = None
     if record is not None and (record.group is not group or record.next is not None):
         keep_producer(frame, call, group, record, result)
-    if mask and y._data.dtype.kind in "fc":  # by the letter: a call costs more
+    if mask and y._data.dtype.kind in "fc":  # inlined: a call costs more
         attach(result, group, nodes, _custom_rule, call)
     return result
 
@@ -112,7 +112,7 @@ def _is_known(tensor: Any, token: Token) -> bool:
 def gradients_of_function(
     rule: Callable, definition: Definition, inputs: Sequence, returned: Any, targets: Sequence
 ) -> list:
-    """Return what a rule gave for the inputs, checked and adapted as that of a custom gradient."""
+    """Return what a rule gave for the inputs, checked as the result of a custom gradient."""
     homes = devices.homes(inputs)
     call = Call(RuleSignature(rule), definition, rule, len(inputs), homes=homes)
     return gradients_of_inputs(call, returned, targets)

@@ -41,7 +41,7 @@ class Bind:
     bound to the instance where there is one.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "made_by")  # as those of `Transformed`
+    __slots__ = ("__dict__", "__weakref__", "made_by")  # as `Transformed` has
 
     def __init__(self, function: Any, decorated: Callable[[Any, tuple, dict], Any]):
         functools.update_wrapper(self, function)
@@ -169,7 +169,7 @@ class _Decorated:
 
     def __init__(self, definition: Definition, most: Any):
         self.definition = definition
-        self.most = most  # the order up to which its rule is right
+        self.most = most  # the highest order at which its rule is right
 
     def call(self, function: Any, args: tuple, kwargs: dict) -> Any:
         definition = self.definition

@@ -120,9 +120,9 @@ class Definition:
             or getattr(function, "__name__", None)
             or getattr(getattr(function, "func", type(function)), "__name__", "function")
         )
-        # the code and number of outputs of the latest rule, nearly always the next one's too
+        # the code and number of outputs of the latest rule, and of nearly every next one
         self._known: tuple[Any, int, Any] = (None, 0, None)
-        # a rule that is decorated anew at each call of a function around it warns once
+        # a rule that is decorated again at each call of an outer function warns once
         self._warned: set[str] = set() if outer is None else outer._warned
         self._keywords: list[str] | None = None
 
@@ -183,7 +183,7 @@ class Definition:
             )
 
     def keyword_order(self, kwargs: dict[str, Any]) -> list[str]:
-        """Return the names in `kwargs`: those of the signature in its order, then the others."""
+        """Return the names in `kwargs`: those in the signature, in its order, then the others."""
         if self._keywords is None:
             self._keywords = [parameter.name for parameter in _parameters(self.function)]
         ordered = [name for name in self._keywords if name in kwargs]
@@ -295,8 +295,8 @@ class Definition:
             warnings.warn(CustomGradientWarning(message, **fields), stacklevel=depth)
 
 
-# The functions of the library that run those of users: True where a rule replaces the derivatives,
-# False where the derivatives are asked for.
+# The functions of the library that call users' functions: True if a rule replaces the derivatives,
+# False if the derivatives are needed.
 runs: dict[CodeType, bool] = {Definition.run.__code__: False}
 
 
@@ -314,7 +314,7 @@ def check_result(definition: Definition, result: Any) -> tuple[Any, Callable[...
     """Return the pair (y, grad_fn) that a decorated function must return."""
     name = definition.name
     if not isinstance(result, (tuple, list)):
-        kind, words = type(result).__name__, ""  # the original's words
+        kind, words = type(result).__name__, ""  # TensorFlow's words
         if result is None:
             words = "cannot unpack non-iterable NoneType object; "
         elif isinstance(result, ArrayLike):

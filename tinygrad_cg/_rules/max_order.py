@@ -1,9 +1,9 @@
 """Limits on the order of derivatives of a custom gradient: ``custom_gradient(f, max_order=n)``.
 
-The function gets its inputs, and its rule the upstream gradients, as aliases that have nodes of
-their own, and so have the gradients that a rule returns, which depend on the inputs whatever they
-are made of. A sweep that comes through a gradient of order k asks for order k + 1 by the inputs;
-by an upstream gradient, in which a rule is linear, for another one of order k.
+The function gets aliases of its inputs, and the rule aliases of the upstream gradients: each alias
+has its own node. The gradients that a rule returns get a node, too, which depends on the inputs. A
+sweep that passes a gradient of order k asks for order k + 1 with respect to the inputs. With
+respect to an upstream gradient it asks for order k again, since a rule is linear in it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def limit(function: Callable[..., Any], definition: Definition, most: int) -> Ca
     """Return `function`, which returns (y, grad_fn), with a rule for orders up to `most`."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        if state.frame is None:  # nobody will ask
+        if state.frame is None:  # no derivative can be asked for
             return function(*args, **kwargs)
         limit = Limit(definition, most)
         aliases: dict[int, Tensor] = {}

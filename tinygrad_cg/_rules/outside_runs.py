@@ -35,8 +35,8 @@ class Code:
     """A Python function from tensors with values to tensors, and how it is called.
 
     ``call(*tensors)`` gives a list of tensors, as many each time. `key` is the same for calls
-    from the same position in a program. `structure` is that of the results, for the caller that
-    packs them. Of `stateful` code a program makes all calls, in order.
+    from the same position in a program. `structure` is the structure of the results, for the caller
+    that packs them. Of `stateful` code a program makes all calls, in order.
     """
 
     structure: Any = None
@@ -95,12 +95,12 @@ class DerivativeCode(Code):
 
 @contextmanager
 def only_values() -> Iterator[None]:
-    """Return a context without levels, in which all tensors have values, as outside of them."""
+    """Return a context without levels, in which all tensors have values."""
     here, names = state, ("frame", "listeners", "graphs", "rules", "overrides", "draws", "sweep")
     before = [getattr(here, name) for name in names]
     here.frame = here.draws = here.sweep = None
     here.listeners, here.graphs, here.rules = [], [], []
-    # a trace has given some Variables values that are none yet
+    # in a trace some Variables have placeholders for values
     overrides = here.overrides.items()
     here.overrides = {key: value for key, value in overrides if type(value) in (np.ndarray, Tensor)}
     try:
@@ -152,7 +152,7 @@ def _rule(node: Node, dy: Any) -> list:
 
 
 def unknown_avals(*avals: Any, **params: Any) -> None:
-    """Stand for the shapes of results that only a call tells."""
+    """Stand for shapes that are known only after a call."""
 
 
 CODE = Primitive(
@@ -225,7 +225,7 @@ class Run(Level, Listener):
         self.created.add(id(variable))
 
     def take_values(self) -> None:
-        """Go on with values; what Variables do is then nothing that a trace has to know."""
+        """Continue with values; from here on, traces need not know what Variables do."""
         if not self.values:
             self.values = True
             self.own_results = {tensor_key(tensor) for _, results in self.log for tensor in results}
@@ -380,10 +380,10 @@ class _CapturesMore(Exception):
 
 
 class _FunctionCode(Code):
-    """A function of nested arguments and of what it captures, of which one run is known.
+    """A function of nested arguments and of what it captures, after one run.
 
-    While the operation is carried out `results` has those of the examples that have been run, by
-    the rows at which the batches are; otherwise it is None.
+    While the operation is carried out `results` has the results of the examples that have run, by
+    the rows of the batches; otherwise it is None.
     """
 
     def __init__(
@@ -524,7 +524,7 @@ def _call(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
 
 
 def code_key(function: Any) -> Any:
-    """Return what stands for a function in each trace: its code, for it may be made anew."""
+    """Return what stands for a function in each trace: its code, since functions are remade."""
     return getattr(function, "__code__", None) or type(function)
 
 
@@ -532,7 +532,7 @@ DEPTH = 3  # of functions that functions capture
 
 
 def captured_tensors(function: Any, depth: int = DEPTH) -> Iterator[Tensor]:
-    """Yield the tensors in the closure of a function, and in those of functions there."""
+    """Yield the tensors in the closure of a function, and in closures of functions in it."""
     for value in closure(function).values():
         for leaf in nest.flatten(value):
             if isinstance(leaf, Tensor):

@@ -1,9 +1,8 @@
 """Pickling of custom gradients and operations, by `pickle`, `cloudpickle` and `copy`.
 
-An operation is pickled as the name that its module has for it. So are a custom gradient, a compiled
-function, a primitive and a derivative that their module holds, as Python's own functions are; any
-other goes by value, with what it was made of. That needs cloudpickle where it was made of a local
-function.
+An operation is pickled by its name in its module. So is a custom gradient, a compiled function, a
+primitive or a derivative that a module holds, as Python pickles functions. Others are pickled by
+value, with the function they were made from; if that function is local, this needs cloudpickle.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def _find_by_name(function: Any) -> Any:
 
 
 def _name_in_module(function: Any) -> str | None:
-    """Return a name by which a function's module has it: its own, or that of a variable."""
+    """Return a name of a function in its module: its own, or the name of a variable."""
     if _find_by_name(function) is function:
         return function.__qualname__
     names = vars(sys.modules.get(function.__module__, sys))

@@ -1,8 +1,8 @@
-"""The outputs of calls anew: with the call for their producer, on each level in its way.
+"""New outputs of custom calls: on each level, the call becomes the producer of its outputs.
 
-The inner operations of a call are carried out, and recorded, like any others. Then each level
-of the stack gets the outputs anew: a tape with the call for their producer, if it watches an
-input of it (on any other tape the inner operations stand), a transformation in its own way.
+The inner operations of a call run, and are recorded, like any others. Then each level of the stack
+gets new outputs. On a tape that watches an input of the call, the call is their producer; on other
+tapes the inner operations are. A transformation makes the outputs in its own way.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ class TransformedCall(NamedTuple):
     """A call as the levels below a transformation see it: `vjp` works on their tensors."""
 
     definition: Definition
-    vjp: Callable[[Sequence, Sequence], list]  # of dys and targets, None if nobody asks for one
-    # Where the output is the input: from the input's tangent, of an accumulator with some token,
-    # to that of the output.
+    # Takes dys and the targets: None for an input that needs no gradient.
+    vjp: Callable[[Sequence, Sequence], list]
+    # If the output is an alias of the input: takes the input's tangent, and the token of its
+    # accumulator, and returns the output's tangent.
     jvp_of_input: Callable[[Any, Token], Any] | None = None
-    # The tangents of the outputs, from those of the inputs (None for inputs at rest), where they
-    # are known without a transpose.
+    # Takes the tangents of the inputs (None for an input at rest), returns those of the outputs.
+    # It is None if only a transpose gives them.
     jvp: Callable[[Sequence], list] | None = None
 
 
@@ -46,7 +47,7 @@ def rebind_outputs(
 ) -> list[Tensor]:
     """Return the outputs as new tensors with the call's rule, for `frame` and the levels below it.
 
-    `inputs` are those of the call and then the values of its Variables; None for a number.
+    `inputs` are the inputs of the call, then the values of its Variables; None for a number.
     """
     if frame is None:
         return list(map(copy, outputs))

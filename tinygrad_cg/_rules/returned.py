@@ -27,7 +27,7 @@ _ARRAYS = (np.ndarray, IndexedSlices)
 def gradients_of_inputs(call: Any, returned: Any, targets: Sequence) -> list:
     """Return one gradient (or None) for each input; ValueError if number or shapes are wrong.
 
-    `targets` have the inputs' shapes and dtypes: their nodes, or None where nobody watches.
+    `targets` have the inputs' shapes and dtypes: their nodes, or None for an unwatched input.
     """
     flat = [] if returned is None and not call.count else nest.flatten(returned)
     if len(flat) != call.count:
@@ -173,10 +173,10 @@ def _undo_broadcasting(shape: tuple, wanted: tuple) -> tuple[list[int], str]:
 
 @lru_cache
 def _has_return(code: CodeType) -> bool:
-    """Return whether the text of a function has a `return`, or is that of a lambda."""
+    """Return whether the text of a function has a `return`, or is a lambda."""
     tree = definition_of(code)
     if tree is None or isinstance(tree, ast.Lambda):
-        return True  # nobody knows; a lambda returns its value
+        return True  # without its source, assume so; a lambda returns its value
     inner = [part for part in ast.walk(tree) if isinstance(part, _SCOPES)][1:]
     others = {id(part) for scope in inner for part in ast.walk(scope)}
     return any(isinstance(part, ast.Return) and id(part) not in others for part in ast.walk(tree))

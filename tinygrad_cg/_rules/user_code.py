@@ -23,8 +23,8 @@ _TEXTS_OF_LOGGERS = {"debug", "info", "warning", "error", "exception", "critical
 def only_decides(frame: FrameType) -> bool:
     """Return whether what `frame` evaluates now ends as a truth, a loop count or a text.
 
-    True for ``while float(x) > 1.``, which has no derivative that could be lost. False where that
-    is not known, as without the source.
+    True for ``while float(x) > 1.``, which has no derivative that could be lost. False if it cannot
+    be known, for example without the source.
     """
     return _only_decides(frame.f_code, frame.f_lasti)
 
@@ -60,7 +60,7 @@ def _only_decides(code: CodeType, instruction: int) -> bool:
 
 
 def _takes_no_value(function: ast.expr) -> bool:
-    """Return whether a function that is called makes a count, a truth or a text of its arguments.
+    """Return whether a called function turns its arguments into a count, a truth value or a text.
 
     A message of a logger is a text: ``logger.info("loss %s", float(y))``.
     """
@@ -97,7 +97,7 @@ def _path_to(tree: ast.AST, span: tuple) -> list[Any]:
 
 
 def _covering_children(node: ast.AST) -> list[Any]:
-    """Return the children that have positions, and those of children without."""
+    """Return the children that have positions; in place of others, their children."""
     children = []
     for child in ast.iter_child_nodes(node):
         children += [child] if hasattr(child, "lineno") else _covering_children(child)

@@ -54,7 +54,7 @@ class CallContext(NamedTuple):
 
     args: list
     positions: list[int]  # of the inputs among the arguments
-    inputs: list  # as tensors; None for numbers and arrays, which nobody watches
+    inputs: list  # as tensors; None for numbers and arrays, which cannot be watched
     options: dict[str, Any]
 
 
