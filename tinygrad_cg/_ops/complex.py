@@ -1,6 +1,6 @@
 """Complex numbers: parts and conjugates.
 
-Gradients follow the original's convention: the gradient of a real loss by z is
+Gradients follow TensorFlow's convention: the gradient of a real loss by z is
 ``conj(dL/dRe z - i dL/dIm z)``, so that a descent step is ``z - rate * gradient``.
 """
 

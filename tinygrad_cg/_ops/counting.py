@@ -122,7 +122,7 @@ def histogram_bins(values: Any, value_range: Any, nbins: Any, dtype: Any) -> Ten
         )
     if bool(np.isnan(x._values()).any()):
         raise InvalidArgumentError(f"{name}: values contain NaN, which falls into no bin")
-    # As the original: the quotient first.
+    # As in TensorFlow: the quotient first.
     share = divide(subtract(x, np.asarray(low, x.dtype)), np.asarray(high - low, x.dtype))
     return cast(clip(floor(multiply(share, count)), 0, count - 1), as_dtype(dtype))
 

@@ -112,7 +112,7 @@ def full(shape: Any, value: Any, dtype: Any = None) -> Tensor:
 
     Its dtype is that of `value`, as `constant` makes it, unless `dtype` is given. After
     ``tf.fill``: where `value` is a tensor, the gradients of all elements add up in it. Raises
-    InvalidArgumentError for a value that is no scalar, and for negative sizes.
+    InvalidArgumentError for a value that is not a scalar, and for negative sizes.
     """
     sizes, wanted = as_sizes("full", shape), _dtype(dtype)
     if isinstance(value, Weak):
@@ -180,7 +180,7 @@ def ones_like(x: Any, dtype: Any = None) -> Tensor:
 def full_like(x: Any, value: Any, dtype: Any = None) -> Tensor:
     """Return `value` everywhere, with the shape and, unless `dtype` is given, the dtype of `x`.
 
-    `value` is as for `full`, and gets a gradient as there; `x` gets none.
+    `value` is as for `full`, and gets a gradient, too; `x` gets none.
     """
     tensor = convert(x)
     aval = tensor._data
@@ -191,7 +191,7 @@ def full_like(x: Any, value: Any, dtype: Any = None) -> Tensor:
 def eye(rows: Any, columns: Any = None, dtype: Any = FLOAT32) -> Tensor:
     """Return the identity matrix of `rows` by `columns` (square by default).
 
-    Raises TypeError for sizes that are no integers, InvalidArgumentError for negative ones.
+    Raises TypeError for sizes that are not integers, InvalidArgumentError for negative ones.
     """
     height = as_count("eye", "rows", rows)
     width = height if columns is None else as_count("eye", "columns", columns)

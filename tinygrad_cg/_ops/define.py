@@ -44,7 +44,7 @@ class Real:
 class Case:
     """A call of an operation in tests: shapes of the operands, and the parameters.
 
-    `fixed` gives an operand (by position) that is not drawn at random, such as indices.
+    `fixed` has operands, by position, that are not drawn at random, such as indices.
     """
 
     shapes: tuple[tuple[int, ...], ...]

@@ -85,12 +85,16 @@ def gamma_of_shape(shape: Any, alpha: Any, beta: Any, dtype: Any, seed: int | No
     wanted = as_dtype(dtype)
     _check_float("gamma", wanted, "cast(gamma(shape, alpha), dtype)")
     tensor = convert(alpha)
-    constants = tensor if tensor._rec is None else stop_gradient(tensor)  # its value is no loss
+    constants = (
+        tensor if tensor._rec is None else stop_gradient(tensor)
+    )  # reading its value loses no gradient
     concentration = _fixed("gamma", "alpha", constants)
     sizes = as_sizes("gamma", shape)
     _fits("gamma", sizes, concentration.shape)
     draws = _as_tensor(_draw("gamma", "standard_gamma", seed, sizes, concentration), wanted)
-    draws = where(draws > 0, draws, np.finfo(wanted).tiny)  # as there: none is rounded to 0
+    draws = where(
+        draws > 0, draws, np.finfo(wanted).tiny
+    )  # as in TensorFlow, no draw is rounded to 0
     if isinstance(alpha, ArrayLike):  # a number has no gradient
         draws = gamma_transport(cast(tensor, wanted), concentration.astype(wanted), draws)
     return draws if beta is None else divide(draws, cast(beta, wanted))
@@ -115,7 +119,7 @@ def poisson_of_shape(shape: Any, lam: Any, dtype: Any, seed: int | None) -> Tens
 def binomial_draws(shape: Any, counts: Any, probs: Any, dtype: Any, seed: int | None) -> Tensor:
     """Return how many of `counts` trials, of probability `probs` each, succeed: draws of `shape`.
 
-    After ``tf.random.stateless_binomial``. InvalidArgumentError for what is no probability.
+    After ``tf.random.stateless_binomial``. InvalidArgumentError for what is not a probability.
     """
     sizes = as_sizes("binomial", shape)
     trials, chances = _fixed("binomial", "counts", counts), _fixed("binomial", "probs", probs)

@@ -57,7 +57,7 @@ def _eig_rule(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
     inner = product(adjoint(vectors), d_vectors)
     along = reduce_sum(multiply(conj(vectors), d_vectors), -2, True)
     lengths = cast(real(along), along.dtype)
-    if not is_complex(x.dtype):  # the vectors of real values are real: there is no phase
+    if not is_complex(x.dtype):  # the vectors of real values are real: they have no phase
         lengths = where(equal(imag(values), 0), along, lengths)
     inner = subtract(inner, multiply(product(adjoint(vectors), vectors), lengths))
     gaps = conj(subtract(values, swap_last(values)))

@@ -54,7 +54,7 @@ def einsum(subscripts: Any, *operands: Any) -> Tensor:
 def from_lists(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the arguments of `einsum` from NumPy's other form, as x, [0, 1], y, [1, 2], [0, 2].
 
-    Raises TypeError for labels that are no integers, ValueError for those not in 0 .. 51.
+    Raises TypeError for labels that are not integers, ValueError for those not in 0 .. 51.
     """
     if not arguments or isinstance(arguments[0], str):
         return arguments

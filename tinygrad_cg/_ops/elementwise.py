@@ -277,7 +277,7 @@ def _power_by(general: Any) -> Any:
         """Return ``x ** y``. The gradients of ``x**0``, and of ``0**y`` by y, are 0."""
         if type(y) in (int, float):
             x = convert(x)
-            if is_inexact(x._data.dtype):  # by the letter: a call would be a twentieth of the time
+            if is_inexact(x._data.dtype):  # inlined: a call would take a twentieth of the time
                 return apply(_scalar_power, (x,), {"exponent": y})
         return general(x, y)
 
@@ -375,7 +375,7 @@ _nextafter = operation(
     _nextafter_aval,
     (lambda dy: dy, lambda dy: zeros_like(dy)),
     inputs=("x", "y"),
-    kind="contraction",  # of no axes, since NumPy's function is no compiled kernel
+    kind="contraction",  # of no axes, since NumPy's function is not a compiled kernel
     batch=lambda params, size: params,
     dtypes=REAL,
     ufunc=np.nextafter,
@@ -718,7 +718,7 @@ def where(condition: Any, x: Any, y: Any) -> Tensor:
 
 
 def clip(x: Any, low: Any = None, high: Any = None) -> Tensor:
-    """Return `x` limited to [low, high]; None is no limit. At a limit the gradient passes.
+    """Return `x` limited to [low, high]; None means no limit. At a limit the gradient passes.
 
     After ``tf.clip_by_value``; the three broadcast, and their dtypes promote. Raises
     InvalidArgumentError if their shapes do not broadcast.

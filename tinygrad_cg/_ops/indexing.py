@@ -224,7 +224,7 @@ def _index_part(part: Any) -> Any:
 
 
 def _gather_batch(params: dict, size: int) -> dict:
-    """Return the parameters for operands that share one more axis, that of the batch."""
+    """Return the parameters for operands that share one more axis: the batch."""
     shape = {"shape": (size, *params["shape"])} if "shape" in params else {}
     return {"axis": params["axis"] + 1, "batch_dims": params["batch_dims"] + 1} | shape
 
@@ -301,8 +301,8 @@ def gather(x: Any, indices: Any, axis: Any = 0, batch_dims: int = 0) -> Tensor:
 def _with_row(x: np.ndarray, value: np.ndarray, index: np.ndarray, batch_dims: int) -> np.ndarray:
     """Return a copy of `x` with a row replaced: in a batch, one of each example.
 
-    In a batch an index outside of the rows replaces none: an example whose loop has ended goes on
-    with those of the others, and nothing looks at what it does.
+    In a batch an out-of-range index replaces no row: an example whose loop has ended continues with
+    the others, and its results are not used.
     """
     result, size = x.copy(), x.shape[batch_dims]
     fits = (index >= 0) & (index < size)

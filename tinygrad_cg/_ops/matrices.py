@@ -50,7 +50,7 @@ def complex_dtype(dtype: np.dtype) -> np.dtype:
 def by_lapack(
     name: str, function: Callable[..., Any], dtype_of: Callable[..., np.dtype] = result_dtype
 ) -> Callable[..., np.ndarray]:
-    """Run `function` in a dtype that LAPACK has, and cast the result to that of the operands."""
+    """Run `function` in a dtype that LAPACK has, and cast the result to the dtype of the operands."""
 
     def run(*arrays: np.ndarray, **params: Any) -> np.ndarray:
         dtypes = [array.dtype for array in arrays]
@@ -77,7 +77,7 @@ def of_matrices(
 ) -> Primitive:
     """Return an operation on each matrix of a stack.
 
-    `shape` gives the shape of the result from that of the operand and the parameters.
+    `shape` returns the shape of the result, given the shape of the operand and the parameters.
     """
     return operation(
         name,

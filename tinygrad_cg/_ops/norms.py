@@ -44,7 +44,7 @@ def vector_norm(x: Any, order: Any = 2, axis: Any = None, keepdims: bool = False
 
     ``sum(abs(x) ** order) ** (1 / order)`` for any number but 0, which counts the elements that are
     not 0; inf is the largest size, -inf the smallest. Real for complex `x`; integers are float64.
-    Raises InvalidArgumentError for orders that are no numbers.
+    Raises InvalidArgumentError for orders that are not numbers.
     """
     x = convert(x)
     if isinstance(order, str):
@@ -77,7 +77,7 @@ def _power_norm(size: Tensor, order: Any, axes: tuple[int, ...], keepdims: bool)
     else:
         scale = 1
     total = reduce_sum(power(size, order), axes, True)
-    is_zero = equal(total, 0)  # where the gradient is 0, as that of other norms
+    is_zero = equal(total, 0)  # where the gradient is 0, as for other norms
     root = power(where(is_zero, 1, total), 1 / order)
     norm = multiply(where(is_zero, 0.0 if order > 0 else np.inf, root), scale)
     return norm if keepdims else squeeze(norm, axes)

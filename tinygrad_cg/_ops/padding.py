@@ -24,7 +24,7 @@ Widths = tuple[tuple[int, int], ...]
 def _pad_array(x: np.ndarray, value: np.ndarray, widths: Widths) -> np.ndarray:
     """Pad an array whose batch axes come first; `value` has these axes too."""
     shape, library = _padded_shape(x.shape, widths), devices.library_of(x)
-    if not value.ndim and not any(value.tobytes()):  # -0.0 is no row of zero bytes
+    if not value.ndim and not any(value.tobytes()):  # the bytes of -0.0 are not all zero
         out = library.zeros(shape, x.dtype.newbyteorder("="))
     else:
         out = library.empty(shape, x.dtype.newbyteorder("="))

@@ -45,7 +45,7 @@ def _max_rule(dy: Tensor, x: Tensor, window: Window) -> Tensor:
 def _of_images(
     kernel: Any, shape: Any, dtype: Any, vjp: Any = None, samples: Any = _CASES, **record: Any
 ) -> Primitive:
-    """Return an operation on images; of the shapes and dtypes, that of the result follows."""
+    """Return an operation on images; `shape` and `dtype` give those of the result."""
     return operation(
         kernel.__name__,
         kernel,

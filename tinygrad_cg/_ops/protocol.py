@@ -333,7 +333,7 @@ def refuse(name: str, supported: Iterable[str]) -> NoReturn:
 
 
 def register(namespace: Any, module: Any, names: Iterable[str]) -> None:
-    """Let each function of `module` (of NumPy) be that of the same name in `namespace`.
+    """Let each function of `module` (of NumPy) stand for the one of its name in `namespace`.
 
     The universal functions that `ufuncs` has already are the operations themselves.
     """

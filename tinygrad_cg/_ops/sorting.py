@@ -65,7 +65,7 @@ def take_along_axis(x: Any, indices: Any, axis: Any = -1) -> Tensor:
 
     After ``np.take_along_axis``: both have the same number of dimensions, and but for `axis`
     broadcast. Negative indices count from the end; one out of bounds is an IndexError. Raises
-    InvalidArgumentError for shapes that do not fit, and for indices that are no integers.
+    InvalidArgumentError for shapes that do not fit, and for indices that are not integers.
     """
     x, indices = convert(x), as_integers("take_along_axis", "indices", indices)
     dim = normalize_axis("take_along_axis", axis, x._data.ndim)
@@ -194,7 +194,7 @@ def one_hot(indices: Any, depth: Any, axis: Any = -1, dtype: Any = np.float32) -
     """Return ones at integer `indices` along a new `axis` of size `depth`, and zeros elsewhere.
 
     After ``tf.one_hot``: an index outside 0 .. depth - 1 gives zeros alone. Raises
-    InvalidArgumentError for indices that are no integers, and for a negative `depth`.
+    InvalidArgumentError for indices that are not integers, and for a negative `depth`.
     """
     indices = as_integers("one_hot", "indices", indices)
     count = as_count("one_hot", "depth", depth)

@@ -1,4 +1,4 @@
-"""The operation that moves a tensor between the memory of the processor and that of a GPU."""
+"""The operation that moves a tensor between the memory of the CPU and of a GPU."""
 
 from __future__ import annotations
 

@@ -361,7 +361,7 @@ class Part:
             )
         values = cast(values, x.dtype)
         alone = not values._data.ndim
-        if alone and devices.home(values) != devices.home(x):  # a single value goes along
+        if alone and devices.home(values) != devices.home(x):  # a single value is copied there
             values = to_device(values, devices.home(x))
         check_devices("at", x=x, values=values)
         if values._data.shape == shape:

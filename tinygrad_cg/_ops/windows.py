@@ -83,7 +83,7 @@ class ImageLayout:
         return entries[2:] if self.first else entries[1:-1]
 
     def output_shape(self, value: Any) -> tuple[tuple[int, ...], Any]:
-        """Return a shape that is asked for, of all axes or those of space, and the latter."""
+        """Return the shape asked for, of all axes or the axes of space, and its sizes in space."""
         asked = as_shape(self.name, value)
         sizes = self.inner(asked)
         if len(sizes) != self.space or min(sizes) < 0:
