@@ -11,10 +11,10 @@ from ._core.conversion import FLOAT32, convert
 from ._core.kinds import is_floating
 from ._core.suggestions import refuse_name
 from ._core.tensor import Tensor
-from ._ops.arguments import as_sizes
 from ._ops.elementwise import add, multiply, subtract
 from ._ops.indexing import gather
 from ._ops.shape import cast, expand_dims, squeeze
+from ._ops.validation import as_sizes
 
 __all__ = ["ResizeMethod", "resize"]
 __dir__ = __all__.copy  # what dir() shows

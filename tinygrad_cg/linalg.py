@@ -23,7 +23,6 @@ from ._ops import normalizations as _normalizations
 from ._ops import norms as _norms
 from ._ops import reductions as _reductions
 from ._ops import systems as _systems
-from ._ops.arguments import as_shape
 from ._ops.complex import conj
 from ._ops.creation import zeros
 from ._ops.decompositions import LogMatrixDeterminant
@@ -31,6 +30,7 @@ from ._ops.elementwise import multiply, sqrt
 from ._ops.matrices import real_dtype
 from ._ops.namespaces.namespace import export_functions
 from ._ops.shape import broadcast_to, cast, concatenate, stack, swap_last, unstack
+from ._ops.validation import as_shape
 from .errors import InvalidArgumentError
 
 

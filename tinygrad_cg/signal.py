@@ -11,9 +11,9 @@ from ._core.tensor import Tensor
 from ._ops import fourier as _fourier
 from ._ops import spectra as _spectra
 from ._ops import tapers as _tapers
-from ._ops.arguments import as_shape
 from ._ops.namespaces.namespace import export_functions
 from ._ops.spectra import INVERSE_TYPES
+from ._ops.validation import as_shape
 from .errors import InvalidArgumentError
 
 

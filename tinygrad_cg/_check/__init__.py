@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._core.suggestions import reads_own_arguments
-from .._ops.arguments import as_int
+from .._ops.validation import as_int
 from .._rules.custom_gradient import custom_gradient
 from .._rules.definition import source_line
 from ..errors import GradientError

@@ -12,7 +12,6 @@ from .._core.conversion import convert, is_tensor
 from .._core.kinds import is_exact
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
-from .arguments import normalize_axis
 from .comparison import greater, greater_equal, less, less_equal
 from .creation import arange
 from .cumulative import cumsum
@@ -40,6 +39,7 @@ from .elementwise import (
 from .reductions import reduce_sum
 from .shape import cast, concatenate, reshape, split
 from .sorting import sort
+from .validation import normalize_axis
 
 SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
 

@@ -9,12 +9,12 @@ import numpy as np
 from .._core.conversion import convert
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
-from .arguments import check_shapes
 from .comparison import logical_and
 from .einsum import einsum
 from .elementwise import add, multiply, tanh, where
 from .indexing import gather
 from .reductions import softmax
+from .validation import check_shapes
 
 
 def dot_product_attention(

@@ -14,10 +14,10 @@ import numpy as np
 from .._core.conversion import convert
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
-from .arguments import as_count, as_shape, check_shapes, normalize_axis
 from .indexing import gather, getitem, put_at
 from .padding import pad
 from .shape import concatenate, reshape, transpose
+from .validation import as_count, as_shape, check_shapes, normalize_axis
 from .windows import ImageLayout
 
 

@@ -14,14 +14,6 @@ from .._core.kinds import is_exact, is_integer
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from .arguments import (
-    as_count,
-    as_int,
-    as_integers,
-    as_sizes,
-    check_broadcast,
-    check_shapes,
-)
 from .comparison import equal, greater, less
 from .creation import constant, ones, zeros
 from .define import Case, operation
@@ -34,6 +26,14 @@ from .loss_functions import sigmoid_cross_entropy, softmax_cross_entropy
 from .reductions import reduce_any, reduce_sum
 from .sampling import _as_tensor, _draw
 from .shape import cast, concatenate, expand_dims, stop_gradient
+from .validation import (
+    as_count,
+    as_int,
+    as_integers,
+    as_sizes,
+    check_broadcast,
+    check_shapes,
+)
 
 _FAR = 37  # standard deviations, beyond which the distribution function is 0
 

@@ -14,11 +14,11 @@ from .._core.kinds import REAL, is_complex
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from .arguments import broadcast_shapes, check_kind, check_shapes
 from .complex import imag, real
 from .define import Case, Wrong, operation, public
 from .matrices import complex_dtype, real_dtype
 from .shape import broadcast_to, stack
+from .validation import broadcast_shapes, check_kind, check_shapes
 
 
 def _run(x: np.ndarray) -> np.ndarray:

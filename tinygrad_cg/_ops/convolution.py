@@ -12,9 +12,9 @@ from .._core.kinds import NUMBERS
 from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from .arguments import broadcast_shapes
 from .define import Case, operation
 from .shape import reshape
+from .validation import broadcast_shapes
 from .windows import ImageLayout
 
 # Images (..., n, height, width, channels) and filters (..., height, width, channels of a group,

@@ -15,13 +15,13 @@ from .._core.kinds import INTEGERS, is_exact
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from .arguments import as_count, as_int, as_integers, check_kind, check_same_shape, check_shapes
 from .comparison import greater, less
 from .creation import ones, zeros_like
 from .define import Case, Wrong, operation, public
 from .elementwise import add, clip, divide, floor, multiply, subtract, where
 from .segments import unsorted_segments
 from .shape import cast, reshape, squeeze, stop_gradient
+from .validation import as_count, as_int, as_integers, check_kind, check_same_shape, check_shapes
 
 
 def _ids(name: str, argument: str, x: Any) -> Tensor:

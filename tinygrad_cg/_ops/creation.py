@@ -30,8 +30,8 @@ from .._core.kinds import is_complex, is_floating, is_inexact
 from .._core.suggestions import hides_others, refuse_arguments
 from .._core.tensor import ArrayLike, Aval, Tensor
 from ..errors import InvalidArgumentError
-from .arguments import as_count, as_sizes, broadcast_shapes
 from .shape import broadcast_to, cast, reshape
+from .validation import as_count, as_sizes, broadcast_shapes
 
 
 @hides_others

@@ -13,7 +13,6 @@ from .._core.conversion import convert, promote
 from .._core.device_runs import kernel_for
 from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, Tensor
-from .arguments import as_int, normalize_axis
 from .comparison import equal, isfinite, logical_and, logical_not
 from .creation import full_like
 from .define import Case, operation
@@ -21,6 +20,7 @@ from .elementwise import add, logaddexp, multiply_upstream, where
 from .indexing import getitem
 from .reductions import reduce_all
 from .shape import concatenate, reshape
+from .validation import as_int, normalize_axis
 
 _SAMPLES = [
     Case(((2, 3),), {"axis": 1, "reverse": False, "exclusive": False}),

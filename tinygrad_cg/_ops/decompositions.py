@@ -17,7 +17,6 @@ from .._core.kinds import is_complex
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import DerivativeWarning, InvalidArgumentError, MatrixError, warn
-from .arguments import broadcast_shapes
 from .complex import conj, imag
 from .define import Case, Wrong, operation, public
 from .elementwise import add, multiply, negative, subtract, where
@@ -40,6 +39,7 @@ from .matrices import (
 )
 from .reductions import reduce_sum
 from .shape import expand_dims, squeeze, swap_last
+from .validation import broadcast_shapes
 
 _SINGULAR = Wrong(MatrixError, "[Ss]ingular", (np.ones((2, 2)),))
 

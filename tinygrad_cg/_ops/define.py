@@ -25,7 +25,7 @@ from .._core.primitive import (
 )
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from .arguments import INTEGRAL, broadcast_shapes, normalize_axes
+from .validation import INTEGRAL, broadcast_shapes, normalize_axes
 
 _sample = np.zeros(1)
 objects.register(Tensor, Tensor(_sample), _sample)  # kernels take and make tensors, few elements

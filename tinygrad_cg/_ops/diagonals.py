@@ -9,13 +9,13 @@ import numpy as np
 from .._core.conversion import convert, convert_operands, is_tensor
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
-from .arguments import as_choice, as_int, check_shapes
 from .creation import full
 from .elementwise import where
 from .indexing import gather, getitem
 from .matrices import band, matrices
 from .padding import pad
 from .shape import expand_dims, reshape, stack
+from .validation import as_choice, as_int, check_shapes
 
 _ALIGNMENTS = ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT")
 

@@ -16,7 +16,14 @@ from .._core.conversion import FLOAT32, as_dtype, convert
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import ArrayLike, Tensor
 from ..errors import InvalidArgumentError
-from .arguments import (
+from .creation import constant
+from .elementwise import add, divide, multiply, where
+from .incomplete import gamma_transport
+from .indexing import gather
+from .reductions import argmax
+from .sampling import _as_tensor, _check_float, _draw, _parameters
+from .shape import cast, expand_dims, stop_gradient
+from .validation import (
     as_count,
     as_int,
     as_integers,
@@ -25,13 +32,6 @@ from .arguments import (
     check_shapes,
     normalize_axis,
 )
-from .creation import constant
-from .elementwise import add, divide, multiply, where
-from .incomplete import gamma_transport
-from .indexing import gather
-from .reductions import argmax
-from .sampling import _as_tensor, _check_float, _draw, _parameters
-from .shape import cast, expand_dims, stop_gradient
 
 _LARGEST = 2**64
 

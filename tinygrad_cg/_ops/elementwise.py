@@ -25,7 +25,6 @@ from .._core.kinds import (
 from .._core.primitive import apply, binary_function, public_function
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from .arguments import broadcast_shapes
 from .comparison import (
     equal,
     greater,
@@ -42,6 +41,7 @@ from .composition import ARRAYS, ON_GPU, Operations
 from .creation import zeros_like
 from .define import ANY, Case, Real, Wrong, binary, elementwise, operation, public, unary
 from .shape import cast, identity
+from .validation import broadcast_shapes
 
 POSITIVE = Real(0.3, 3.0)
 AWAY = Real(-2.0, 2.0, avoid=(0.0,))  # for functions with a kink or a pole at 0

@@ -23,7 +23,6 @@ from .._core.levels import is_transposing
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import DerivativeWarning, warn
-from .arguments import broadcast_shapes
 from .complex import real
 from .decompositions import _apply_triangular, hermitian, inv
 from .define import Case, operation, public
@@ -50,6 +49,7 @@ from .matrices import (
 )
 from .shape import concatenate, swap_last
 from .spectral import for_vectors, gradient_by_values
+from .validation import broadcast_shapes
 
 _SYMMETRIC = POSITIVE - 1.5 * np.eye(3)
 _TALL = np.array([[1.0, 0.5], [-0.25, 2.0], [0.75, -1.0]])

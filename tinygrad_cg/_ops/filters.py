@@ -15,13 +15,13 @@ from .._core.kinds import REAL, is_exact
 from .._core.primitive import apply
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
-from .arguments import as_count, as_shape, check_kind, check_shapes
 from .convolution import _conv_filter, _conv_input, _geometry, conv, depthwise_conv
 from .elementwise import add, divide, maximum, multiply, negative, power, square
 from .indexing import getitem
 from .padding import pad
 from .pooling import _max_indices, average_pool, max_pool
 from .shape import cast, in_float32, reshape
+from .validation import as_count, as_shape, check_kind, check_shapes
 from .windows import ImageLayout
 
 

@@ -21,13 +21,13 @@ from .._core.kinds import REAL, is_complex, is_exact
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from .arguments import as_choice, as_int, as_shape, check_kind, normalize_axis
 from .complex import conj
 from .define import Case, operation
 from .elementwise import multiply
 from .indexing import getitem
 from .padding import pad
 from .shape import cast, concatenate
+from .validation import as_choice, as_int, as_shape, check_kind, normalize_axis
 
 _NORMS = {None: "backward", "backward": "backward", "ortho": "ortho", "forward": "forward"}
 _TRANSPOSED_NORM = {"backward": "forward", "ortho": "ortho", "forward": "backward"}

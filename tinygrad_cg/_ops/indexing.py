@@ -18,8 +18,8 @@ from .._core.kinds import is_bool, is_integer
 from .._core.primitive import OPS, apply
 from .._core.tensor import Aval, NoValueError, Tensor
 from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError
-from .arguments import as_int, as_integers, normalize_axis
 from .define import Case, operation
+from .validation import as_int, as_integers, normalize_axis
 
 
 def _batched_key(key: tuple, size: int) -> tuple:

@@ -17,7 +17,6 @@ from .._core.conversion import convert, convert_operands
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from .arguments import broadcast_shapes
 from .comparison import greater
 from .define import Case, operation
 from .elementwise import add, multiply, subtract
@@ -25,6 +24,7 @@ from .factorizations import svdvals
 from .matrices import adjoint, by_lapack, matrices, of_matrices, product, result_dtype
 from .reductions import reduce_max, reduce_sum
 from .shape import cast, expand_dims, squeeze
+from .validation import broadcast_shapes
 
 _TALL = np.array([[1.0, 0.5], [-0.25, 2.0], [0.75, -1.0]])
 

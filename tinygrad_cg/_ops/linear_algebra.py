@@ -14,11 +14,11 @@ from .._core.conversion import FLOAT32, FLOAT64, convert_operands, is_tensor, pr
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from .arguments import as_int, as_shape, broadcast_shapes, normalize_axis
 from .complex import conj
 from .define import Case, Wrong, operation, public
 from .elementwise import multiply
 from .shape import expand_dims, reshape, squeeze, swap_last, transpose
+from .validation import as_int, as_shape, broadcast_shapes, normalize_axis
 
 
 def _right_gradient(dy: Tensor, x: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -11,7 +11,6 @@ from .._core.kinds import INTEGERS, is_exact, is_integer
 from .._core.primitive import apply
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
-from .arguments import broadcast_shapes, check_kind, check_same_shape, normalize_axis
 from .comparison import equal, greater, less_equal, logical_or
 from .define import Case, operation
 from .elementwise import (
@@ -38,6 +37,7 @@ from .reductions import log_softmax, reduce_all, reduce_max, reduce_mean, reduce
 from .settings import settings
 from .shape import cast, reshape
 from .trigonometry import sinh
+from .validation import broadcast_shapes, check_kind, check_same_shape, normalize_axis
 
 
 def _inside(labels: np.ndarray, classes: int) -> np.ndarray:

@@ -17,13 +17,13 @@ from .._core.kinds import is_exact
 from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError, MatrixError
-from .arguments import broadcast_shapes
 from .complex import conj
 from .define import Case, Wrong, operation
 from .elementwise import where
 from .indexing import getitem
 from .linear_algebra import _matmul
 from .shape import swap_last
+from .validation import broadcast_shapes
 
 MATRIX = np.array([[3.0, 1.0, 0.5], [-1.0, 2.5, 0.25], [0.5, -0.5, 2.0]])
 STACK = np.stack([MATRIX, np.eye(3) - 0.25 * MATRIX])
@@ -50,7 +50,7 @@ def complex_dtype(dtype: np.dtype) -> np.dtype:
 def by_lapack(
     name: str, function: Callable[..., Any], dtype_of: Callable[..., np.dtype] = result_dtype
 ) -> Callable[..., np.ndarray]:
-    """Run `function` in a dtype that LAPACK has, and cast the result to the dtype of the operands."""
+    """Run `function` in a dtype that LAPACK has, and cast the result to the operands' dtype."""
 
     def run(*arrays: np.ndarray, **params: Any) -> np.ndarray:
         dtypes = [array.dtype for array in arrays]

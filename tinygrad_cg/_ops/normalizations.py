@@ -11,7 +11,6 @@ from .._core import devices
 from .._core.conversion import convert, convert_each, convert_operands, is_tensor, promote
 from .._core.kinds import FLOATING, is_complex, is_exact
 from .._core.tensor import Tensor
-from .arguments import as_shape, check_broadcast, check_kind, normalize_axes
 from .comparison import equal, greater_equal, isfinite, less, logical_or
 from .complex import conj, real
 from .creation import ones_like
@@ -30,6 +29,7 @@ from .indexing import gather
 from .reductions import euclidean_length, global_length, reduce_mean, reduce_sum, reduce_variance
 from .sampling import uniform
 from .shape import cast, in_float32, reshape, squeeze
+from .validation import as_shape, check_broadcast, check_kind, normalize_axes
 
 
 def _squares(x: Tensor) -> Tensor:

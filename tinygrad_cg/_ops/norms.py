@@ -10,12 +10,12 @@ from .._core.conversion import convert
 from .._core.kinds import is_complex, is_exact
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
-from .arguments import as_shape, normalize_axes, normalize_axis
 from .comparison import equal, isfinite, less_equal, logical_and, not_equal
 from .elementwise import absolute, divide, multiply, power, where
 from .factorizations import svdvals
 from .reductions import euclidean_length, reduce_max, reduce_min, reduce_sum
 from .shape import cast, in_float32, reshape, squeeze, stop_gradient, transpose
+from .validation import as_shape, normalize_axes, normalize_axis
 
 
 def norm(x: Any, order: Any = "euclidean", axis: Any = None, keepdims: bool = False) -> Tensor:

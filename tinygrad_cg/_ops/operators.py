@@ -16,8 +16,8 @@ from ..errors import InvalidArgumentError
 from . import comparison, elementwise, indexing, integers, protocol, shape
 from . import complex as complex_parts
 from . import linear_algebra as linalg
-from .arguments import as_int
 from .shape import reshape_in
+from .validation import as_int
 
 
 def _reflect(op: Any) -> Callable:

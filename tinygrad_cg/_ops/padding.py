@@ -11,12 +11,12 @@ from .._core.conversion import convert, is_tensor
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from .arguments import as_choice, as_count
 from .define import Case, operation
 from .elementwise import add
 from .indexing import gather, getitem
 from .reductions import reduce_sum
 from .shape import cast
+from .validation import as_choice, as_count
 
 Widths = tuple[tuple[int, int], ...]
 

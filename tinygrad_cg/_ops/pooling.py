@@ -15,11 +15,11 @@ from .._core.kinds import REAL
 from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from .arguments import as_shape
 from .define import Case, operation
 from .indexing import getitem
 from .shape import reshape, stack
 from .sorting import add_along_axis
+from .validation import as_shape
 from .windows import ImageLayout
 
 _OVERLAPPING = Window((2, 3), (1, 2), ((1, 0), (1, 1)))

@@ -32,7 +32,6 @@ from .._core.levels import state
 from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from .arguments import as_int, normalize_axes, normalize_axis
 from .comparison import equal, isfinite, logical_or
 from .complex import imag, real
 from .composition import ARRAYS, TENSORS, Operations
@@ -55,6 +54,7 @@ from .elementwise import (
 )
 from .indexing import getitem
 from .shape import cast, concatenate, in_float32, repeat, reshape, squeeze, stack, transpose
+from .validation import as_int, normalize_axes, normalize_axis
 
 
 def restore_axes(dy: Tensor, shape: tuple, axis: tuple, keepdims: bool) -> Tensor:

@@ -22,10 +22,10 @@ from .._core.levels import state
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
-from .arguments import as_int, as_sizes
 from .comparison import equal
 from .elementwise import where
 from .shape import cast
+from .validation import as_int, as_sizes
 
 _lock = ForkLock()
 _generator = np.random.Generator(np.random.Philox())

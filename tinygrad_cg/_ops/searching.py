@@ -12,9 +12,9 @@ import numpy as np
 from .._core import devices
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
-from .arguments import broadcast_shapes
 from .creation import constant
 from .define import Case, operation
+from .validation import broadcast_shapes
 
 
 def is_on_gpu(*arrays: Any) -> bool:

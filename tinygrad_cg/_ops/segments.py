@@ -15,7 +15,6 @@ from .._core.kinds import REAL, is_exact
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from .arguments import as_count, as_integers, check_shapes
 from .comparison import equal, not_equal
 from .creation import ones, zeros
 from .cumulative import recurrence
@@ -24,6 +23,7 @@ from .elementwise import divide, maximum, multiply, sqrt, where
 from .indexing import gather, getitem, scatter_rows
 from .shape import cast, concatenate, reshape
 from .sorting import argsort
+from .validation import as_count, as_integers, check_shapes
 
 _IDS = np.array([1, 0, 1, 2])
 

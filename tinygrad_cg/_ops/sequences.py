@@ -14,7 +14,6 @@ from .._core.conversion import convert
 from .._core.kinds import REAL
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
-from .arguments import as_int, as_integers, check_kind, check_shapes
 from .comparison import greater, less, not_equal
 from .creation import full
 from .elementwise import add, multiply, negative, where
@@ -24,6 +23,7 @@ from .padding import pad
 from .reductions import reduce_logsumexp
 from .shape import broadcast_to, cast, concatenate, expand_dims, reshape, stack, transpose, unstack
 from .sorting import take_along_axis
+from .validation import as_int, as_integers, check_kind, check_shapes
 
 _NOTHING = -1e30  # the logarithm of no probability: with -inf, differences would be NaN
 

@@ -17,7 +17,9 @@ from .._core.levels import state
 from .._core.primitive import apply, public_function
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from .arguments import (
+from .define import Case, operation, public
+from .indexing import getitem
+from .validation import (
     as_count,
     as_shape,
     as_sizes,
@@ -25,8 +27,6 @@ from .arguments import (
     normalize_axes,
     normalize_axis,
 )
-from .define import Case, operation, public
-from .indexing import getitem
 
 
 def _same(name: str, **record: Any) -> Any:

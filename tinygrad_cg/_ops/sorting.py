@@ -13,13 +13,20 @@ from .._core.device_runs import kernel_for
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from .arguments import as_count, as_int, as_integers, broadcast_shapes, check_shapes, normalize_axis
 from .comparison import greater, greater_equal, isfinite, less, logical_and
 from .define import Case, operation
 from .elementwise import where
 from .indexing import getitem
 from .reductions import reduce_sum
 from .shape import broadcast_to, cast, expand_dims
+from .validation import (
+    as_count,
+    as_int,
+    as_integers,
+    broadcast_shapes,
+    check_shapes,
+    normalize_axis,
+)
 
 _INDICES = np.array([[2, 0], [1, -1], [2, 0], [2, 1]])
 

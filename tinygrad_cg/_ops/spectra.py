@@ -12,7 +12,6 @@ from .._core.conversion import convert, convert_operands
 from .._core.kinds import COMPLEX, REAL, is_exact
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
-from .arguments import as_choice, as_count, as_int, check_kind, check_shapes, normalize_axis
 from .complex import real
 from .creation import constant, linspace
 from .cumulative import cumsum
@@ -36,6 +35,7 @@ from .padding import pad
 from .reductions import reduce_sum
 from .shape import cast, concatenate, expand_dims, reshape, split, stop_gradient
 from .tapers import _floating, kaiser, raised_cosine
+from .validation import as_choice, as_count, as_int, check_kind, check_shapes, normalize_axis
 
 
 def of_rank(name: str, x: Any, count: int) -> Tensor:

@@ -13,7 +13,6 @@ from .._core.kinds import is_exact, is_floating
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from .arguments import as_integers, check_shapes, normalize_axes, normalize_axis
 from .creation import constant
 from .define import Case, Wrong, operation, public
 from .elementwise import add, divide, multiply, negative, square, subtract
@@ -23,6 +22,7 @@ from .reductions import reduce_sum
 from .segments import unsorted_segments
 from .shape import cast, in_float32, reshape, transpose
 from .sorting import top_k
+from .validation import as_integers, check_shapes, normalize_axes, normalize_axis
 
 # Moments ------------------------------------------------------------------------------------------
 

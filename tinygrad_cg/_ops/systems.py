@@ -20,7 +20,6 @@ from .._core.kinds import is_complex
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError, MatrixError
-from .arguments import as_choice, as_int, broadcast_shapes, check_shapes
 from .complex import conj, real
 from .decompositions import triangular_solve
 from .define import Case, Wrong, operation, public
@@ -33,6 +32,7 @@ from .padding import pad
 from .reductions import reduce_sum
 from .shape import broadcast_to, cast, expand_dims, squeeze, stack, swap_last
 from .sorting import argsort
+from .validation import as_choice, as_int, broadcast_shapes, check_shapes
 
 _FEW = 8  # systems
 

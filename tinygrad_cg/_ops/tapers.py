@@ -11,11 +11,11 @@ from .._core.conversion import as_dtype
 from .._core.kinds import is_floating
 from .._core.tensor import ArrayLike, Tensor
 from ..errors import InvalidArgumentError
-from .arguments import as_count
 from .casts import cast
 from .creation import constant
 from .elementwise import absolute, divide, exp, multiply, subtract
 from .special_functions import bessel_ie
+from .validation import as_count
 
 
 def bartlett(M: Any) -> Tensor:

@@ -17,13 +17,6 @@ from .._core.kinds import is_bool, is_integer
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
-from .arguments import (
-    as_int,
-    as_integers,
-    as_sizes,
-    check_broadcast,
-    normalize_axis,
-)
 from .comparison import greater_equal
 from .creation import zeros
 from .define import Case, operation
@@ -32,6 +25,13 @@ from .indexing import gather, getitem, put_at, scatter_rows
 from .segments import segment_extremum, segment_product
 from .shape import broadcast_to, cast, concatenate, reshape
 from .transfer import to_device
+from .validation import (
+    as_int,
+    as_integers,
+    as_sizes,
+    check_broadcast,
+    normalize_axis,
+)
 
 
 def _positions(indices: np.ndarray, sizes: tuple[int, ...], name: str) -> np.ndarray:

@@ -14,13 +14,13 @@ import numpy as np
 from .._core.conversion import convert, convert_operands
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
-from .arguments import as_choice, as_int, as_shape, check_shapes
 from .block_moves import batch_to_space, space_to_batch
 from .convolution import conv, conv_transpose
 from .indexing import gather, getitem, scatter_rows
 from .padding import pad
 from .pooling import average_pool, max_pool
 from .shape import concatenate, reshape, transpose
+from .validation import as_choice, as_int, as_shape, check_shapes
 from .windows import ImageLayout
 
 _BY_TYPE = {"MAX": max_pool, "AVG": average_pool}

@@ -10,8 +10,8 @@ import numpy as np
 from .._core.conversion import is_tensor
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
-from .arguments import as_choice, as_shape
 from .shape import expand_dims, squeeze, transpose
+from .validation import as_choice, as_shape
 
 _FORMATS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
 

@@ -18,12 +18,12 @@ from .._core.kinds import is_integer
 from .._core.levels import state as thread
 from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, Tensor
-from .._ops.arguments import as_int
 from .._ops.creation import constant
 from .._ops.distributions import binomial_draws, truncated_normal
 from .._ops.elementwise import add
 from .._ops.sampling import _numbers, normal, uniform
 from .._ops.shape import stack
+from .._ops.validation import as_int
 from ..errors import InvalidArgumentError
 from .variable import Variable
 

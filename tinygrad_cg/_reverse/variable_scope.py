@@ -17,7 +17,7 @@ import numpy as np
 from .._core.conversion import FLOAT32, as_dtype
 from .._core.kinds import is_inexact
 from .._ops import sampling as random
-from .._ops.arguments import as_shape
+from .._ops.validation import as_shape
 from .graph_mode import default_graph
 from .variable import Variable
 

@@ -22,7 +22,7 @@ from .._core.levels import Listener, remove_listener, state
 from .._core.suggestions import RULES, absent_attributes
 from .._core.tensor import Tensor
 from .._core.transformed import returns_transformed
-from .._ops.arguments import as_int
+from .._ops.validation import as_int
 from .._reverse.variable import Variable
 from .calls import Call, one_output
 from .definition import Definition, RuleSignature, check_result, runs

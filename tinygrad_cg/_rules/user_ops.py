@@ -24,7 +24,7 @@ from .._core.kinds import is_inexact
 from .._core.primitive import OPS, Primitive, apply, bind
 from .._core.record import Node, attach_part
 from .._core.tensor import Aval, Tensor
-from .._ops.arguments import broadcast_shapes
+from .._ops.validation import broadcast_shapes
 from .._reverse.sweep import fit_shape
 from ..errors import UnsupportedCodeError, location_of
 from .calls import gradients_of_function

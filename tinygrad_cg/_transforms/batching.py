@@ -24,12 +24,12 @@ from .._core.primitive import Primitive, apply
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Aval, ExampleAval, Tensor
 from .._core.transformed import returns_transformed
-from .._ops.arguments import as_int, normalize_axis
 from .._ops.creation import eye, ones, zeros
 from .._ops.elementwise import multiply
 from .._ops.indexing import getitem
 from .._ops.reductions import reduce_sum
 from .._ops.shape import repeat, reshape, stack, transpose
+from .._ops.validation import as_int, normalize_axis
 from .._rules.calls import AnyCall
 from .._rules.rebinding import TransformedCall, rebind_outputs
 from ..errors import InvalidArgumentError

@@ -23,12 +23,12 @@ from .._core.conversion import BOOL, INT32, Weak, convert, is_weak
 from .._core.kinds import is_differentiable, is_exact
 from .._core.levels import Listener, ask_for_value, current_trace, remove_listener, state
 from .._core.tensor import ArrayLike, Aval, Tensor
-from .._ops.arguments import as_int
 from .._ops.comparison import equal, less, logical_and, not_equal
 from .._ops.creation import zeros
 from .._ops.elementwise import add, where
 from .._ops.indexing import getitem
 from .._ops.shape import cast, concatenate, identity, reshape, unstack
+from .._ops.validation import as_int
 from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError, is_ours
 from .batching import BatchTensor
 from .tensor_array import TensorArray

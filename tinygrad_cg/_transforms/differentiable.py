@@ -17,9 +17,9 @@ from .._core.levels import Token, state
 from .._core.record import run_recorded
 from .._core.tensor import ArrayLike, Tensor
 from .._core.transformed import Transformed
-from .._ops.arguments import as_int
 from .._ops.creation import fill_zeros
 from .._ops.shape import cast, identity, repeat
+from .._ops.validation import as_int
 from .._reverse.sweep import differentiate_once
 from .._rules.definition import Definition
 from ..errors import InvalidArgumentError

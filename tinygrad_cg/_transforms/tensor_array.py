@@ -8,13 +8,13 @@ from typing import Any
 from .._core.conversion import INT32, as_dtype, convert
 from .._core.levels import ask_for_value
 from .._core.tensor import ArrayLike, Aval, Tensor, TensorShape
-from .._ops.arguments import as_int
 from .._ops.comparison import less
 from .._ops.creation import zeros
 from .._ops.elementwise import where
 from .._ops.indexing import gather as take
 from .._ops.indexing import set_row
 from .._ops.shape import cast, concatenate, reshape, split, stack, unstack
+from .._ops.validation import as_int
 from ..errors import InvalidArgumentError, OutOfRangeError
 
 

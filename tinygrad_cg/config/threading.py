@@ -2,7 +2,7 @@
 
 from tinygrad_cg_kernels.runtime import threads
 
-from .._ops.arguments import as_int
+from .._ops.validation import as_int
 
 __all__ = ["get_intra_op_parallelism_threads", "set_intra_op_parallelism_threads"]
 __dir__ = __all__.copy  # what dir() shows

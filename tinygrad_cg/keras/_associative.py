@@ -9,9 +9,9 @@ from .. import nest
 from .._core.conversion import convert
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
-from .._ops.arguments import normalize_axis
 from .._ops.indexing import getitem
 from .._ops.shape import concatenate, reshape, stack
+from .._ops.validation import normalize_axis
 from ..errors import InvalidArgumentError
 
 

@@ -17,10 +17,10 @@ from .. import nest
 from .._core.conversion import INT32, convert
 from .._core.tensor import Tensor
 from .._function.tracing import scans
-from .._ops.arguments import as_int
 from .._ops.comparison import less
 from .._ops.elementwise import add, maximum, minimum
 from .._ops.shape import cast
+from .._ops.validation import as_int
 from .._transforms import control_flow
 from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 

@@ -11,7 +11,6 @@ from .. import nest
 from .._core.conversion import convert, unrounded
 from .._core.kinds import is_inexact
 from .._core.tensor import Tensor
-from .._ops.arguments import normalize_axis
 from .._ops.comparison import not_equal
 from .._ops.elementwise import add, divide, multiply, where
 from .._ops.loss_functions import binary_crossentropy as _binary_crossentropy
@@ -34,6 +33,7 @@ from .._ops.loss_functions import (
 from .._ops.loss_functions import sparse_categorical_crossentropy as _sparse_crossentropy
 from .._ops.reductions import reduce_mean, reduce_sum
 from .._ops.shape import broadcast_to, cast, expand_dims, reshape, squeeze
+from .._ops.validation import normalize_axis
 from ._operands import as_real
 
 _REDUCTIONS = {

@@ -15,12 +15,12 @@ import numpy as np
 
 from .._core.suggestions import refuse_name
 from .._core.tensor import Tensor
-from .._ops.arguments import as_sizes
 from .._ops.creation import constant, eye
 from .._ops.distributions import stateless_seed, truncated_normal
 from .._ops.elementwise import multiply
 from .._ops.sampling import normal, uniform
 from .._ops.shape import broadcast_to, cast, reshape
+from .._ops.validation import as_sizes
 from ._identifiers import refuse_identifier
 from .config import floatx
 

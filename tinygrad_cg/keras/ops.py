@@ -60,7 +60,6 @@ from .._ops import tapers as _tapers
 from .._ops import trigonometry as _trigonometry
 from .._ops import updates as _updates
 from .._ops import volumes as _volumes
-from .._ops.arguments import as_shape
 from .._ops.complex import imag as _imag
 from .._ops.complex import real as _real_part
 from .._ops.complex_parts import complex_of
@@ -84,6 +83,7 @@ from .._ops.norms import matrix_norm, reduce_euclidean_norm, vector_norm
 from .._ops.reductions import reduce_all, reduce_max, reduce_mean, reduce_sum
 from .._ops.settings import settings
 from .._ops.sorting import TopK
+from .._ops.validation import as_shape
 from .._rules.custom_gradient import custom_gradient
 from .._transforms.batching import vectorized_map
 from .._transforms.control_flow import cond

@@ -13,7 +13,6 @@ from .._core.kinds import is_bool, is_floating, is_integer
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Aval, Tensor, transfers
 from .._ops import searching
-from .._ops.arguments import normalize_axes, normalize_axis
 from .._ops.comparison import equal, greater_equal, isnan, less, logical_not, not_equal
 from .._ops.complex import conj, real
 from .._ops.creation import constant, linspace, ones_like
@@ -34,6 +33,7 @@ from .._ops.shape import (
     stop_gradient,
     transpose,
 )
+from .._ops.validation import normalize_axes, normalize_axis
 from ..errors import InvalidArgumentError
 from ._manipulation import diagonal, moveaxis
 from ._readers import _array, _as, _no_out, _real, _searchsorted, _widen

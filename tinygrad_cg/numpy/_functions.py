@@ -24,9 +24,9 @@ from .._ops import shape as _shape
 from .._ops import sorting as _sorting
 from .._ops import special_functions as _special_functions
 from .._ops import tapers as _tapers
-from .._ops.arguments import as_int
 from .._ops.namespaces.adapt import flattened, neither, taken
 from .._ops.namespaces.namespace import export_functions, spelled
+from .._ops.validation import as_int
 from . import _manipulation, _products, _quantiles, _totals
 from ._along_axes import _cumulative, _nan_extremum, _without_nan
 from ._manipulation import (

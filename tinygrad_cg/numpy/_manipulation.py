@@ -11,7 +11,6 @@ from .._core.conversion import convert
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
 from .._ops import searching
-from .._ops.arguments import as_int, as_shape, broadcast_shapes, normalize_axes, normalize_axis
 from .._ops.creation import constant
 from .._ops.elementwise import divide, maximum, minimum, multiply, power, remainder, subtract, where
 from .._ops.indexing import gather, getitem
@@ -26,6 +25,7 @@ from .._ops.shape import (
     stack,
     transpose,
 )
+from .._ops.validation import as_int, as_shape, broadcast_shapes, normalize_axes, normalize_axis
 from ..errors import InvalidArgumentError
 from ._readers import (
     _array,

@@ -11,9 +11,9 @@ import numpy as np
 
 from .._core.tensor import Tensor
 from .._core.transformed import returns_transformed
-from .._ops.arguments import broadcast_shapes
 from .._ops.indexing import getitem
 from .._ops.shape import broadcast_to, cast, reshape
+from .._ops.validation import broadcast_shapes
 from ..errors import InvalidArgumentError
 from ._readers import _array
 

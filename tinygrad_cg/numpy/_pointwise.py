@@ -21,7 +21,6 @@ from .._core.levels import Level
 from .._core.primitive import apply
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Aval, Tensor
-from .._ops.arguments import normalize_axis
 from .._ops.comparison import (
     equal,
     greater,
@@ -58,6 +57,7 @@ from .._ops.elementwise import (
 from .._ops.indexing import getitem
 from .._ops.shape import broadcast_to, cast, concatenate, identity, reshape, stack, stop_gradient
 from .._ops.trigonometry import arctan2
+from .._ops.validation import normalize_axis
 from ..errors import InvalidArgumentError
 from ._readers import _array, _pair, _real
 

@@ -10,7 +10,6 @@ from .._core import devices
 from .._core.conversion import convert_operands
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Aval, Tensor
-from .._ops.arguments import normalize_axis
 from .._ops.complex import conj
 from .._ops.creation import zeros, zeros_like
 from .._ops.elementwise import add, multiply, subtract
@@ -18,6 +17,7 @@ from .._ops.indexing import getitem
 from .._ops.linear_algebra import matvec, tensordot
 from .._ops.reductions import reduce_any, reduce_sum
 from .._ops.shape import broadcast_to, cast, concatenate, expand_dims, reshape, stack
+from .._ops.validation import normalize_axis
 from ..errors import InvalidArgumentError
 from ._manipulation import _raise_rank, flip, moveaxis
 from ._readers import _array, _pair

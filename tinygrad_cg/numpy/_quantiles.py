@@ -12,7 +12,6 @@ from .._core.conversion import any_tensor, is_tensor
 from .._core.kinds import is_floating
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Aval, Tensor
-from .._ops.arguments import normalize_axes
 from .._ops.comparison import (
     equal,
     greater,
@@ -43,6 +42,7 @@ from .._ops.namespaces.adapt import arg_extremum
 from .._ops.reductions import argmax, argmin, reduce_all, reduce_any, reduce_sum
 from .._ops.shape import broadcast_to, cast, expand_dims, reshape, stop_gradient
 from .._ops.sorting import argsort, sort, take_along_axis
+from .._ops.validation import normalize_axes
 from ..errors import InvalidArgumentError
 from ._manipulation import moveaxis
 from ._readers import _array, _real

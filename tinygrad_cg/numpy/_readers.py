@@ -13,7 +13,6 @@ from .._core.conversion import any_tensor, convert, is_tensor, refuse_masked
 from .._core.kinds import is_exact, is_floating, is_unsigned, rank
 from .._core.tensor import NoValueError, Tensor
 from .._ops import searching
-from .._ops.arguments import as_sizes, normalize_axes
 from .._ops.block_moves import rearrange
 from .._ops.comparison import equal, not_equal
 from .._ops.creation import constant, full
@@ -23,6 +22,7 @@ from .._ops.indexing import gather
 from .._ops.namespaces.adapt import arg_extremum
 from .._ops.shape import broadcast_to, cast, reshape, stack, stop_gradient
 from .._ops.sorting import sort
+from .._ops.validation import as_sizes, normalize_axes
 from ..errors import OperatorNotAllowedInGraphError
 
 

@@ -15,7 +15,6 @@ from .._core.kinds import is_bool, is_complex, is_inexact
 from .._core.primitive import public_function
 from .._core.suggestions import hides_others, refuse_others
 from .._core.tensor import Tensor
-from .._ops.arguments import INTEGRAL, normalize_axes
 from .._ops.comparison import equal, isnan, logical_and, logical_or
 from .._ops.complex import conj, imag, real
 from .._ops.complex_parts import complex_of
@@ -36,6 +35,7 @@ from .._ops.reductions import (
     root_of_variance,
 )
 from .._ops.shape import broadcast_to, cast, in_float32
+from .._ops.validation import INTEGRAL, normalize_axes
 from ._readers import _array, _as, _axis, _no_out, _real, _widen
 
 

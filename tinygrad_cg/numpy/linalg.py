@@ -17,7 +17,6 @@ from .._ops import factorizations as _factorizations
 from .._ops import least_squares as _least_squares
 from .._ops import linear_algebra as _linear_algebra
 from .._ops import norms as _norms
-from .._ops.arguments import as_int
 from .._ops.complex import conj
 from .._ops.decompositions import cholesky_upper
 from .._ops.elementwise import absolute, add, divide, multiply
@@ -27,6 +26,7 @@ from .._ops.matrices import adjoint, band, square_matrices
 from .._ops.namespaces.namespace import export_functions
 from .._ops.reductions import reduce_sum
 from .._ops.shape import broadcast_to, cast, reshape, swap_last, transpose
+from .._ops.validation import as_int
 from ..errors import InvalidArgumentError
 from . import _manipulation as moving
 from . import _products

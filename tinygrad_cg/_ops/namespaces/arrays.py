@@ -21,7 +21,7 @@ from .. import elementwise as _elementwise
 from .. import indexing as _indexing
 from .. import shape as _shape
 from .. import sorting as _sorting
-from ..arguments import as_shape
+from ..validation import as_shape
 from .adapt import check_count, neither
 from .namespace import export_functions, spelled
 

@@ -29,13 +29,13 @@ from .. import counting as _counting
 from .. import elementwise as _elementwise
 from .. import matrix_functions as _matrix_functions
 from .. import searching
-from ..arguments import as_shape, normalize_axes, normalize_axis
 from ..block_moves import rearrange
 from ..creation import constant
 from ..elementwise import add, floor_divide, multiply
 from ..indexing import gather, getitem
 from ..reductions import reduce_all
 from ..shape import broadcast_to, cast, identity, reshape, stop_gradient
+from ..validation import as_shape, normalize_axes, normalize_axis
 from .namespace import export_functions
 
 
