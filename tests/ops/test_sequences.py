@@ -156,7 +156,10 @@ def test_normal_draws_within_bounds():
 @pytest.mark.parametrize(
     ("words", "call"),
     [
-        ("3 dimensions", lambda: nn.ctc_loss(LABELS, LOGITS[0], LENGTHS, FRAMES)),
+        (
+            "logits must have shape (frames, batch, classes)",
+            lambda: nn.ctc_loss(LABELS, LOGITS[0], LENGTHS, FRAMES),
+        ),
         ("label_length must be from 0", lambda: nn.ctc_loss(LABELS, LOGITS, [4, 1, 0], FRAMES)),
         ("logit_length must be from 0", lambda: nn.ctc_loss(LABELS, LOGITS, LENGTHS, [6, 1, 0])),
         ("labels must be from 0 to 2", lambda: nn.ctc_loss(LABELS + 1, LOGITS, LENGTHS, FRAMES)),
@@ -164,12 +167,15 @@ def test_normal_draws_within_bounds():
             "there are 3 classes",
             lambda: nn.ctc_loss(LABELS, LOGITS, LENGTHS, FRAMES, blank_index=3),
         ),
-        ("of shape (3,)", lambda: nn.ctc_loss(LABELS, LOGITS, [1, 2], FRAMES)),
+        ("label_length must have shape (3,)", lambda: nn.ctc_loss(LABELS, LOGITS, [1, 2], FRAMES)),
         (
-            "labels (batch, num_true); got shapes",
+            "labels must have shape (batch, num_true); got",
             lambda: nn.nce_loss(WEIGHTS, BIASES, TRUE, INPUTS, 3, 8, 2),
         ),
-        ("no more than range_max", lambda: random.uniform_candidate_sampler(TRUE, 2, 8, True, 7)),
+        (
+            "no more unique classes than range_max",
+            lambda: random.uniform_candidate_sampler(TRUE, 2, 8, True, 7),
+        ),
         (
             "(batch, num_true = 1)",
             lambda: random.log_uniform_candidate_sampler(TRUE, 1, 8, False, 7),

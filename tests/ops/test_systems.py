@@ -191,11 +191,11 @@ def test_permutations_are_inverted_where_nothing_has_values():
             ),
         ),
         ("perm must have shape (2, 4)", lambda: linalg.lu_solve(MATRIX, [0, 1], RIGHT)),
-        ("do not fit", lambda: linalg.lu_solve(*linalg.lu(MATRIX), RIGHT)),
+        ("rhs must have shape (..., n, k)", lambda: linalg.lu_solve(*linalg.lu(MATRIX), RIGHT)),
         ("the lowest and the highest", lambda: linalg.diag_part(MATRIX, k=(1, 0))),
         ("align must be one of", lambda: linalg.diag_part(MATRIX, k=(0, 1), align="LEFT")),
         (
-            "have shape (..., 2, 4), got (2, 3)",
+            "must have shape (..., 2, 4); got (2, 3)",
             lambda: linalg.set_diag(MATRIX[0], np.ones((2, 3)), k=(0, 1)),
         ),
         ("have no diagonal 4", lambda: linalg.diag_part(MATRIX, k=(3, 4))),
@@ -209,7 +209,7 @@ def test_permutations_are_inverted_where_nothing_has_values():
         ("coeffs must be a list", lambda: tf.math.polyval(tf.constant([1.0]), 2.0)),
         ("that increases", lambda: tf.histogram_fixed_width([1.0], [2.0, 2.0])),
         ("contain NaN", lambda: tf.histogram_fixed_width([np.nan], [1.0, 2.0])),
-        ("of one dimension", lambda: tf.math.invert_permutation([0.0])),
+        ("x must be integers", lambda: tf.math.invert_permutation([0.0])),
         ("must have one length", lambda: tf.required_space_to_batch_paddings([1], [2, 3])),
     ],
 )

@@ -241,8 +241,8 @@ def test_positions_of_largest_elements_point_at_them():
     ("words", "call"),
     [
         ("data_format must be one of", lambda: nn.conv3d(VOLUME, FILTERS, 1, "SAME", "NHWC")),
-        ("volumes must have 5 dimensions", lambda: nn.conv3d(IMAGE, FILTERS, 1, "SAME")),
-        ("filters must have 5 dimensions", lambda: nn.conv3d(VOLUME, PLANE, 1, "SAME")),
+        ("images must have 5 dimensions", lambda: nn.conv3d(IMAGE, FILTERS, 1, "SAME")),
+        ("filters must have shape (depth,", lambda: nn.conv3d(VOLUME, PLANE, 1, "SAME")),
         ("strides must be", lambda: nn.conv3d(VOLUME, FILTERS, [2, 1, 1, 1, 1], "SAME")),
         ("padding must be 'SAME'", lambda: nn.conv3d(VOLUME, FILTERS, 1, "EXTRA")),
         ("3 pairs of numbers", lambda: nn.conv3d(VOLUME, FILTERS, 1, [[0, -1]] * 3)),
@@ -257,7 +257,10 @@ def test_positions_of_largest_elements_point_at_them():
             lambda: nn.with_space_to_batch(IMAGE, [2, 2], "VALID", None, None, [2, 1]),
         ),
         ("'SAME' with a filter_shape", lambda: nn.with_space_to_batch(IMAGE, [2], "SAME", None)),
-        ("pointwise_filter (1, 1,", lambda: nn.separable_conv2d(IMAGE, PLANE, PLANE, ONES, "SAME")),
+        (
+            "pointwise_filter must have shape (1, 1,",
+            lambda: nn.separable_conv2d(IMAGE, PLANE, PLANE, ONES, "SAME"),
+        ),
         (
             "give outputs (4, 5, 2)",
             lambda: nn.depthwise_conv2d_backprop_input(
@@ -270,15 +273,15 @@ def test_positions_of_largest_elements_point_at_them():
                 IMAGE[..., :1], (2, 2, 2, 1), IMAGE, ONES, "SAME"
             ),
         ),
-        ("depth_radius not negative", lambda: nn.lrn(IMAGE, -1)),
+        ("depth_radius must not be negative", lambda: nn.lrn(IMAGE, -1)),
         (
-            "for images of 2 channels",
+            "must have shape (height, width, channels = 2)",
             lambda: nn.dilation2d(IMAGE, PLANE, ONES, "SAME", "NHWC", ONES),
         ),
         ("k is 6", lambda: nn.approx_max_k(IMAGE[0], 6, 1)),
         ("got a scalar", lambda: nn.compute_average_loss(1.0)),
         ("number from 0 to 2 for each row", lambda: nn.collapse_repeated([[1, 2]], [3])),
-        ("labels must be integers, (batch", lambda: nn.ctc_unique_labels([1, 2])),
+        ("labels must have shape (batch, time)", lambda: nn.ctc_unique_labels([1, 2])),
     ],
 )
 def test_what_does_not_fit_is_refused(words, call):

@@ -59,7 +59,7 @@ def as_choice(name: str, argument: str, value: T, choices: Iterable[Any]) -> T:
     if value not in choices:
         *others, last = map(repr, choices)
         listed = f"{', '.join(others)} or {last}" if others else last
-        raise InvalidArgumentError(f"{name}: {argument} must be {listed}, got {value!r}")
+        raise InvalidArgumentError(f"{name}: {argument} must be one of {listed}, got {value!r}")
     return value
 
 
@@ -122,11 +122,7 @@ def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 def check_broadcast(name: str, argument: str, shape: Any, sizes: tuple[int, ...]) -> None:
     """Raise InvalidArgumentError unless `shape` broadcasts to `sizes`."""
-    try:
-        fits = promotion.broadcast_shapes(tuple(shape), sizes) == sizes
-    except ValueError:
-        fits = False
-    if not fits:
+    if broadcast_shapes(name, tuple(shape), sizes) != sizes:
         raise InvalidArgumentError(
             f"{name}: {argument} of shape {tuple(shape)} does not broadcast to shape {sizes}"
         )

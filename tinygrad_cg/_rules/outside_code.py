@@ -102,16 +102,12 @@ def py_function(func: Callable[..., Any], inp: Sequence[Any], Tout: Any, name: A
         return call.pack(call.tensors(*call.operands))
     definition = Definition(func, name)
     definition.role = "the function called by py_function,"
-    code = Code(call.name, call.key, functools.partial(definition.run, call.tensors), True)
-    code.definition = definition
-    return call.pack(apply(CODE, tuple(call.operands), {"code": code}))
+    call.definition, call.call = definition, functools.partial(definition.run, call.tensors)
+    return call.pack(apply(CODE, tuple(call.operands), {"code": call}))
 
 
-class _PythonCall:
-    """One call of the two functions: what is checked of its arguments and results."""
-
-    structure: Any = None  # a flat list
-    stateful = True
+class _PythonCall(Code):
+    """One call of the two functions, which checks its arguments and results."""
 
     def __init__(self, role: str, func: Any, inp: Any, outputs: Any, name: Any):
         if not callable(func):
@@ -121,14 +117,12 @@ class _PythonCall:
                 f"{role}: inp must be a list with a tensor for each argument of func, got "
                 f"{type(inp).__name__}: write [x]"
             )
-        self.func, self.key = func, code_key(func)
-        self.name = f"{role} {name or getattr(func, '__name__', type(func).__name__)}"
+        label = name or getattr(func, "__name__", type(func).__name__)
+        super().__init__(f"{role} {label}", code_key(func), self.tensors, True)
+        self.func = func
         self.operands = [convert(tensor) for tensor in inp]
         self.single = not isinstance(outputs, (list, tuple))
         self.dtypes = [as_dtype(dtype) for dtype in ([outputs] if self.single else outputs)]
-
-    def __repr__(self) -> str:
-        return self.name
 
     def arrays(self, *arrays: np.ndarray) -> list[np.ndarray]:
         """Return what the function of arrays gives."""
