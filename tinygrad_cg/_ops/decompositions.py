@@ -81,8 +81,8 @@ _cofactors = of_matrices(
 )
 
 
-def _run_cofactor_change(x: np.ndarray, way: np.ndarray) -> np.ndarray:
-    """Return the derivative of the cofactors along `way`, by the inverse.
+def _run_cofactor_change(x: np.ndarray, direction: np.ndarray) -> np.ndarray:
+    """Return the derivative of the cofactors along `direction`, by the inverse.
 
     By singular values where that loses digits: by products of all values but two.
     """
@@ -90,8 +90,8 @@ def _run_cofactor_change(x: np.ndarray, way: np.ndarray) -> np.ndarray:
     with contextlib.suppress(np.linalg.LinAlgError):
         inverse = np.linalg.inv(x)
         if _is_regular(x, inverse):
-            change = np.einsum("...ij,...ji->...", inverse, way)[..., None, None] * inverse
-            change = change - inverse @ way @ inverse
+            change = np.einsum("...ij,...ji->...", inverse, direction)[..., None, None] * inverse
+            change = change - inverse @ direction @ inverse
             change = library.ascontiguousarray(np.swapaxes(change, -1, -2))
             return np.linalg.det(x)[..., None, None] * change
     left, values, right = np.linalg.svd(x)
@@ -103,7 +103,7 @@ def _run_cofactor_change(x: np.ndarray, way: np.ndarray) -> np.ndarray:
     behind = np.where(after, row, 1).prod(-1)[..., None, :]
     others = before * between * behind
     others = others + np.swapaxes(others, -1, -2)
-    inner = np.swapaxes(left, -1, -2).conj() @ way @ np.swapaxes(right, -1, -2).conj()
+    inner = np.swapaxes(left, -1, -2).conj() @ direction @ np.swapaxes(right, -1, -2).conj()
     diagonal = np.einsum("...ii->...i", inner)[..., None, :]
     middle = library.eye(x.shape[-1]) * (others * diagonal).sum(-1)[..., None]
     middle = middle - others * np.swapaxes(inner, -1, -2)
@@ -134,19 +134,19 @@ _inverse_of_regular = of_matrices(
 )
 
 
-def _third_rule(dy: Tensor, x: Tensor, way: Tensor) -> Tensor:
+def _third_rule(dy: Tensor, x: Tensor, direction: Tensor) -> Tensor:
     """Return the third derivative of det(x), by its transposed inverse."""
     inverse = swap_last(apply(_inverse_of_regular, (x,), {}))
     first, second = (
-        product(inverse, product(swap_last(tangent), inverse)) for tangent in (dy, way)
+        product(inverse, product(swap_last(tangent), inverse)) for tangent in (dy, direction)
     )
     along, across = (
-        reduce_sum(multiply(tangent, inverse), (-2, -1), True) for tangent in (dy, way)
+        reduce_sum(multiply(tangent, inverse), (-2, -1), True) for tangent in (dy, direction)
     )
     mixed = reduce_sum(multiply(dy, second), (-2, -1), True)
     result = multiply(subtract(multiply(along, across), mixed), inverse)
     result = subtract(result, add(multiply(first, across), multiply(second, along)))
-    result = add(result, product(first, product(swap_last(way), inverse)))
+    result = add(result, product(first, product(swap_last(direction), inverse)))
     result = add(result, product(second, product(swap_last(dy), inverse)))
     return multiply(result, expand_dims(expand_dims(apply(_det, (x,), {}), -1), -1))
 
@@ -156,7 +156,7 @@ _cofactor_change = operation(
     by_lapack("det", _run_cofactor_change),
     copied_aval,
     (_third_rule, lambda dy, x: apply(_cofactor_change, (x, dy), {})),
-    inputs=("x", "way"),
+    inputs=("x", "direction"),
     kind="contraction",
     batch=lambda params, size: params,
     core=(2, 2),

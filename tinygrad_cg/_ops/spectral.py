@@ -119,13 +119,16 @@ _direction = _operation(
 )
 
 
-def _run_weights(values: np.ndarray, way: np.ndarray, name: str) -> np.ndarray:
-    """Return with what products along `way` are weighted, and added up, to give the limits."""
+def _run_weights(values: np.ndarray, direction: np.ndarray, name: str) -> np.ndarray:
+    """Return the weights with which products along `direction` add up to the limits."""
     near, zero = _near(values), _zero(values, name)
-    way = np.where(zero, way, way - way @ near / near.sum(-2, keepdims=True))
-    total = (np.abs(way) ** 2) @ near
-    least = float(np.finfo(values.dtype).eps) * _largest(way) ** 2
-    return np.where(total > least, way / np.where(total > least, total, 1), 0).astype(values.dtype)
+    mean = direction @ near / near.sum(-2, keepdims=True)
+    direction = np.where(zero, direction, direction - mean)
+    total = (np.abs(direction) ** 2) @ near
+    least = float(np.finfo(values.dtype).eps) * _largest(direction) ** 2
+    counts = total > least
+    weights = np.where(counts, direction / np.where(counts, total, 1), 0)
+    return weights.astype(values.dtype)
 
 
 _WAY = np.array([[1.0, -1.0, 1.0]])
@@ -134,7 +137,7 @@ _weights = _operation(
     _run_weights,
     copied_aval,
     None,
-    "values way",
+    "values direction",
     Case(((1, 3), (1, 3)), {"name": "svdvals"}, {0: _VALUES, 1: _WAY}),
 )
 
@@ -144,23 +147,23 @@ def _run_limits(
     turned: np.ndarray,
     values: np.ndarray,
     slopes: np.ndarray,
-    way: np.ndarray,
+    direction: np.ndarray,
     name: str,
 ) -> np.ndarray:
     """Return the limits, NaN where they are not known.
 
-    They are if f does not depend on the order of the values: if equal values have equal slopes, and
-    second derivatives that are limits * conj(way) and a constant. `turned`, along 1j times the way,
-    tells whether f is holomorphic.
+    They are known if f does not depend on the order of the values: equal values have equal slopes,
+    and second derivatives of limits * conj(direction) plus a constant. `turned`, along 1j times the
+    direction, tells whether f is holomorphic.
     """
     near, zero = _near(values), _zero(values, name)
     if not _any_near(near, zero):
-        return copy_of(np.zeros_like(values), image, turned, slopes, way)
+        return copy_of(np.zeros_like(values), image, turned, slopes, direction)
     count = near.sum(-2, keepdims=True)
-    weights = _run_weights(values, way, name)
+    weights = _run_weights(values, direction, name)
     limits = (image * weights) @ near
     slack = float(np.finfo(values.dtype).eps) ** 0.5
-    rest = image - limits * way.conj()
+    rest = image - limits * direction.conj()
     rest = np.where(zero, rest, rest - rest @ near / count)
     size = np.where(_largest(values) == 0, 1, _largest(values))
     room = slack * (_largest(image) + _largest(slopes) / size)
@@ -174,9 +177,9 @@ def _run_limits(
     return copy_of(np.where(wrong, np.nan, limits).astype(values.dtype), turned)
 
 
-def _image_rule(dy: Tensor, values: Tensor, way: Tensor, name: str) -> Tensor:
+def _image_rule(dy: Tensor, values: Tensor, direction: Tensor, name: str) -> Tensor:
     near = cast(apply(_pairs, (values,), {}), values.dtype)
-    return multiply(conj(apply(_weights, (values, way), {"name": name})), product(dy, near))
+    return multiply(conj(apply(_weights, (values, direction), {"name": name})), product(dy, near))
 
 
 _limits_of = _operation(
@@ -184,7 +187,7 @@ _limits_of = _operation(
     _run_limits,
     lambda image, *others, name: copied_aval(image, *others)._replace(dtype=others[1].dtype),
     (_image_rule, None, None, None, None),
-    "image turned values slopes way",
+    "image turned values slopes direction",
     Case(((1, 3),) * 5, {"name": "eigvalsh"}, {2: np.array([[1.0, 2.0, 4.0]])}),
 )
 
@@ -199,7 +202,7 @@ def _limits(
     if not (tokens or tangents) or is_transposing() or not _matters(values, name):
         return nothing
     direction = apply(_direction, (values,), {"name": name})
-    images = [  # ways, and the products of the second derivatives with these, and 1j times these
+    images = [  # directions, and second derivatives times these and times 1j these
         (direction, *_images(token, x, out, slopes, direction, nothing)) for token in tokens
     ]
     for group, tangent in tangents.items():
@@ -207,29 +210,31 @@ def _limits(
         if image is None:
             images.append((direction, nothing, nothing))
             continue
-        way, image = cast(_by_slopes(tangent, left, right), values.dtype), expand_dims(image, -2)
-        images.append((way, image, multiply(image, -1j) if name == "eigvals" else nothing))
+        moved, image = cast(_by_slopes(tangent, left, right), values.dtype), expand_dims(image, -2)
+        images.append((moved, image, multiply(image, -1j) if name == "eigvals" else nothing))
     result = Tensor(arrays.full(values._data.shape, np.nan, values.dtype))
-    for way, image, turned in images:
-        operands = (image, turned, values, expand_dims(slopes, -2), way)
+    for direction, image, turned in images:
+        operands = (image, turned, values, expand_dims(slopes, -2), direction)
         limits = apply(_limits_of, operands, {"name": name})
         result = where(equal(limits, limits), limits, result)
     return result
 
 
 def _images(
-    token: Token, x: Tensor, out: Tensor, slopes: Tensor, way: Tensor, nothing: Tensor
+    token: Token, x: Tensor, out: Tensor, slopes: Tensor, direction: Tensor, nothing: Tensor
 ) -> list[Tensor]:
-    """Return the products of the second derivatives with `way` and with 1j times it.
+    """Return the products of the second derivatives with `direction` and with 1j times it.
 
-    NaN where the slopes depend on `x` in another way than by the values `out`.
+    NaN where the slopes depend on `x` otherwise than by the values `out`.
     """
     target, source = find(slopes._rec, token), find(out._rec, token)
     if target is None:
         return [nothing, nothing]
     origin = _ancestors(find(x._rec, token))
     products = []
-    for seed in (way, multiply(way, 1j)) if is_complex(way.dtype) else (way,):
+    for seed in (
+        (direction, multiply(direction, 1j)) if is_complex(direction.dtype) else (direction,)
+    ):
         seeds = [(target, reshape(seed, slopes._data.shape))]
         totals, visited = state.sweep.pull_back(token, seeds, {source}, {source})
         if source is None or not origin or not origin.isdisjoint([*visited, *totals]):
