@@ -181,31 +181,27 @@ def home(tensor: Any) -> str:
 
 
 def elsewhere(tensor: Any, other: Any) -> tuple[str | None, str]:
-    """Return the devices of two tensors if they differ; None for the first if they do not.
+    """Return the devices of two tensors if both are known and differ; else None and a device.
 
-    It is None, too, for a tensor without a value. `other` may be the name of a device.
+    `other` may be the name of a device.
     """
-    if not array_types or tensor is None or other is None:
+    if not array_types:
         return None, CPU
-    known = (ndarray, *array_types)
-    data, wanted = data_of(tensor), other
-    if not isinstance(other, str):
-        wanted = data_of(other)
-        if not isinstance(wanted, known):
-            return None, CPU
-        wanted = device_of(wanted)
-    device = device_of(data) if isinstance(data, known) else wanted
-    return (None if device == wanted else device), wanted
+    wanted = other if isinstance(other, str) else _known_home(other)
+    device = _known_home(tensor)
+    if device is None or wanted is None or device == wanted:
+        return None, CPU
+    return device, wanted
 
 
 def homes(tensors: Iterable[Any]) -> list[str | None] | None:
     """Return the device of each tensor, None if it has no value; None alone if no GPU is used."""
-    if not array_types:
-        return None
-    arrays = [None if tensor is None else data_of(tensor) for tensor in tensors]
-    return [
-        device_of(array) if isinstance(array, (ndarray, *array_types)) else None for array in arrays
-    ]
+    return [_known_home(tensor) for tensor in tensors] if array_types else None
+
+
+def _known_home(tensor: Any) -> str | None:
+    array = None if tensor is None else data_of(tensor)
+    return device_of(array) if isinstance(array, (ndarray, *array_types)) else None
 
 
 def arrays_like(tensor: Any) -> Any:
