@@ -119,9 +119,7 @@ def test_names_of_tensorflow_and_keras():
 def test_errors_say_what_is_wrong():
     fft = tf.numpy.fft
     assert_raises(INVALID, "fft: axis 3 is out of range", fft.fft, REAL, axis=3)
-    assert_raises(
-        INVALID, "fft: norm must be one of 'backward', 'ortho'", fft.fft, REAL, norm="none"
-    )
+    assert_raises(INVALID, "fft: norm must be one of None, 'backward'", fft.fft, REAL, norm="none")
     assert_raises(INVALID, "ifft: a transform needs at least 1 element", fft.ifft, REAL, 0)
     assert_raises(INVALID, "irfft: the result needs at least 1", fft.irfft, np.ones(1))
     assert_raises(INVALID, "fftn: 1 sizes are given for 2 axes", fft.fftn, REAL, (2,), (0, 1))
@@ -253,7 +251,7 @@ def test_spectra_of_integers_are_those_of_floats():
         ),
         (INVALID, "no more than fft_length", lambda: keras.stft(SIGNAL, 5, 2, 4)),
         (INVALID, "window must be 'hann'", lambda: keras.stft(SIGNAL, 4, 2, 4, "bartlett")),
-        (INVALID, r"shape \(4,\)", lambda: keras.stft(SIGNAL, 4, 2, 4, np.ones(3))),
+        (INVALID, "sequence_length = 4", lambda: keras.stft(SIGNAL, 4, 2, 4, np.ones(3))),
     ],
 )
 def test_what_does_not_fit_spectra_is_refused(error, words, call):

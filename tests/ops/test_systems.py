@@ -190,7 +190,7 @@ def test_permutations_are_inverted_where_nothing_has_values():
                 np.ones((2, 2)), np.ones((2, 1)), select="v", select_range=(0, 1)
             ),
         ),
-        ("perm must have shape (2, 4)", lambda: linalg.lu_solve(MATRIX, [0, 1], RIGHT)),
+        ("must have shape (2, 4)", lambda: linalg.lu_solve(MATRIX, [0, 1], RIGHT)),
         ("rhs must have shape (..., n, k)", lambda: linalg.lu_solve(*linalg.lu(MATRIX), RIGHT)),
         ("the lowest and the highest", lambda: linalg.diag_part(MATRIX, k=(1, 0))),
         ("align must be one of", lambda: linalg.diag_part(MATRIX, k=(0, 1), align="LEFT")),

@@ -16,7 +16,7 @@ from .. import nest
 from .._core.conversion import convert
 from .._core.levels import current_trace
 from .._core.tensor import Tensor
-from .._ops.elementwise import equal, logical_and, logical_not, logical_or
+from .._ops.comparison import equal, logical_and, logical_not, logical_or
 from .._ops.shape import stop_gradient
 from .._rules.outside_code import numpy_function
 from .._rules.user_source import codes_in, compile_tree
