@@ -294,7 +294,8 @@ def test_operations_that_are_loaded_later_have_no_spellings():
     """What namespaces and NumPy's dispatch read of records is known at import."""
     at_once = {module.__name__.rpartition(".")[2] for module in ops.MODULES}
     modules = {path.stem for path in (LIBRARY / "_ops").glob("[a-z]*.py")}
-    assert {*ops._LATER.split()} == modules - at_once - {"composition", "define", "settings"}
+    helpers = {"composition", "define", "settings", "validation"}
+    assert {*ops._LATER.split()} == modules - at_once - helpers
     for record in OPS.values():
         kind, _, module = (record.abstract.__module__ or "").rpartition("._ops.")
         if kind and module in ops._LATER.split():
