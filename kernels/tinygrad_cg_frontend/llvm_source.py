@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 BASELINE, BASELINE_LONG, OPTIMIZED = 0, 1, 2
@@ -27,7 +27,3 @@ class LLVMSource(NamedTuple):
     @property
     def size(self) -> int:
         return sum(map(len, self.linked), len(self.text))
-
-
-Begin = Callable[[LLVMSource], LLVMSource]
-"""A function that has another core compile a source, and returns the source with its job."""

@@ -12,7 +12,6 @@ from tinygrad_cg_frontend.llvm_source import (
     BASELINE,
     BASELINE_LONG,
     OPTIMIZED,
-    Begin,
     LLVMSource,
 )
 from tinygrad_cg_frontend.sources import Source
@@ -32,9 +31,6 @@ MIN_LONG_CHARACTERS = 50_000
 """A block kernel with at least this many characters has long formulas. Computing them takes longer
 than LLVM needs to optimize code of single numbers.
 """
-MIN_EARLY_CHARACTERS = 8_000
-"""Another core begins to compile long formulas, while the rest is translated, when their text has
-this many characters."""
 _SYMBOL = re.compile(r"@([\w.]+)")
 _REORDERED = re.compile(rf" = f(add|mul) reassoc |{ANY_ORDER}")
 """LLVM's flags of reductions whose bits depend on the order."""
@@ -59,8 +55,7 @@ class IRModule:
     `scope` is the scope of the text. ``find(function, types)`` returns the kernels' scalar
     functions. Without it, they are translated as well, and a product of two floats is contracted
     into the sum in the same expression. With `whole`, the first function inlines everything it
-    calls. With `begin`, another core begins to compile long formulas of baseline code while the
-    rest is translated. A kernel `for_blocks` may compute for long.
+    calls. A kernel `for_blocks` may compute for long.
     """
 
     def __init__(
@@ -70,15 +65,11 @@ class IRModule:
         scope: dict[str, Any] | None = None,
         find: Callable[..., ScalarFunction] | None = None,
         whole: bool = False,
-        begin: Begin | None = None,
         for_blocks: bool = False,
     ):
         self.library, self.processor = library, processor
         self.find, self.whole = find, whole
-        self._begin_source, self._for_blocks = begin, for_blocks
-        self._complete: list[str] = []  # long formulas that no other core compiles yet
-        self._begun: list[LLVMSource] = []
-        self._elsewhere: set[str] = set()  # the formulas in `_begun`
+        self._for_blocks = for_blocks
         self.scope = scope or {}
         self.texts: dict[str, str] = {}
         self.outlined: dict[str, str] = {}
@@ -127,34 +118,8 @@ class IRModule:
         size = len(body.lines) + sum(self._sizes.get(symbol, 0) for symbol in called)
         if SUM_LOOP in text or (elementary and size > MIN_LONG_LINES):
             self._apart[symbol] = body.declaration()
-            if SUM_LOOP not in text:
-                self._complete.append(symbol)
-                self._begin()
         else:
             self._sizes[symbol] = size
-
-    def _begin(self) -> None:
-        """Have another core compile long formulas, if one is idle and their text is long enough."""
-        busy = sum(part.job is not None and not part.job.is_over for part in self._begun)
-        if self._begin_source is None or busy >= self.processor.cores - 1:
-            return
-        self._write()
-        level = self._baseline_level(sum(map(len, self.texts.values())))
-        if level is None:
-            return
-        for count in range(1, len(self._complete) + 1):
-            names = self._complete[:count]
-            if self._length(names, self._apart) >= MIN_EARLY_CHARACTERS:
-                self._begun.append(self._begin_source(self._of_baseline(names, "", level)))
-                self._elsewhere.update(names)
-                del self._complete[:count]
-                return
-
-    def _baseline_level(self, length: int) -> int | None:
-        """Return LLVM's level for baseline code of this length; None if it is not decided yet."""
-        if not self._for_blocks:
-            return BASELINE
-        return BASELINE_LONG if length >= MIN_LONG_CHARACTERS else None
 
     def declare(self, name: str, text: str) -> None:
         self.declared[name] = f"declare {text}"
@@ -219,14 +184,14 @@ class IRModule:
         Loops compute single numbers. Sums are an exception: their order of additions is that of
         vectors, so they are vectorised, in a module of their own.
         """
-        level = self._baseline_level(len(self.text()))
-        level = BASELINE if level is None else level
+        long = len(self.text()) >= MIN_LONG_CHARACTERS
+        level = BASELINE_LONG if long and self._for_blocks else BASELINE
         main = [symbol]
         used = [*self._called_apart(main)]
         for name in used:  # which grows
             used += self._called_apart([name]) - {*used}
         sums = [name for name in used if SUM_LOOP in self.texts[name]]
-        left = [name for name in used if name not in sums and name not in self._elsewhere]
+        left = [name for name in used if name not in sums]
         own = {name: self._length([name], self._apart) for name in left}
         several = [main, *([] for _ in range(self.processor.cores - 1 - bool(sums)))]
         lengths = [self._length(main, self._apart), *([0] * (len(several) - 1))]
@@ -235,7 +200,7 @@ class IRModule:
             several[shortest].append(name)
             lengths[shortest] += own[name]
         own, *others = (self._of_baseline(some, symbol, level) for some in (*several, sums) if some)
-        return own._replace(parts=[*others, *self._begun])
+        return own._replace(parts=others)
 
     def _of_baseline(self, names: list[str], symbol: str, level: int) -> LLVMSource:
         declared = [self._apart[name] for name in self._called_apart(names)]

@@ -113,32 +113,22 @@ def test_both_tiers_of_branching_formulas_have_the_same_bits(name, dtype):
 
 @pytest.mark.parametrize("count", [100, MIN_BLOCKED])
 @pytest.mark.parametrize("name", ["betainc", "gamma_transport", "digamma"])
-def test_other_cores_begin_while_the_rest_is_translated(name, count, monkeypatch):
-    """Formulas that are compiled early are part of the kernel, and have the same bits."""
+def test_other_cores_compile_long_formulas(name, count, monkeypatch):
+    """The formulas that other cores compile are part of the kernel, and have the same bits."""
     operands = values(OPS[name].kernel.inputs, count, "float64")
     expected = unused_kernel(name)(*operands)
-    texts, begin = [], machine.begin
-    monkeypatch.setattr(machine, "begin", lambda source: texts.append(source) or begin(source))
+    sources, compile_all = [], machine.compile_all
+    monkeypatch.setattr(
+        machine, "compile_all", lambda some: sources.extend(some) or compile_all(some)
+    )
     monkeypatch.setattr(machine, "cores", lambda: 4)
-    monkeypatch.setattr(module, "MIN_EARLY_CHARACTERS", 1)
     monkeypatch.setattr(module, "MIN_LONG_CHARACTERS", 1)
     monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", f"{os.environ['TINYGRAD_CG_CACHE_DIR']}/other")
     assert_same_bits(unused_kernel(name)(*operands), expected)
-    assert len(texts) > 1
     level = BASELINE_LONG if count == MIN_BLOCKED else BASELINE
-    assert {text.level for text in texts} == {level}
-
-
-@pytest.mark.parametrize("count", [100, MIN_BLOCKED])
-def test_formulas_are_not_begun_before_their_level_is_known(count, monkeypatch):
-    """That of a kernel of blocks depends on how long the whole is."""
-    texts = []
-    monkeypatch.setattr(machine, "begin", lambda source: texts.append(source) or source)
-    monkeypatch.setattr(machine, "cores", lambda: 4)
-    monkeypatch.setattr(module, "MIN_EARLY_CHARACTERS", 1)
-    operands = values(1, count, "float64")
-    unused_kernel("digamma")(*operands)
-    assert bool(texts) == (count == 100)
+    divided = [source for source in sources if source.parts]
+    assert divided
+    assert {part.level for source in divided for part in (source, *source.parts)} == {level}
 
 
 def test_small_and_large_arrays_have_the_same_bits_where_loops_are_not_vectorised():

@@ -280,9 +280,8 @@ class _Request:
 
     def translate_kernel(self) -> LLVMSource:
         """Return the translation of a function of the kernels."""
-        early = machine.begin if self.is_baseline else None
         blocks = self.signature.way == "blocks"
-        module = IRModule(KERNELS, machine.processor(), begin=early, for_blocks=blocks)
+        module = IRModule(KERNELS, machine.processor(), for_blocks=blocks)
         with no_collection():
             body = source_of(self.source.python(), KERNELS)
             function = module.function(body, self.signature.types)
