@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedCodeError, location_of
+from .liveness import Names
 from .program import (
     FLOATS,
     Array,
@@ -30,7 +31,18 @@ from .program import (
     results,
 )
 from .scalar_operations import OpBuilder
-from .views import Arraylike, Lazy, View, broadcast, element, element_of, elementwise, same, whole
+from .views import (
+    Arraylike,
+    Lazy,
+    View,
+    broadcast,
+    element,
+    element_of,
+    elementwise,
+    same,
+    same_shape,
+    whole,
+)
 
 
 class Known:
@@ -50,6 +62,13 @@ class Unassigned:
         self.name = name
 
 
+def reaches(value: Any, arrays: set[Array]) -> bool:
+    """Return whether a value is, or has, one of the arrays."""
+    if isinstance(value, tuple):
+        return any(reaches(item, arrays) for item in value)
+    return isinstance(value, (View, Lazy)) and not arrays.isdisjoint(value.reads)
+
+
 class BlockReader:
     """What a reader of functions adds to a program, and where."""
 
@@ -66,6 +85,12 @@ class BlockReader:
         self.sizes: set[Number] = set()  # inputs, and what `program.sizes` defines
         self.inputs: set[Array] = set()
         self.replaced_inputs: list[str] = []
+        self.replacements: dict[Array, str] = {}  # memory of what may be an input in Python
+        self.twins: list[tuple[Array, Array, str, str]] = []  # copies, originals, names of both
+        self.held: list[Any] = []  # values that callers and loops hold, besides names
+        self.pending: list[Any] = []  # operands of expressions that are being read
+        self.originals: dict[Number, Number] = {}  # of sizes that `program.sizes` computes
+        self.frozen: list[tuple[np.ndarray, View]] = []
 
     # Errors -----------------------------------------------------------------------------------
 
@@ -152,15 +177,73 @@ class BlockReader:
 
     def constant_array(self, value: np.ndarray) -> View:
         """Return a global array: an input that the caller does not see."""
-        for array, held in self.program.constants:
-            if held is value:
-                return whole(array)
+        for original, view in self.frozen:
+            if original is value:
+                return view
         if value.size > 1_000_000 or value.dtype.kind not in "fiub":
             raise self.refuse(f"a global array of dtype {value.dtype} and size {value.size}")
         shape = tuple(map(constant, value.shape))
         array = Array(element_of(value.dtype), shape, "constant")
-        self.program.constants.append((array, value))
+        self.program.constants.append((array, value.copy()))
+        self.frozen.append((value, whole(array)))
         return whole(array)
+
+    # Memory that Python shares --------------------------------------------------------------
+
+    def kin(self, array: Array) -> set[Array]:
+        """Return the arrays that may be the same one in Python."""
+        result = {array}
+        for _ in self.twins:
+            pairs = [twin[:2] for twin in self.twins if not result.isdisjoint(twin[:2])]
+            more = result.union(*pairs)
+            if more == result:
+                break
+            result = more
+        return result
+
+    def holder(
+        self, arrays: set[Array], but: str, live: Names | None, env: dict[str, Any]
+    ) -> str | None:
+        """Return the name, other than `but`, by which one of the arrays is still reached."""
+        for name, value in env.items():
+            if name != but and (live is None or name in live) and reaches(value, arrays):
+                return name.strip("%")
+        if any(reaches(value, arrays) for value in self.held):
+            return "an array of the loop or the caller around"
+        return None
+
+    def copied(
+        self, copy: Array, name: str, original: Array, live: Names | None, env: dict[str, Any]
+    ) -> None:
+        """Note that a name has a copy of what is the same array in Python."""
+        kin = self.kin(original)
+        other = self.holder(kin, name, live, env)
+        if other is not None:
+            self.twins += [(copy, array, name, other) for array in kin]
+        for array in kin:
+            if array in self.inputs or array in self.replacements:
+                self.replacements[copy] = name
+
+    def changes(self, array: Array, node: ast.AST | None) -> None:
+        """Refuse to write to an array where Python would change what is a copy here."""
+        if any(isinstance(x, Lazy) and array in x.reads for x in self.pending):
+            raise self.refuse(
+                f"{array.hint} is written to while an expression is computed that has read it: "
+                "assign its parts to names before",
+                node,
+            )
+        if any(array is constant_ for constant_, _ in self.program.constants):
+            raise self.refuse("a global array is written to: pass it as an argument", node)
+        for copy, original, name, other in self.twins:
+            if array in (copy, original):
+                name = "the result" if name.startswith("%") else name
+                raise self.refuse(
+                    f"{name} may share its memory with {other} (it is replaced in a loop or a "
+                    f"branch), and one of them is written to: copy it before with .copy()",
+                    node,
+                )
+        if array in self.replacements:
+            self.replaced_inputs.append(self.replacements[array])
 
     def evaluated(self, value: Any) -> Any:
         """Return an array without axes as a number."""
@@ -216,6 +299,14 @@ class BlockReader:
             )
         return copied[value]
 
+    def is_whole(self, view: View) -> bool:
+        """Return whether a view is all of its memory."""
+        size_of = [self.originals.get(size, size) for size in view.array.shape]
+        shape = [self.originals.get(size, size) for size in view.shape]
+        return same_shape(tuple(shape), tuple(size_of)) and View(
+            view.array, view.axes, view.array.shape
+        ).same_as(whole(view.array))
+
     def _copy_size(self, value: Number, copied: dict[Number, Number]) -> bool:
         """Compute a size where memory is allocated, before the body."""
         if isinstance(value, FixedNumber) or value in self.sizes:
@@ -229,6 +320,7 @@ class BlockReader:
         out = Number(value.type, value.hint, value.low)
         self.program.sizes.append(Op(out, op.function, tuple(copied[x] for x in op.args)))
         self.sizes.add(out)
+        self.originals[out] = value
         copied[value] = out
         return True
 
@@ -247,6 +339,10 @@ class BlockReader:
         """Assign to all elements of a view."""
         if not isinstance(value, (Number, View, Lazy)):
             raise self.refuse("numbers and arrays are assigned to elements", node)
+        self.changes(view.array, node)
+        self.assign_elements(view, value, node)
+
+    def assign_elements(self, view: View, value: Any, node: ast.AST | None) -> None:
         element_type = view.type
         if isinstance(value, Number):
             if value.is_float and element_type not in FLOATS:
@@ -272,9 +368,9 @@ class BlockReader:
         """Return whether an expression reads an array only at the place that is written."""
         block: Block = []
         index = tuple(Number("i64", "i", 0) for _ in view.shape)
-        b = OpBuilder(block)
-        value.at(b, index[len(index) - len(value.shape) :])
-        place = view.place(b, index)
+        with self.into(block):
+            value.at(self.b, index[len(index) - len(value.shape) :])
+            place = view.place(self.b, index)
         loads = [x for x in block if isinstance(x, LoadElement) and x.array is view.array]
         nested = any(isinstance(x, (For, While, If)) for x in block)
         return not nested and all(all(map(same, load.index, place)) for load in loads)

@@ -441,7 +441,14 @@ def _reshape(reader: IndexReader, array: Any, *shape: Any) -> View:
             position = b.op("add", b.op("multiply", position, size), i)
         return _flat_element(b, array, position)
 
-    return reader.materialize(Lazy(array.type, shaped, at, array.reads))
+    return _shares(reader, array, reader.materialize(Lazy(array.type, shaped, at, array.reads)))
+
+
+def _shares(reader: IndexReader, array: Arraylike, copy: View) -> View:
+    """Return a copy, which in Python shares the memory of the array."""
+    if isinstance(array, View):
+        reader.copied(copy.array, "the reshaped array", array.array, None, reader.env)
+    return copy
 
 
 def _flat_element(b: OpBuilder, array: Arraylike, position: Number) -> Number:
@@ -457,8 +464,12 @@ def _flat_element(b: OpBuilder, array: Arraylike, position: Number) -> Number:
 def _ravel(reader: IndexReader, array: Any) -> Arraylike:
     array = _array(reader, array)
     if len(array.shape) == 1:
-        return array if isinstance(array, Lazy) else reader.materialize(array)
+        return _shares(reader, array, reader.materialize(array))
     return _reshape(reader, array, constant(-1))
+
+
+def _flatten(reader: IndexReader, array: Any) -> View:
+    return _ravel(reader, reader.materialize(_array(reader, array)))
 
 
 def _count(b: OpBuilder, shape: Sequence[Number]) -> Number:
@@ -847,7 +858,7 @@ METHODS: dict[str, Handler] = {
     "copy": _copy,
     "astype": _astype,
     "ravel": _ravel,
-    "flatten": _ravel,
+    "flatten": _flatten,
     "reshape": _reshape,
     "transpose": _transpose,
     "dot": dot,

@@ -17,7 +17,7 @@ from ..errors import UnsupportedCodeError
 from .blocks_of_code import NOTHING, Known
 from .expressions_of_code import OPERATORS, REMEDIES
 from .flow import LEAVES, RESULT, RETURNED, FlowReader
-from .liveness import Names, exits, live_before
+from .liveness import Names, exits, falls_off, live_before
 from .program import (
     FLOATS,
     Array,
@@ -52,6 +52,8 @@ class CodeReader(FlowReader):
         except TypeError as error:
             raise self.refuse(f"the call of {function.__name__}: {error}") from None
         outer = self.env, self.names, self.node
+        check_returns(definition, self.refuse)
+        self.held.append(tuple(self.env.values()))
         env = {name: self.wrap(p.default) for name, p in signature.parameters.items()}
         env |= bound.arguments
         for name, parameter in signature.parameters.items():
@@ -67,6 +69,7 @@ class CodeReader(FlowReader):
             return self.env[RESULT]
         finally:
             self.env, self.names, self.node = outer
+            self.held.pop()
             self.calls.pop()
 
     def statements(self, nodes: Sequence[ast.stmt], live: Names, ends: Names = frozenset()) -> None:
@@ -105,7 +108,9 @@ class CodeReader(FlowReader):
     def statement(self, node: ast.stmt) -> None:
         match node:
             case ast.Assign():
-                value = self.kept(self.expression(node.value))
+                value = self.expression(node.value)
+                if len(node.targets) > 1 or not isinstance(node.targets[0], ast.Subscript):
+                    value = self.kept(value)
                 for target in node.targets:
                     self.assign(target, value)
             case ast.AnnAssign():
@@ -183,6 +188,7 @@ class CodeReader(FlowReader):
         name = OPERATORS.get(type(node.op))
         if name is None:
             raise self.refuse("use + - * / // % ** and the operators of bits", node)
+        count = len(self.b.block)
         value = self.expression(node.value)
         if isinstance(node.target, ast.Name):
             current = self.name(node.target)
@@ -197,6 +203,10 @@ class CodeReader(FlowReader):
         if not isinstance(array, View):
             raise self.refuse("elements are assigned to arrays only", node)
         view = self.subscript(array, node.target.slice, node.target)
+        written = [x for x in walk(self.b.block[count:]) if isinstance(x, (Store, Fill))]
+        if any(x.array is view.array for x in written):
+            raise self.refuse("its value writes to the same array: assign it to a name before")
+        self.changes(view.array, node)
         if not view.shape and name in ("add", "subtract") and view.type in FLOATS:
             number = self.number(value, node)
             number = self.b.cast(number, view.type)
@@ -239,8 +249,9 @@ def read(function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[
         result = tuple(whole(x) for x in program.inputs if isinstance(x, Array) and x in changed)
         if reader.replaced_inputs:
             raise reader.refuse(
-                f"{', '.join(reader.replaced_inputs)} is replaced in a loop, and nothing is "
-                "returned: return the arrays that are the result"
+                f"{', '.join(dict.fromkeys(reader.replaced_inputs))} is replaced in a loop or a "
+                "branch, or reshaped, and then written to, and nothing is returned: "
+                "return the arrays that are the result"
             )
         if not result:
             raise reader.refuse("nothing is returned, and no argument is written to")
@@ -252,7 +263,7 @@ def read(function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[
         if isinstance(value, Lazy):
             value = reader.materialize(value)
         if isinstance(value, View):
-            if not value.same_as(whole(value.array)):
+            if not reader.is_whole(value):
                 value = reader.materialize(value)
             program.outputs.append(value.array)
         elif isinstance(value, Number):
@@ -276,11 +287,28 @@ def check_source(function: Any) -> None:
     """Refuse statements and expressions that no program has, before the types are known."""
     reader = CodeReader(ArrayProgram(function.__name__), function)
     definition = definition_of(function)
+    check_returns(definition, reader.refuse)
     body = [definition.body] if isinstance(definition, ast.Lambda) else definition.body
     for top in body:
         for node in ast.walk(top):
             if type(node) in REMEDIES:
                 raise reader.refuse(REMEDIES[type(node)], node)
+
+
+def check_returns(definition: Any, refuse: Callable[..., Exception]) -> None:
+    """Refuse a function that returns a value on some of its paths, and nothing on others."""
+    if isinstance(definition, ast.Lambda):
+        return
+    nodes = [x for x in ast.walk(definition) if isinstance(x, ast.Return)]
+    values = [
+        x.value is not None and not (isinstance(x.value, ast.Constant) and x.value.value is None)
+        for x in nodes
+    ]
+    if any(values) and (not all(values) or falls_off(definition.body)):
+        place = nodes[values.index(True)]
+        raise refuse(
+            "a value is returned on some paths only: end with a `return` of a value", place
+        )
 
 
 def definition_of(function: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 from . import called_functions as functions
@@ -78,7 +79,7 @@ class ExpressionReader(IndexReader):
                 return self.name(node)
             case ast.BinOp():
                 name = OPERATORS.get(type(node.op))
-                left, right = self.expression(node.left), self.expression(node.right)
+                left, right = self.each_of((node.left, node.right))
                 if isinstance(node.op, ast.MatMult):
                     return functions.dot(self, left, right)
                 if name is None:
@@ -93,7 +94,7 @@ class ExpressionReader(IndexReader):
             case ast.IfExp():
                 return self.conditional(node)
             case ast.Tuple():
-                return tuple(self.expression(item) for item in node.elts)
+                return tuple(self.each_of(node.elts))
             case ast.Subscript():
                 return self.get(node)
             case ast.Attribute():
@@ -105,6 +106,15 @@ class ExpressionReader(IndexReader):
                 self.assign(node.target, value)
                 return value
         raise self.refuse(REMEDIES.get(type(node), "is not supported"), node)
+
+    def each_of(self, nodes: Sequence[ast.expr]) -> list[Any]:
+        """Return expressions, none of which may write to what an earlier one has read."""
+        count = len(self.pending)
+        for node in nodes:
+            self.pending.append(self.expression(node))
+        values = self.pending[count:]
+        del self.pending[count:]
+        return values
 
     def name(self, node: ast.Name) -> Any:
         if node.id in self.env:
@@ -251,7 +261,7 @@ class ExpressionReader(IndexReader):
                 else:
                     args.append(self.expression(arg))
         else:
-            args = [self.expression(arg) for arg in node.args]
+            args = self.each_of(node.args)
         keywords = {}
         for keyword in node.keywords:
             if keyword.arg is None:

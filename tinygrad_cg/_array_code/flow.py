@@ -12,17 +12,20 @@ import numpy as np
 from . import called_functions as functions
 from .blocks_of_code import NOTHING, Known, Unassigned
 from .expressions_of_code import ExpressionReader
-from .liveness import Names, exits, live_in_loop, rebound, stored, written
+from .liveness import Names, exits, live_in_loop, rebound, stored
 from .program import (
     Block,
     Carry,
+    Fill,
     FixedNumber,
     For,
     If,
     Merge,
     Number,
+    Store,
     While,
     constant,
+    walk,
 )
 from .scalar_operations import join
 from .views import View, same
@@ -33,6 +36,9 @@ LEAVES, RETURNED, RESULT = "%leaves", "%returned", "%result"
 
 class FlowReader(ExpressionReader):
     """Reads branches and loops."""
+
+    sides: tuple[Names, list[dict[str, Any]]] | None = None
+    """What is read after the branch that is being merged, and the names of its two sides."""
 
     @abstractmethod
     def statements(self, nodes: Sequence[ast.stmt], live: Names, ends: Names = frozenset()) -> None:
@@ -57,6 +63,7 @@ class FlowReader(ExpressionReader):
             envs.append(self.env)
         self.node = node
         statement = If(test, *blocks)
+        self.sides, around = (live | ends, envs), self.sides
         self.env = {}
         for name in dict.fromkeys((*envs[0], *envs[1])):
             sides = [env.get(name, Unassigned(name)) for env in envs]
@@ -64,6 +71,7 @@ class FlowReader(ExpressionReader):
                 self.env[name] = sides[0]
             elif name in live or name in ends or name.startswith("%"):
                 self.env[name] = self.merged(statement, name, *sides)
+        self.sides = around
         self.b.block.append(statement)
 
     def merged(self, statement: If, name: str, then: Any, otherwise: Any) -> Any:
@@ -122,12 +130,15 @@ class FlowReader(ExpressionReader):
             raise self.refuse(f"the shape of {name} is known inside the branch only")
         kind = join([then.type, otherwise.type])
         slot = self.allocate(kind, visible.shape, None, name)
+        live, envs = self.sides or (None, [self.env, self.env])
+        for view, env in zip((then, otherwise), envs, strict=True):
+            self.copied(slot.array, name, view.array, live, env)
         for block, view in ((statement.then, then), (statement.otherwise, otherwise)):
             with self.into_again(block):
                 for own, size in zip(slot.shape, view.shape, strict=True):
                     if not same(own, size):
                         self.check_equal(own, size)
-                self.store(slot, view, None)
+                self.assign_elements(slot, view, None)
         return slot
 
     # Loops ------------------------------------------------------------------------------------
@@ -156,7 +167,10 @@ class FlowReader(ExpressionReader):
         flags = [LEAVES] * breaks + [RETURNED, RESULT] * returns
         outer_leaves = self.env.get(LEAVES)
         self.env[LEAVES] = constant(False)
-        slots = self.slots(node, [name for name in names if name in self.env])
+        if isinstance(source, functions.rows):
+            self.held.append(tuple(source.arrays))
+        live_names = head | live
+        slots = self.slots(node, [name for name in names if name in self.env], live_names)
         types: dict[str, Any] = {}
         lows: dict[str, int | None] = {}
         for attempt in range(8):
@@ -167,6 +181,8 @@ class FlowReader(ExpressionReader):
             if attempt == 7:
                 raise self.refuse("the types of variables do not settle", node)
             self.restore(state)
+        if isinstance(source, functions.rows):
+            self.held.pop()
         self.b.block.append(statement)
         if outer_leaves is None:
             self.env.pop(LEAVES, None)
@@ -179,14 +195,18 @@ class FlowReader(ExpressionReader):
 
     def snapshot(self) -> tuple:
         p = self.program
-        return dict(self.env), len(p.scratch), len(p.sizes), len(p.errors), len(self.b.block)
+        counts = len(p.scratch), len(self.twins), len(p.errors), len(self.b.block)
+        return dict(self.env), *counts
 
     def restore(self, state: tuple) -> None:
         self.env = dict(state[0])
         p = self.program
         del p.scratch[state[1] :], p.errors[state[3] :], self.b.block[state[4] :]
+        del self.twins[state[2] :]
 
-    def slots(self, node: ast.For | ast.While, names: Sequence[str]) -> dict[str, View]:
+    def slots(
+        self, node: ast.For | ast.While, names: Sequence[str], live: Names
+    ) -> dict[str, View]:
         """Copy arrays that a loop replaces to memory of their own."""
         slots = {}
         replaced = rebound(node.body)
@@ -194,20 +214,8 @@ class FlowReader(ExpressionReader):
             value = self.env[name]
             if not isinstance(value, View) or name not in replaced:
                 continue
-            others = [
-                other
-                for other, view in self.env.items()
-                if other != name and isinstance(view, View) and view.array is value.array
-            ]
-            if others and written(node.body) & {name, *others}:
-                raise self.refuse(
-                    f"{name} is replaced in this loop, and shares its memory with "
-                    f"{', '.join(others)}: copy it before: {name} = {name}.copy()",
-                    node,
-                )
-            if value.array in self.inputs:
-                self.replaced_inputs.append(name)
             slots[name] = self.materialize(value, name)
+            self.copied(slots[name].array, name, value.array, live, self.env)
         self.env |= slots
         return slots
 
@@ -222,6 +230,7 @@ class FlowReader(ExpressionReader):
         slots: dict[str, View],
     ) -> tuple[For | While, bool]:
         """Read a loop's body once; return the loop, and whether types have changed meanwhile."""
+        state = dict(self.env)
         inits: list[Number] = []
         insides: list[Number] = []
         carried: list[str] = []
@@ -244,6 +253,7 @@ class FlowReader(ExpressionReader):
                 carried.append(name)
                 self.env[name] = inside
         before_env = dict(self.env)
+        before = {name: state.get(name, NOTHING) for name in names}
         body: Block = []
         first: Block = []
         test: Number | None = None
@@ -252,6 +262,7 @@ class FlowReader(ExpressionReader):
         if isinstance(node, ast.While):
             with self.into(first):
                 test = self.test(node.test)
+            self.check_test(node, first)
         head = live_in_loop(node, live)
         ends = head | live
         with self.into(body):
@@ -260,12 +271,18 @@ class FlowReader(ExpressionReader):
                 self.assign(node.target, source.item(self, index))
             self.statements(node.body, ends, ends)
             after = self.env
-            self.copy_slots(slots)
+            self.copy_slots(slots, body, ends)
             results_, again = [], False
             for name, inside in zip(carried, insides, strict=True):
                 result = after[name]
                 if name == RESULT and result is NOTHING:
                     result = FixedNumber(inside.type, "c", None, 0)
+                if isinstance(result, View) and not isinstance(before[name], Number):
+                    raise self.refuse(
+                        f"the array {name.strip('%')} is made in this loop and read after it, or "
+                        "in the next round: allocate it before the loop, and assign to name[...]",
+                        node,
+                    )
                 if not isinstance(result, Number):
                     raise self.refuse(f"{name.strip('%')} is of two kinds in this loop", node)
                 kind = join([inside.type, result.type])
@@ -311,7 +328,17 @@ class FlowReader(ExpressionReader):
         start, stop, step = source.bounds
         return For(index, start, stop, step, body, carries, leaves), again
 
-    def copy_slots(self, slots: dict[str, View]) -> None:
+    def check_test(self, node: ast.While, block: Block) -> None:
+        """Refuse tests that do more than to test: they have no place in the backward sweep."""
+        made = {x.array for x in walk(block) if isinstance(x, Fill)}
+        stores = [x for x in walk(block) if isinstance(x, Store) and x.array not in made]
+        named = any(isinstance(x, ast.NamedExpr) for x in ast.walk(node.test))
+        if stores or named:
+            raise self.refuse(
+                "the test of `while` assigns something: write `while True`, and `break`", node
+            )
+
+    def copy_slots(self, slots: dict[str, View], body: Block, live: Names) -> None:
         """Copy arrays that a round has replaced to where the next round reads them."""
         for name, slot in slots.items():
             value = self.env[name]
@@ -324,6 +351,15 @@ class FlowReader(ExpressionReader):
                 f"two of {', '.join(slots)} are the same array at the end of a round: copy one: "
                 "x = y.copy()"
             )
+        changed = {x.array for x in walk(body) if isinstance(x, Store)}
+        for name, value in moved.items():
+            kin = self.kin(value.array)
+            other = self.holder(kin, name, live, self.env)
+            if other is not None and not changed.isdisjoint({*kin, slots[name].array}):
+                raise self.refuse(
+                    f"{name} may share its memory with {other} in the next round, and one of them "
+                    f"is written to in this loop: copy it: {name} = {name}.copy()"
+                )
         memory = {slot.array for slot in slots.values()}
         pending = {}
         for name, value in moved.items():
@@ -334,8 +370,9 @@ class FlowReader(ExpressionReader):
             for own, size in zip(slots[name].shape, value.shape, strict=True):
                 if not same(own, size):
                     self.check_equal(own, size)
-            self.store(slots[name], value, None)
-            self.env[name] = slots[name]
+            self.copied(slots[name].array, name, value.array, live, self.env)
+            self.assign_elements(slots[name], value, None)
+        self.env |= {name: slots[name] for name in pending}
 
     def iterated(self, node: ast.For) -> Any:
         """Return what a `for` goes over: a range, rows of arrays, or a tuple."""

@@ -38,18 +38,18 @@ def rebound(nodes: Iterable[ast.AST]) -> Names:
     )
 
 
-def written(nodes: Iterable[ast.AST]) -> Names:
-    """Return the names of arrays that statements may write to, in a function that they call too."""
-    names: set[str] = set()
-    for top in nodes:
-        for node in ast.walk(top):
-            if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-                names |= loaded(node.value) | stored([node.value])
-            elif isinstance(node, ast.AugAssign):
-                names |= stored([node.target])
-            elif isinstance(node, ast.Call):
-                names |= {name for arg in node.args for name in loaded(arg)}
-    return frozenset(names)
+def falls_off(nodes: Sequence[ast.stmt]) -> bool:
+    """Return whether statements may end without `return` or `raise`."""
+    last = nodes[-1] if nodes else None
+    match last:
+        case ast.Return() | ast.Raise():
+            return False
+        case ast.If():
+            return falls_off(last.body) or falls_off(last.orelse)
+        case ast.While():
+            is_endless = isinstance(last.test, ast.Constant) and bool(last.test.value)
+            return not is_endless or any(exits(x, (ast.Break,)) for x in last.body)
+    return True
 
 
 def loaded(node: ast.AST | None) -> Names:

@@ -108,9 +108,9 @@ class _Sharing:
         if isinstance(statement, While):
             written |= _written(statement.before)
         _forget(known, written)
-        inner = dict(known)
-        before = self.block(statement.before, inner) if isinstance(statement, While) else []
-        body = self.block(statement.body, inner)
+        is_while = isinstance(statement, While)
+        before = self.block(statement.before, dict(known)) if is_while else []
+        body = self.block(statement.body, dict(known))  # which sees nothing of the test
         carries = [
             Carry(c.inside, self.now(c.init), self.now(c.result), c.out) for c in statement.carries
         ]

@@ -54,7 +54,7 @@ class View:
         if not isinstance(other, View) or other.array is not self.array:
             return False
         pairs = zip(self.axes, other.axes, strict=True)
-        return len(self.shape) == len(other.shape) and all(_same_axis(*pair) for pair in pairs)
+        return same_shape(self.shape, other.shape) and all(_same_axis(*pair) for pair in pairs)
 
 
 def _same_axis(x: Axis, y: Axis) -> bool:
@@ -66,6 +66,11 @@ def same(x: Number | None, y: Number | None) -> bool:
     if isinstance(x, FixedNumber) and isinstance(y, FixedNumber):
         return x.number == y.number
     return x is y
+
+
+def same_shape(x: Index, y: Index) -> bool:
+    """Return whether two shapes are equal for certain."""
+    return len(x) == len(y) and all(map(same, x, y))
 
 
 def _place(b: OpBuilder, axis: Axis, index: Index) -> Number:

@@ -1,0 +1,156 @@
+"""Programs outside of what `differentiable` reads, and the error that each gives."""
+
+import linecache
+import math
+from textwrap import dedent, indent
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+
+pytestmark = pytest.mark.quick
+
+GLOBAL = np.arange(3.0)
+
+
+class Thing:
+    size = 2
+
+
+THING = Thing()
+HEAD = """
+def pick(a, b, x):
+    if x > 0.0:
+        return a
+    return b
+
+def scale(a):
+    a[0] = 2.0 * a[1]
+    return a[0]
+
+def endless(x):
+    return endless(x - 1.0)
+
+"""
+# Body, what the error says; "at once": when it is decorated. Arguments are a, b, x, n.
+DECORATED = {
+    "list": ("c = [x, 2.0]\nreturn c[0]", r"lists are not supported: use np\.empty"),
+    "list comprehension": ("return sum([y for y in a])", "write into an array"),
+    "generator": ("return sum(y for y in a)", "write a loop"),
+    "dict": ("c = {1: x}\nreturn c[1]", "dictionaries are not supported: use arrays"),
+    "dict comprehension": ("c = {k: x for k in range(3)}\nreturn x", "dictionaries"),
+    "set": ("c = {x}\nreturn x", "sets are not supported"),
+    "try": ("try:\n    x = 1 / x\nexcept ZeroDivisionError:\n    x = 0.0\nreturn x", "not caught"),
+    "with": ("with np.errstate():\n    x = 1.0\nreturn x", "`with` is not supported"),
+    "inner function": ("def g(y):\n    return y\nreturn g(x)", "define functions outside"),
+    "lambda": ("g = lambda y: y\nreturn g(x)", "define functions outside"),
+    "class": ("class C:\n    pass\nreturn x", "define classes outside"),
+    "f-string": ("c = f'{x}'\nreturn x", "strings are not supported"),
+    "yield": ("yield x", "generators are not supported"),
+    "global": ("global GLOBAL\nGLOBAL = x\nreturn x", "pass it as an argument"),
+    "del": ("del n\nreturn x", "is not needed"),
+    "match": ("match n:\n    case 1:\n        return x\nreturn x", "use `if` and `elif`"),
+    "some paths": ("if x > 0.0:\n    return x", "on some paths only"),
+    "nothing on some": ("if x > 0.0:\n    return x\nreturn None", "on some paths only"),
+    "end of a loop": ("for y in a:\n    if y > x:\n        return y", "on some paths only"),
+}
+CALLED = {
+    "recursion": ("return endless(x)", "calls itself: write a loop"),
+    "size in a loop": (
+        "s = 0.0\nfor i in range(n):\n    s += np.sum(np.zeros(i)) + x\nreturn s",
+        "depends on a loop",
+    ),
+    "made in a loop": (
+        "for i in range(n):\n    c = np.zeros(3)\n    c[0] = x\nreturn c",
+        "made in this loop and read after it",
+    ),
+    "attribute": ("return x * a.nbytes", "no attribute 'nbytes'"),
+    "method": ("a.sort()\nreturn a[0]", "the method sort of arrays"),
+    "numpy function": ("return np.linalg.svd(a)[0]", "not among the functions"),
+    "unknown name": ("return x + missing", "missing is not defined"),
+    "unassigned": ("y = x + z\nz = y\nreturn z", "z may have no value here"),
+    "index of floats": ("return a[x]", r"an index is an integer: use int\(x\)"),
+    "fancy index": ("c = a[np.arange(2)]\nreturn c[0]", "write a loop"),
+    "mask": ("return np.sum(a[a > 0.0])", "write a loop"),
+    "too many indices": ("return a[0, 1]", "2 indices for an array of 1 axes"),
+    "tuple index": ("c = (x, 2.0)\nreturn c[n]", "tuples are indexed by constants"),
+    "tuple too short": ("c = (x, 2.0)\nreturn c[3]", "outside the tuple"),
+    "range step": ("s = 0.0\nfor i in range(0, 3, n):\n    s += x\nreturn s", "is a constant"),
+    "range of floats": ("s = 0.0\nfor i in range(x):\n    s += x\nreturn s", r"use int\(x\)"),
+    "slice step": ("return np.sum(a[::n])", "the step of a slice is a constant"),
+    "loop else": ("for i in range(n):\n    pass\nelse:\n    x = 1.0\nreturn x", "no `else`"),
+    "two kinds": ("y = x\nif n > 1:\n    y = a\nreturn y", "two kinds"),
+    "two ranks": ("y = a\nif n > 1:\n    y = np.outer(a, a)\nreturn y", "two ranks"),
+    "float in ints": ("c = np.zeros(3, np.int64)\nc[0] = x\nreturn c[0] * x", r"use int\(x\)"),
+    "complex": ("return x * 1j", "complex numbers are not supported"),
+    "string": ("return x + 'a'", "numbers and arrays are expected"),
+    "truth of an array": ("if a:\n    x = 1.0\nreturn x", "a number is expected"),
+    "chained arrays": ("return np.sum(0.0 < a < 1.0)", "a number is expected"),
+    "object": ("THING.size = 3\nreturn x", "assign to names and to elements"),
+    "in": ("if x in (1.0, 2.0):\n    x = 0.0\nreturn x", "compare with"),
+    "is": ("if x is a:\n    x = 0.0\nreturn x", "`is` compares with None only"),
+    "import": ("import math\nreturn x", "import it outside"),
+    "starred": ("c, *d = (x, x, x)\nreturn c", "for 2 names|name each part"),
+    "global written": ("GLOBAL[0] = x\nreturn GLOBAL[0]", "a global array is written to"),
+    "walrus": ("while (y := 0.5 * x) > 0.1:\n    x = y\nreturn x", "write `while True`"),
+    "test that writes": ("while scale(a) > 3.0:\n    pass\nreturn a[0]", "write `while True`"),
+    "value that writes": ("a[0] += scale(a)\nreturn a[0]", "assign it to a name before"),
+    "operand that writes": ("c = a * 2.0 + scale(a)\nreturn c[0]", "names before"),
+    "alias by branch": (
+        "c = a * x\nd = b * x\nif x > 0.0:\n    v = c\nelse:\n    v = d\nv[0] = 5.0\nreturn c[0]",
+        "v may share its memory with c",
+    ),
+    "alias by call": ("c = a * x\nv = pick(c, b, x)\nv[0] = 5.0\nreturn c[0]", "may share"),
+    "alias by expression": (
+        "c = a * x\nd = b * x\nv = c if x > 0.0 else d\nv[0] = 5.0\nreturn c[0]",
+        "may share",
+    ),
+    "alias by no round": (
+        "c = a * x\nv = c\nfor i in range(n):\n    v = v * 2.0\nv[0] = 5.0\nreturn c[0]",
+        "v may share its memory with c",
+    ),
+    "alias in the next round": (
+        "c = a * x\nv = b * x\ns = 0.0\n"
+        "for i in range(n):\n    c[0] += 1.0\n    s += v[0]\n    v = c\nreturn s",
+        "in the next round",
+    ),
+    "two aliases": (
+        "if x > 0.0:\n    v = a\n    w = a\nelse:\n    v = b\n    w = b\nv[0] = 5.0\nreturn w[0]",
+        "may share",
+    ),
+    "iterated": (
+        "c = a * x\nw = b * x\ns = 0.0\n"
+        "for y in c:\n    s += y\n    c, w = w, c\n    c[1] = 2.0\nreturn s",
+        "may share",
+    ),
+    "reshaped": ("c = a.reshape(3, 1)\nc[0, 0] = x\nreturn a[0]", "share"),
+    "raveled": ("d = np.outer(a, b)\nc = d.ravel()\nc[0] = x\nreturn d[0, 0]", "share"),
+    "argument replaced": ("if x > 0.0:\n    a = a * 2.0\na[0] = x", "replaced"),
+}
+
+
+def function_of(body, name):
+    source = f"{HEAD}\ndef refused(a, b, x, n):\n{indent(dedent(body), '    ')}\n"
+    filename = f"<refused {name}>"
+    linecache.cache[filename] = len(source), None, source.splitlines(keepends=True), filename
+    namespace = {"np": np, "math": math, "GLOBAL": GLOBAL, "THING": THING}
+    exec(compile(source, filename, "exec"), namespace)
+    return namespace["refused"]
+
+
+@pytest.mark.parametrize("name", DECORATED)
+def test_what_syntax_shows_is_refused_at_decoration(name):
+    body, message = DECORATED[name]
+    with pytest.raises(tf.errors.UnsupportedCodeError, match=message) as raised:
+        tf.differentiable(function_of(body, name))
+    assert f'File "<refused {name}>", line ' in str(raised.value)
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_what_types_show_is_refused_at_the_call(name):
+    body, message = CALLED[name]
+    f = tf.differentiable(function_of(body, name))
+    with pytest.raises(tf.errors.UnsupportedCodeError, match=message) as raised:
+        f(np.ones(3), np.ones(3), 0.5, 2)
+    assert f'File "<refused {name}>", line ' in str(raised.value)
