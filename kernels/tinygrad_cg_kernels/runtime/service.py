@@ -73,6 +73,14 @@ def numba_backend() -> Any:
         return numba_backend
 
 
+def numba_callable() -> Any:
+    """Return the module of that name, which imports Numba."""
+    numba_backend()
+    from tinygrad_cg_kernels.runtime import numba_callable
+
+    return numba_callable
+
+
 def outside(function: Callable) -> Callable:
     """Return a helper of float64 as a function of arrays, to be called from Python."""
     return numba_backend().outside(function)

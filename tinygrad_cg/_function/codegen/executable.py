@@ -59,11 +59,15 @@ class Executable:
         self._steps = Steps()
         self._notes: list[str] = []  # comments on the literals of kernels
         self._plan(opaque)
+        self._finish(inputs)
+
+    def _finish(self, inputs: int) -> None:
+        """Write and define the call."""
         names = ", ".join([f"x{position}" for position in range(inputs)])
         lines = ["def call(arrays):", *self._notes, *[f"    {names}, = arrays"] * bool(names)]
-        results = [self._result(position) for position in range(len(fusion.outputs))]
-        returned = {self._names[base(node)] for node in fusion.outputs}
-        body, self.scratch = self._steps.finish(results, returned, target.keeps_arrays)
+        results = [self._result(position) for position in range(len(self._fusion.outputs))]
+        returned = {self._names[base(node)] for node in self._fusion.outputs}
+        body, self.scratch = self._steps.finish(results, returned, self._target.keeps_arrays)
         if self.scratch is not None:
             self._scope |= {"take": self.scratch.take, "give": self.scratch.give}
         text = "\n".join([*lines, *[f"    {line}" for line in body], ""])

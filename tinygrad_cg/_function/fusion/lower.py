@@ -112,7 +112,7 @@ def _opaque(value: Value, operands: list[FusionNode]) -> FusionNode:
     several = isinstance(value.aval, list)
     shape, dtype = ((), np.dtype(object)) if several else (value.shape, value.dtype)
     run, on_gpu = runner(primitive, value.params), run_on_gpu(primitive, value.params)
-    return nodes.OpaqueNode("opaque", run, shape, dtype, operands, primitive, on_gpu)
+    return nodes.OpaqueNode("opaque", run, shape, dtype, operands, primitive, on_gpu, value.params)
 
 
 def _read_in_order(graph: FuncGraph) -> set[Value]:

@@ -329,11 +329,13 @@ class ElementsNode(FusionNode):
 class OpaqueNode(FusionNode):
     """A function of arrays that runs between kernels. `op` is its record, if it has one.
 
+    `params` are those of the operation.
+
     `on_gpu` is the same function of arrays on a GPU. The result is a new array unless it `aliases`
     an operand. A `pure` function returns equal results for equal operands, and keeps none of them.
     """
 
-    __slots__ = ("aliases", "is_operation", "name", "on_gpu", "pure", "run")
+    __slots__ = ("aliases", "is_operation", "name", "on_gpu", "op", "params", "pure", "run")
 
     def __init__(
         self,
@@ -344,9 +346,11 @@ class OpaqueNode(FusionNode):
         operands: Nodes,
         op: Any = None,
         on_gpu: Any = None,
+        params: Any = None,
     ):
         super().__init__(shape, dtype, operands)
         self.name, self.run, self.is_operation = name, run, op is not None
+        self.op, self.params = op, params or {}
         self.on_gpu = on_gpu or run
         self.aliases = op is None or op.aliases
         self.pure = op is None or op.kind not in ("impure", "user")

@@ -7,11 +7,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from tinygrad_cg_kernels.runtime import service
+
 from ... import nest
 from ..._core.tensor import ArrayLike, Tensor
-from ...errors import ArgumentTypeError
+from ...errors import ArgumentTypeError, UnsupportedCodeError
 from ..graph.values import FuncGraph
-from .compiled import Traced
+from .compiled import OutputMark, Traced
 from .signature import FunctionCall, Statics, TensorSpec, check_signature
 
 
@@ -40,6 +42,14 @@ class ConcreteFunction:
         """Return the source texts of the kernels."""
         return self._traced.program.outputs.sources
 
+    def numba(self) -> Any:
+        """Return the program as a function that Numba code calls; see `Function.numba`."""
+        return NumbaCalls(self._traced).function()
+
+    def cfunc(self) -> Any:
+        """Return the program as a C function; see `Function.cfunc`."""
+        return NumbaCalls(self._traced).c_function()
+
     @property
     def inputs(self) -> list[TensorSpec]:
         """Return the inputs of the graph: arguments, captured tensors, Variables."""
@@ -47,6 +57,78 @@ class ConcreteFunction:
 
     def __repr__(self) -> str:
         return f"<program of {self._function!r}>"
+
+
+class NumbaCalls:
+    """A program as functions for Numba code and for C."""
+
+    def __init__(self, traced: Traced):
+        from ..codegen.numba_program import NumbaProgram  # which compiles by Numba
+        from ..fusion.fuse import Fusion
+        from ..fusion.lower import Lowering
+
+        program, name = traced.program, traced.name
+        if program.assigned or program.draws:
+            what = "assigns Variables" if program.assigned else "draws random numbers"
+            raise UnsupportedCodeError(f"{name} {what}, and has no form in Numba code: return them")
+        self.name, self.outputs, self.structure = name, program.outputs, traced.structure
+        graph = program.outputs.graph
+        avals = [(value.dtype, value.shape) for value in graph.inputs]
+        known = [*program.captures, *[variable._read() for variable in program.reads]]
+        count = len(avals) - len(known)
+        self.arguments = avals[:count]
+        values = {count + k: x._data for k, x in enumerate(known)}
+        self.results = [(aval.dtype, aval.shape) for aval in program.avals]
+        fusion = Fusion(Lowering(graph))
+        self.program = NumbaProgram(name.replace("<lambda>", "program"), fusion, avals, values)
+
+    def _expressions(self) -> list[str]:
+        """Return the expressions of the outputs."""
+        texts = []
+        for k, (kind, item) in enumerate(self.outputs.steps):
+            if kind == 2:
+                texts.append(self.program.results[item])
+                continue
+            shape = self.results[k][1]
+            if kind == 0 and item < len(self.arguments):
+                texts.append(f"x{item}_.copy()" if shape else f"x{item}_")
+                continue
+            array = item if kind == 1 else self.program.known(item)
+            name = f"constant_{k}"
+            self.program.scope[name] = np.ascontiguousarray(array)
+            texts.append(f"{name}.copy()" if shape else repr(array.item()))
+        return texts
+
+    def function(self) -> Any:
+        """Return the function for Numba code."""
+        texts = iter(self._expressions())
+
+        def packed(structure: Any) -> str:
+            if isinstance(structure, (tuple, list)):
+                return f"({''.join(f'{packed(item)}, ' for item in structure)})"
+            if structure is OutputMark:
+                return next(texts)
+            raise UnsupportedCodeError(
+                f"{self.name} returns {type(structure).__name__}: a program for Numba code returns "
+                "arrays, numbers, and tuples of these"
+            )
+
+        return self._compile(packed(self.structure))
+
+    def _compile(self, result: str) -> Any:
+        backend = service.numba_callable()
+        text, scope = self.program.text(result), self.program.scope
+        return backend.compile_callable(text, dict(scope), self.program.title, self.arguments)
+
+    def c_function(self) -> Any:
+        """Return the C function."""
+        texts = self._expressions()
+        flat = texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+        function = self._compile(flat)
+        backend = service.numba_callable()
+        return backend.compile_c_function(
+            function, self.program.title, self.arguments, self.results
+        )
 
 
 class AnySize:

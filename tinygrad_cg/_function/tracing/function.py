@@ -232,6 +232,42 @@ class Function(Generic[P, Y]):
         """
         return self.get_concrete_function(*args, **kwargs).kernels
 
+    def numba(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the program for these arguments as a function that Numba code calls.
+
+        Arguments are examples or `TensorSpec`s. The function takes arrays of their shapes and
+        dtypes, and numbers where a shape is ``()``; it returns arrays, numbers, tuples of these.
+        Code compiled by ``numba.njit`` calls it without the interpreter, also in parallel. Tensors
+        and Variables that the function captures have the values that they have now. Raises
+        `UnsupportedCodeError` for operations that have no form in Numba code.
+
+        Examples
+        --------
+        >>> loss = tf.function(tf.value_and_grad(lambda x: tf.reduce_sum(x ** 3)))
+        >>> compiled = loss.numba(tf.TensorSpec((2,), tf.float64))
+        >>> value, gradient = compiled(np.array([1.0, 2.0]))  # Numba code calls it in the same way
+        >>> value, gradient
+        (9.0, array([ 3., 12.]))
+        """
+        return self.get_concrete_function(*args, **kwargs).numba()
+
+    def cfunc(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the program for these arguments as a C function, made by ``numba.cfunc``.
+
+        It has `address`, `ctypes` and `native_name`. Numbers are passed by value, arrays as
+        pointers to their elements in row-major order. If the result is one number, the function
+        returns it; other results are written to arrays, whose pointers are the last parameters.
+        ``scipy.LowLevelCallable(f.cfunc(...).ctypes)`` is a function of numbers for SciPy.
+
+        Examples
+        --------
+        >>> slope = tf.function(tf.grad(lambda x: tf.sin(x) * x))
+        >>> compiled = slope.cfunc(tf.TensorSpec((), tf.float64))
+        >>> round(compiled.ctypes(1.0), 6)
+        1.381773
+        """
+        return self.get_concrete_function(*args, **kwargs).cfunc()
+
     @property
     def cache_size(self) -> int:
         """Return the number of programs kept."""

@@ -1,0 +1,124 @@
+"""Programs that Numba code calls, and C functions: `function(f).numba` and `.cfunc`."""
+
+import ctypes
+import threading
+
+import numba
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+
+ONE = tf.TensorSpec((), tf.float64)
+X = np.linspace(-1.0, 1.0, 5)
+
+
+@tf.custom_gradient
+def log1pexp(x):
+    e = tf.exp(x)
+    return tf.math.log(1 + e), lambda dy: dy * (1 - 1 / (1 + e))
+
+
+def network(w, x):
+    return tf.reduce_sum(tf.tanh(tf.matmul(w, x)) ** 2)
+
+
+W = np.cos(np.arange(6.0)).reshape(2, 3)
+MATRIX = np.sin(np.arange(12.0)).reshape(3, 4)
+CASES = {
+    "value and gradient": (tf.value_and_grad(lambda x: tf.reduce_sum(x**3)), (X,)),
+    "custom gradient": (tf.value_and_grad(log1pexp), (0.3,)),
+    "second order": (tf.grad(tf.grad(log1pexp)), (0.3,)),
+    "hessian": (tf.hessian(lambda x: tf.reduce_sum(tf.sin(x)) ** 2), (X,)),
+    "hvp": (tf.hvp(lambda x: tf.reduce_sum(tf.exp(x)) ** 2), (X, X[::-1].copy())),
+    "network": (tf.value_and_grad(network, (0, 1)), (W, MATRIX)),
+    "softmax": (lambda x: tf.nn.softmax(x), (MATRIX,)),
+    "float32": (lambda x: tf.sin(x) * 2, (X.astype(np.float32),)),
+    "input and constant": (lambda x: (x, tf.constant(2.0), (x, tf.zeros(2))), (X,)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_gives_what_the_program_gives(case):
+    f, args = CASES[case]
+    program = tf.function(f)
+    args = [np.float64(x) if isinstance(x, float) else x for x in args]
+    compiled = program.numba(*args)
+    names = ", ".join(f"x{k}" for k in range(len(args)))
+    scope = {"compiled": compiled}
+    exec(f"def outer({names}):\n    return compiled({names})", scope)
+    results = numba.njit(scope["outer"])(*args)
+    expected = program(*map(tf.constant, args))
+    for ours, theirs in zip(tf.nest.flatten(results), tf.nest.flatten(expected), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6 if theirs.dtype == tf.float32 else 1e-14)
+
+
+def test_variables_have_the_values_of_that_moment():
+    scale = tf.Variable(2.0, dtype=tf.float64)
+    compiled = tf.function(lambda x: x * scale).numba(ONE)
+    scale.assign(3.0)
+    assert compiled(1.5) == 3.0
+    assigns = tf.function(lambda x: scale.assign(x))
+    with pytest.raises(tf.errors.UnsupportedCodeError, match="assigns Variables"):
+        assigns.numba(ONE)
+
+
+def test_runs_without_the_interpreter():
+    """In several threads at once, none of which has its lock; no object of Python's inside."""
+    compiled = tf.function(tf.value_and_grad(log1pexp)).numba(ONE)
+
+    @numba.njit(nogil=True)
+    def total(count):
+        result = 0.0
+        for k in range(count):
+            value, slope = compiled(k * 1e-3)
+            result += value + slope
+        return result
+
+    expected, results = total(1000), []
+    threads = [threading.Thread(target=lambda: results.append(total(1000))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [expected] * 4
+    (text,) = total.inspect_llvm().values()
+    body = text.split("define ")[1]
+    assert "PyObject" not in body
+    assert "PyEval" not in body
+
+
+def test_parallel_callers():
+    compiled = tf.function(tf.grad(log1pexp)).numba(ONE)
+
+    @numba.njit(parallel=True)
+    def slopes(x):
+        out = np.empty_like(x)
+        for i in numba.prange(len(x)):
+            out[i] = compiled(x[i])
+        return out
+
+    np.testing.assert_allclose(slopes(X), tf.elementwise_grad(log1pexp)(X), rtol=1e-14)
+
+
+def test_other_arguments_are_refused():
+    compiled = tf.function(lambda x: tf.reduce_sum(x)).numba(X)
+    wrong = r"argument 0 is .*expected an array of float64 with 1"
+    with pytest.raises(numba.TypingError, match=wrong):
+        compiled(X.astype(np.float32))
+    with pytest.raises(ValueError, match="another shape than"):
+        compiled(X[:2])
+    with pytest.raises(tf.errors.UnsupportedCodeError, match=r"'svd' has no form"):
+        tf.function(tf.linalg.svd).numba(MATRIX)
+
+
+def test_c_functions():
+    slope = tf.function(tf.grad(lambda x: tf.sin(x) * x)).cfunc(ONE)
+    assert slope.ctypes(1.0) == pytest.approx(np.sin(1.0) + np.cos(1.0), rel=1e-14)
+    assert isinstance(slope.address, int)
+    density = tf.function(tf.value_and_grad(lambda x: -tf.reduce_sum(x**4))).cfunc(X)
+    pointer = ctypes.POINTER(ctypes.c_double)
+    value, gradient = np.empty(1), np.empty(5)
+    density.ctypes(*(array.ctypes.data_as(pointer) for array in (X, value, gradient)))
+    np.testing.assert_allclose(value[0], -np.sum(X**4), rtol=1e-14)
+    np.testing.assert_allclose(gradient, -4 * X**3, rtol=1e-14)
