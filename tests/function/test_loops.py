@@ -424,6 +424,26 @@ def test_a_round_must_return_what_it_was_given(body, error, words):
         f(tf.constant(X))
 
 
+@pytest.mark.parametrize("autograph", [True, False])
+def test_a_name_that_is_assigned_again_after_the_loop_that_read_it(autograph):
+    def scanned(x):
+        w = x
+        y = tf.foldl(lambda s, e: s * w + e, STEPS, x)
+        w = w * 100.0
+        return tf.reduce_sum(y)
+
+    def repeated(x):
+        w = x
+        (y,) = tf.while_loop(lambda s: tf.reduce_sum(s) < 9.0, lambda s: (s * w + 1.0,), (x,))
+        w = w * 100.0
+        return tf.reduce_sum(y)
+
+    for f in (scanned, repeated):
+        program = tf.function(f, autograph=autograph, jit_compile=False)
+        for g in (tf.grad, tf.hessian):
+            np.testing.assert_allclose(g(program)(tf.constant(X)), g(f)(tf.constant(X)), 1e-12)
+
+
 def test_a_condition_is_one_bool():
     f = tf.function(lambda x: tf.while_loop(lambda y: y < 3.0, lambda y: (y * 2.0,), (x,)))
     with pytest.raises(TypeError, match="the condition must be one bool, got bool of shape"):

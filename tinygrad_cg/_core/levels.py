@@ -106,11 +106,11 @@ class Level(_OnStack):
         raise TypeError(f"{type(self).__name__} does not define choose()")
 
     def unchanged(
-        self, name: str, functions: Sequence[Any], unrolls: bool = False
+        self, name: str, functions: Sequence[Any], unrolls: bool | None = None
     ) -> AbstractContextManager[Any]:
         """Return a context in which functions of a loop or choice must not change Python's objects.
 
-        It is told whether the loop can be unrolled instead. It gives a function whose contexts are
+        `unrolls` says of a loop whether it can be unrolled instead; it is None for a choice. It gives a function whose contexts are
         for calls after it: where a gradient is traced, objects hold what they held in the loop.
         """
         return nullcontext(nullcontext)

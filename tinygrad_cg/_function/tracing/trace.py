@@ -326,11 +326,13 @@ class FunctionTrace(Level, Listener):
         return _later("branch_calls").choose(name, index, branches)
 
     def unchanged(
-        self, name: str, functions: Sequence[Any], unrolls: bool = False
+        self, name: str, functions: Sequence[Any], unrolls: bool | None = None
     ) -> AbstractContextManager[Any]:
         runs = sys.modules.get("tinygrad_cg.autograph._runs")  # where functions are transformed
+        if runs is None and unrolls is not None:  # a loop's gradient traces its functions again
+            runs = import_module("tinygrad_cg.autograph._runs")
         unchanged = super().unchanged if runs is None else runs.unchanged
-        return unchanged(name, functions, unrolls)
+        return unchanged(name, functions, bool(unrolls))
 
     def number(self, tensor: TraceTensor) -> Any:
         """Return the Python float that a float64 tensor stands for."""
