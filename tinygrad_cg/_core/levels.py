@@ -110,8 +110,9 @@ class Level(_OnStack):
     ) -> AbstractContextManager[Any]:
         """Return a context in which functions of a loop or choice must not change Python's objects.
 
-        `unrolls` says of a loop whether it can be unrolled instead; it is None for a choice. It gives a function whose contexts are
-        for calls after it: where a gradient is traced, objects hold what they held in the loop.
+        `unrolls` says of a loop whether it can be unrolled instead; it is None for a choice. The
+        context gives a function whose contexts are for calls after it: where a gradient is traced,
+        objects hold what they held in the loop.
         """
         return nullcontext(nullcontext)
 

@@ -6,7 +6,7 @@ import ast
 import copy
 from typing import Any
 
-from ._units import Unit, constant, helper, located, name
+from ._units import Unit, constant, helper, located, name, parameters, question
 
 _DEEPEST = 5  # conditional expressions inside each other: each level doubles the text
 
@@ -94,9 +94,7 @@ class Expressions(ast.NodeTransformer):
         return self._asked(mark, first, traced, native)
 
     def _asked(self, mark: str, value: Any, traced: Any, native: Any) -> Any:
-        named = ast.NamedExpr(name(mark, value, store=True), value)
-        question = helper("traced", [located(named, value)], value)
-        return located(ast.IfExp(question, traced, native), value)
+        return located(ast.IfExp(question(mark, value, value), traced, native), value)
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
         if self._is_plain(node.body, node.orelse):
@@ -136,5 +134,4 @@ def _is_comparison(node: ast.AST) -> bool:
 
 
 def thunk(value: Any) -> ast.Lambda:
-    nothing = ast.arguments([], [], None, [], [], None, [])
-    return located(ast.Lambda(nothing, value), value)
+    return located(ast.Lambda(parameters(), value), value)

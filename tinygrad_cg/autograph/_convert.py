@@ -157,15 +157,9 @@ def _transform(function: FunctionType) -> tuple[Unit, CodeType]:
 def _without_defaults(arguments: ast.arguments) -> ast.arguments:
     stripped = copy.deepcopy(arguments)
     stripped.defaults, stripped.kw_defaults = [], [None] * len(stripped.kwonlyargs)
-    for argument in (
-        *stripped.posonlyargs,
-        *stripped.args,
-        *stripped.kwonlyargs,
-        stripped.vararg,
-        stripped.kwarg,
-    ):
-        if argument is not None:
-            argument.annotation = None
+    names: list[Any] = list(ast.iter_child_nodes(stripped))
+    for argument in names:
+        argument.annotation = None
     return stripped
 
 

@@ -59,11 +59,7 @@ class Helper:
     @staticmethod
     def traced(value: Any, flow: Any = 0) -> bool:
         """Return whether a tensor decides: `value`, or whether it has left before."""
-        return (
-            flow != 0
-            if isinstance(flow, int) and flow
-            else (isinstance(flow, Flow) or is_traced(value))
-        )
+        return flow != 0 or is_traced(value)
 
     def where(self, line: int) -> str:
         text = linecache.getline(self.unit.file, line).strip()

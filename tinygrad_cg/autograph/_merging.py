@@ -66,10 +66,14 @@ class Carried(NamedTuple):
         return number(tensor) if self.weak else tensor
 
 
-class Kept(NamedTuple):
+class Kept:
     """A value that is the same in all cases, whatever it is."""
 
-    value: Any
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Kept) and other.value is self.value
 
 
 class Plan(NamedTuple):
@@ -116,7 +120,7 @@ def plan(value: Any, other: Any) -> Plan:
         value = other = value if other is undefined else other
         if value is undefined:
             return Plan(undefined, [Kept(undefined)])
-        return Plan(value, [_filled(leaf) for leaf in nest.flatten(value)])
+        return Plan(value, [_leaf(leaf, leaf, fill=True) for leaf in nest.flatten(value)])
     if value is other:
         return Plan(undefined, [Kept(value)])
     if nest.is_nested(value) or nest.is_nested(other):
@@ -128,15 +132,11 @@ def plan(value: Any, other: Any) -> Plan:
     return Plan(value, [_leaf(a, b) for a, b in pairs])
 
 
-def _filled(leaf: Any) -> Carried | Kept:
-    return _leaf(leaf, leaf, fill=True)
-
-
 def _leaf(value: Any, other: Any, fill: bool = False) -> Carried | Kept:
     if value is other and not (fill and _is_number(value)):
         return Kept(value)
     if not _is_number(value) or not _is_number(other):
-        if type(value) is type(other) and not _is_number(value) and _equal(value, other):
+        if isinstance(value, (str, bytes)) and type(value) is type(other) and value == other:
             return Kept(value)
         raise Mismatch(f"{describe(value)} and {describe(other)}")
     is_plain = is_weak(value) and not isinstance(value, Weak) and not fill
@@ -163,10 +163,6 @@ def _leaf(value: Any, other: Any, fill: bool = False) -> Carried | Kept:
 
 def _is_number(value: Any) -> bool:
     return is_tensor(value) or is_weak(value) or isinstance(value, np.ndarray)
-
-
-def _equal(value: Any, other: Any) -> bool:
-    return isinstance(value, (str, bytes, type(None))) and value == other
 
 
 def _shape(value: Any) -> tuple[int, ...]:

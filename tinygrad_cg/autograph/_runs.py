@@ -37,7 +37,7 @@ from .._transforms import control_flow
 from .._transforms.tape import keep_tapes
 from .._transforms.tensor_array import GrowingArrayError
 from ..errors import AutographError, InaccessibleTensorError, OperatorNotAllowedInGraphError
-from ._merging import Carried, Kept, Mismatch, Plan, plan, undefined
+from ._merging import Carried, Mismatch, Plan, plan, undefined
 from ._names import CONTINUE, NORMAL, RETURN
 from ._side_effects import (
     ContainerLocation,
@@ -493,7 +493,9 @@ class LoopRun(SiteRun):
             if RETURN in possible_ways(end.flow):
                 result = end.result
             ways |= possible_ways(end.flow)
-            if before is not None and all(map(_are_same, before.values(), plans.values())):
+            if before is not None and all(
+                before[key].leaves == plans[key].leaves for key in before
+            ):
                 break
         else:
             self.check_types()
@@ -604,21 +606,6 @@ class RowsLoopRun(LoopRun):
 
     def check_types(self) -> None:
         raise _Unrolled("types that change")
-
-
-def _are_same(first: Plan, other: Plan) -> bool:
-    """Return whether two plans have the same types, and keep the same values."""
-    if len(first.leaves) != len(other.leaves):
-        return False
-    for a, b in zip(first.leaves, other.leaves, strict=True):
-        if type(a) is not type(b):
-            return False
-        if isinstance(a, Kept) and isinstance(b, Kept):
-            if a.value is not b.value:
-                return False
-        elif a != b:
-            return False
-    return True
 
 
 def _range_dtype(value: Any) -> np.dtype:

@@ -33,14 +33,6 @@ def read_cell(cell: CellType) -> Any:
         return undefined
 
 
-def write_cell(cell: CellType, value: Any) -> None:
-    if value is not undefined:
-        cell.cell_contents = value
-    else:
-        with contextlib.suppress(ValueError):
-            del cell.cell_contents
-
-
 class Location(ABC):
     """Something outside of a region that it may change; `text` is what the user calls it.
 
@@ -66,7 +58,11 @@ class CellLocation(Location):
         return read_cell(self.owner)
 
     def set(self, value: Any) -> None:
-        write_cell(self.owner, value)
+        if value is not undefined:
+            self.owner.cell_contents = value
+        else:
+            with contextlib.suppress(ValueError):
+                del self.owner.cell_contents
 
 
 class GlobalLocation(Location):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -153,17 +153,11 @@ def without(flow: Any, ways: set[int]) -> Any:
     return Flow(number, possible | {NORMAL} if ways & flow.possible else possible)
 
 
-@contextlib.contextmanager
-def trial() -> Iterator[None]:
+def trial() -> AbstractContextManager[None]:
     """Return a context whose operations leave no trace."""
     level = current_trace()
-    if level is None:
-        message = "{} is assigned inside vmap, in a case that differs between examples"
-        with control_flow.NoAssignments(message):
-            yield
-    else:
-        with level.trial():
-            yield
+    message = "{} is assigned inside vmap, in a case that differs between examples"
+    return control_flow.NoAssignments(message) if level is None else level.trial()
 
 
 def is_trying() -> bool:

@@ -43,6 +43,8 @@ from ._units import (
     helper,
     located,
     name,
+    parameters,
+    question,
     reached,
 )
 
@@ -148,13 +150,11 @@ class Statements:
 
     def _assert(self, node: ast.Assert) -> list[ast.stmt]:
         mark = self.unit.temporary()
-        named = ast.NamedExpr(name(mark, node, store=True), self.test(node.test))
         message = thunk(located(self.expression(node.msg) or ast.Constant(None), node))
         check = helper("assert_", [name(mark, node), message, constant(node.lineno, node)], node)
         native = ast.Assert(name(mark, node), self.expression(node.msg))
-        question = helper("traced", [located(named, node)], node)
-        branch = ast.If(question, [ast.Expr(check)], [native])
-        return [located(branch, node)]
+        asked = question(mark, self.test(node.test), node)
+        return [located(ast.If(asked, [ast.Expr(check)], [native]), node)]
 
     # Sites -----------------------------------------------------------------------------------
 
@@ -199,12 +199,8 @@ class Statements:
             return [leave]
         return [assign(FLOW, ast.Constant(0), at), leave]
 
-    def _asked(self, mark: str, value: Any, at: Any) -> Any:
-        named = located(ast.NamedExpr(name(mark, at, store=True), value), at)
-        return helper("traced", [named], at)
-
     def _branch(self, node: ast.If, rest: Sequence[ast.stmt]) -> list[ast.stmt]:
-        """Return an `if` that may leave, with the rest of its block: it is part of both cases."""
+        """Return an `if`, with what runs after it: the `rest` of its block is part of both cases."""
         mark = self.unit.temporary()
         number = self._site(
             "if", node, [*node.body, *rest], [*node.orelse, *rest], None, [node, *rest][-1]
@@ -215,8 +211,8 @@ class Statements:
         if rest:
             inner = any(map(may_leave_early, blocks(node)))
             later = self._guarded(rest) if inner else self.block(rest)
-        question = self._asked(mark, self.test(node.test), node.test)
-        return [located(ast.If(question, traced, [native, *later]), node)]
+        asked = question(mark, self.test(node.test), node.test)
+        return [located(ast.If(asked, traced, [native, *later]), node)]
 
     def _native(self, node: ast.If, test: Any) -> ast.If:
         other = self.block(node.orelse) if node.orelse else []
@@ -225,11 +221,7 @@ class Statements:
     def _if(self, node: ast.If) -> list[ast.stmt]:
         if _is_python(node.test):
             return [self._native(node, self.test(node.test))]
-        mark = self.unit.temporary()
-        number = self._site("if", node, node.body, node.orelse)
-        traced = self._decide(number, "if_", [name(mark, node)], node)
-        question = self._asked(mark, self.test(node.test), node.test)
-        return [located(ast.If(question, traced, [self._native(node, name(mark, node))]), node)]
+        return self._branch(node, [])
 
     def _guarded(self, rest: Sequence[ast.stmt], target: Any = None) -> list[ast.stmt]:
         """Return statements that run if nothing has left before."""
@@ -255,12 +247,7 @@ class Statements:
     def _round(self, loop: Any, target: Any = None, mark: str | None = None) -> list[ast.stmt]:
         """Return the body of a loop of Python's; `mark` names what a `for` goes through."""
         self.depth += 1
-        if not self._may_break(loop):
-            body = self.block(loop.body)
-        elif target is not None:
-            body = self._guarded(loop.body, target)
-        else:
-            body = self.block(loop.body)
+        body = self.block(loop.body) if target is None else self._guarded(loop.body, target)
         self.depth -= 1
         if self._may_break(loop):
             self.has_flow = True
@@ -285,9 +272,8 @@ class Statements:
         number = self._site("while", loop, loop.body, [])
         flow = [name(FLOW, loop), name(RESULT, loop)] if self._may_break(loop) else []
         traced = self._decide(number, "while_", flow, loop)
-        named = located(ast.NamedExpr(name(mark, loop, store=True), self.test(loop.test)), loop)
-        question = helper("traced", [named, *flow[:1]], loop.test)
-        goes_on = ast.BoolOp(ast.And(), [ast.UnaryOp(ast.Not(), question), name(mark, loop)])
+        asked = question(mark, self.test(loop.test), loop.test, *flow[:1])
+        goes_on = ast.BoolOp(ast.And(), [ast.UnaryOp(ast.Not(), asked), name(mark, loop)])
         again = helper("traced", [name(mark, loop), *copy.deepcopy(flow[:1])], loop)
         ended = [ast.If(again, traced, []), *self._otherwise(loop)]
         rewritten = located(ast.While(goes_on, self._round(loop), ended), loop)
@@ -308,8 +294,8 @@ class Statements:
         )
         named = located(ast.NamedExpr(name(mark, loop, store=True), value), loop.iter)
         here = [constant(number, loop), *_state(self.unit.sites[number], loop)]
-        question = helper("loops", [named, *here, *copy.deepcopy(flow)], loop.iter)
-        rewritten = located(ast.If(question, traced, [located(native, loop)]), loop)
+        becomes_one = helper("loops", [named, *here, *copy.deepcopy(flow)], loop.iter)
+        rewritten = located(ast.If(becomes_one, traced, [located(native, loop)]), loop)
         return [rewritten, *self._after_loop(loop)]
 
 
@@ -387,17 +373,11 @@ def region(site: Site, which: str) -> ast.FunctionDef:
     if site.globals:
         declared.append(ast.Global(site.globals))
     names = [*site.mentioned, *([_VALUE] if site.target is not None else [])]
-    arguments = ast.arguments(
-        [], [ast.arg(identifier) for identifier in names], None, [], [], None, []
-    )
-    function = ast.FunctionDef(INSIDE, arguments, [*declared, *body, *inside], [])
+    function = ast.FunctionDef(INSIDE, parameters(names), [*declared, *body, *inside], [])
     return located(function, node)
 
 
 def factory(names: Sequence[str], inside: ast.stmt) -> ast.Module:
     """Return a module with a function around another, which has these names free."""
-    arguments = ast.arguments(
-        [], [ast.arg(identifier) for identifier in names], None, [], [], None, []
-    )
-    around = ast.FunctionDef("@factory", arguments, [inside], [])
+    around = ast.FunctionDef("@factory", parameters(names), [inside], [])
     return ast.Module([located(around, inside)], [])

@@ -153,26 +153,28 @@ def name(identifier: str, at: Any, store: bool = False) -> ast.Name:
 
 def located(node: Any, at: Any) -> Any:
     """Give a new node, and those in it that have none, the position of another."""
-    end = at.lineno, at.col_offset
-    if getattr(at, "end_lineno", None) == at.lineno:
-        end = at.end_lineno, at.end_col_offset
-    position = {
-        "lineno": at.lineno,
-        "col_offset": at.col_offset,
-        "end_lineno": end[0],
-        "end_col_offset": end[1],
-    }
-    for inner in ast.walk(node):
-        if "lineno" in inner._attributes and not hasattr(inner, "lineno"):
-            for key, value in position.items():
-                setattr(inner, key, value)
-    return node
+    if not hasattr(node, "lineno"):
+        ast.copy_location(node, at)
+        if node.end_lineno != node.lineno:
+            node.end_lineno, node.end_col_offset = node.lineno, node.col_offset
+    return ast.fix_missing_locations(node)
 
 
 def helper(method: str, arguments: list, at: Any) -> ast.Call:
     """Return a call of a method of the helper, at the position of another node."""
     called = ast.Attribute(ast.Name(HELPER, ast.Load()), method, ast.Load())
     return located(ast.Call(called, arguments, []), at)
+
+
+def question(mark: str, value: Any, at: Any, *flow: Any) -> ast.Call:
+    """Return the question whether a tensor decides; the value has the name `mark` afterwards."""
+    named = located(ast.NamedExpr(name(mark, at, store=True), value), at)
+    return helper("traced", [named, *flow], at)
+
+
+def parameters(names: Sequence[str] = ()) -> ast.arguments:
+    """Return the parameters of a function, which it takes by position."""
+    return ast.arguments([], list(map(ast.arg, names)), None, [], [], None, [])
 
 
 def assign(identifier: str, value: Any, at: Any) -> ast.Assign:
