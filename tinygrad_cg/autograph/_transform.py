@@ -200,7 +200,7 @@ class Statements:
         return [assign(FLOW, ast.Constant(0), at), leave]
 
     def _branch(self, node: ast.If, rest: Sequence[ast.stmt]) -> list[ast.stmt]:
-        """Return an `if`, with what runs after it: the `rest` of its block is part of both cases."""
+        """Return an `if` and the `rest` of its block, which is part of both cases."""
         mark = self.unit.temporary()
         number = self._site(
             "if", node, [*node.body, *rest], [*node.orelse, *rest], None, [node, *rest][-1]

@@ -133,13 +133,7 @@ def scan(
         return nest.map_structure(convert, init), scans.no_rounds("scan", f, init, slices)
     if slices.is_long:
         return control_flow.loop("scan", f, init, slices, reverse, checkpoint)
-    start = nest.map_structure(control_flow.first_of_loop, init)
-    carry, ordered = scans.run_rounds(f, start, slices, reverse)
-    columns = zip(*[nest.flatten(y) for y in ordered], strict=True)
-    stacked = [
-        None if column[0] is None else scans.stack_rounds("scan", column) for column in columns
-    ]
-    return carry, nest.pack_sequence_as(ordered[0], stacked)
+    return scans.run_rounds("scan", f, init, slices, reverse)
 
 
 def _length(x: Tensor) -> int:

@@ -56,10 +56,9 @@ def map_fn(
     wanted = fn_output_signature if fn_output_signature is not None else dtype
     if not slices:
         result = _map_nothing(fn, slices, wanted)
-    elif slices.is_long:
-        _, result = loop("map_fn", lambda _, elem: (None, fn(elem)), None, slices)
     else:
-        result = _stack("map_fn", [fn(elem) for elem in slices])
+        run = loop if slices.is_long else run_rounds
+        _, result = run("map_fn", lambda _, elem: (None, fn(elem)), None, slices)
     if wanted is not None:
         leaves = nest.flatten(wanted)
         tensors = nest.flatten(result)
@@ -144,14 +143,12 @@ def scan(
         _, states = loop("scan", step, first, slices, reverse, checkpoint)
         return states if initializer is not None else _joined(first, states, reverse)
     first = nest.map_structure(to_tensor, first)
-    start = nest.map_structure(first_of_loop, first)
-    _, states = run_rounds(step, start, slices, reverse)
-    if initializer is None:
-        states.insert(len(states) if reverse else 0, first)
-    if not states:
+    if not slices and initializer is not None:
         with devices.on_device_of(slices.leaves[0] if slices.leaves else nest.flatten(first)[0]):
             return nest.map_structure(lambda tensor: zeros((0, *tensor.shape), tensor.dtype), first)
-    return _stack("scan", states)
+    return run_rounds(
+        "scan", step, first, slices, reverse, () if initializer is not None else [first]
+    )[1]
 
 
 def foldl(
@@ -210,8 +207,7 @@ def _last(
     if slices.is_long:
         state, _ = loop(name, step, state, slices, reverse, checkpoint)
     else:
-        state = nest.map_structure(first_of_loop, nest.map_structure(to_tensor, state))
-        state, _ = run_rounds(step, state, slices, reverse)
+        state, _ = run_rounds(name, step, nest.map_structure(to_tensor, state), slices, reverse)
     return nest.map_structure(to_tensor, state)
 
 
@@ -240,14 +236,20 @@ def _next(name: str, fn: Any, state: Any, elem: Any) -> Any:
 
 
 def run_rounds(
-    step: Callable[[Any, Any], tuple[Any, Any]], state: Any, slices: Slices, reverse: bool = False
-) -> tuple[Any, list[Any]]:
-    """Return the last state, and the results in the order of slices, of a loop that Python runs."""
-    results = []
+    name: str,
+    step: Callable[[Any, Any], tuple[Any, Any]],
+    state: Any,
+    slices: Slices,
+    reverse: bool = False,
+    before: Sequence[Any] = (),
+) -> tuple[Any, Any]:
+    """Return what `loop` returns, of a loop that Python runs; `before` are results of no round."""
+    state = nest.map_structure(first_of_loop, state)
+    results = [*before]
     for elem in reversed(slices) if reverse else slices:
         state, result = step(state, elem)
         results.append(result)
-    return state, results[::-1] if reverse else results
+    return state, _stack(name, results[::-1] if reverse else results)
 
 
 def _joined(first: Any, states: Any, reverse: bool) -> Any:
@@ -306,15 +308,18 @@ def no_rounds(
 
 
 def _stack(name: str, values: list[Any]) -> Any:
-    """Return structures of tensors as one structure of stacks."""
+    """Return structures of tensors as one structure of stacks; None for no structures."""
     rows = [nest.flatten(value) for value in values]
     if len({len(row) for row in rows}) > 1:
         raise ValueError(f"{name}: `fn` returned different structures")
-    columns = [stack_rounds(name, column) for column in zip(*rows, strict=True)]
-    return nest.pack_sequence_as(values[0], columns)
+    columns = [
+        None if column[0] is None else _stack_rounds(name, column)
+        for column in zip(*rows, strict=True)
+    ]
+    return nest.pack_sequence_as(values[0], columns) if values else None
 
 
-def stack_rounds(name: str, column: Sequence[Any]) -> Tensor:
+def _stack_rounds(name: str, column: Sequence[Any]) -> Tensor:
     """Return what the rounds of a loop have returned as one tensor."""
     rows = list(map(convert, column))
     shapes = [tuple(row.shape) for row in rows]
