@@ -17,7 +17,7 @@ import numpy as np
 from ..._core.conversion import BOOL, INT32
 from ..._core.kinds import is_differentiable
 from ..._core.primitive import Primitive, apply
-from ..._core.record import attach_part
+from ..._core.record import Node
 from ..._core.tensor import Aval, Tensor, is_zero
 from ..._ops.comparison import equal
 from ..._ops.creation import zeros
@@ -33,6 +33,7 @@ from ..graph.values import FuncGraph, OutputItem, Value, constant, reach
 from .branch_trace import BranchTrace
 from .outputs import Outputs
 from .outside_calls import OutsideCalls
+from .parts import PartCall, asked_positions, at_positions, part_operation
 from .trace import Build, TraceTensor, aval_of, literal
 
 
@@ -104,13 +105,19 @@ class Choice(ABC):
         values = [value for graph in self.graphs for value in graph.values()]
         return CHOICE_OF_CODE if any(map(_is_code, values)) else CHOICE
 
-    def run(self, index: int, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Run one of the branches, compiled when it is first wanted."""
+    @property
+    def first_saved(self) -> int:
+        """Return the position of what is kept."""
+        return self.count
+
+    def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Run the branch that the first array tells, compiled when it is first wanted."""
+        index = int(arrays[0])
         program = self._programs.get(index)
         if program is None:
             graph = self.graphs[index]
             program = self._programs[index] = Outputs(graph.inputs, graph.outputs, self.build)
-        return program.run(arrays[: len(program.graph.inputs)])
+        return program.run(arrays[1 : 1 + len(program.graph.inputs)])
 
     def pullback(self, wanted: tuple[int, ...], upstream: tuple[int, ...]) -> Pullback:
         """Return the gradient of the `upstream` outputs by the `wanted` operands, traced once."""
@@ -120,6 +127,53 @@ class Choice(ABC):
             if again:
                 self._pullbacks[wanted, upstream] = pullback
         return pullback
+
+    def vjp(self, call: PartCall, node: Node, dys: Sequence[Tensor]) -> list:
+        """Return the gradient of each input: a choice of the branches' gradients."""
+        inputs = call.inputs
+        wanted = tuple([k - 1 for k in asked_positions(node, inputs)])
+        upstream = tuple(
+            i
+            for i, dy in enumerate(dys[: self.count])
+            if is_differentiable(self.avals[i].dtype) and not is_zero(dy)
+        )
+        gradient = self.pullback(wanted, upstream)
+        tables = {"operand": inputs[1:], "kept": call.results, "dy": dys}
+        operands = [tables[kind][of] if kind in tables else of for kind, of in gradient.operands]
+        positions = [1 + i for i in gradient.positions]
+        results = call_choice(gradient.choice, inputs[0], operands) if positions else []
+        return at_positions(positions, results, len(inputs))
+
+    def batch(self, level: Batch, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """Return the results for a batch: of all branches, if the index differs in it."""
+        index: Any = inputs[0]
+        operands = inputs[1:]
+        if self.stateful:
+            raise InvalidArgumentError(
+                f"vmap: {self.label} prints, or calls Python code, in an order: inside vmap keep "
+                "such calls outside of the branches"
+            )
+        flags = [level.has(operand) for operand in operands]
+        pairs: Any = zip(operands, flags, strict=True)
+        physical: list[Any] = [x.physical if flag else x for x, flag in pairs]
+        whole = BatchedChoice(self, flags, level)
+        if not level.has(index):
+            outputs = apply(whole.primitive, (index, *physical), {"choice": whole})
+            return [BatchTensor(tensor, level) for tensor in outputs]
+        each = []
+        for k in range(len(self.graphs)):
+            branch = whole.select(k)
+            first = Tensor(np.zeros((), INT32))
+            each.append(apply(branch.primitive, (first, *physical), {"choice": branch}))
+        results = []
+        for column in zip(*each, strict=True):
+            chosen = column[-1]
+            for k, output in enumerate(column[:-1]):
+                rank = len(output._data.shape)
+                takes = reshape(equal(index.physical, k), (level.size, *(1,) * (rank - 1)))
+                chosen = where(takes, output, chosen)
+            results.append(BatchTensor(chosen, level))
+        return results
 
     @abstractmethod
     def _make_graphs(self) -> list[FuncGraph]:
@@ -365,111 +419,10 @@ def find_operands(
     return [(Slot(aval_of(tensor), watched), tensor) for tensor, watched in tensors.values()]
 
 
-# The operation -------------------------------------------------------------------------------
-
-
-class ChoiceUse(NamedTuple):
-    """The residuals of a node of a choice."""
-
-    choice: Choice
-    inputs: tuple
-    kept: list[Tensor]
-
-
-def _run(index: np.ndarray, *arrays: np.ndarray, choice: Choice) -> list[np.ndarray]:
-    return choice.run(int(index), arrays)
-
-
-def _abstract(index: Aval, *avals: Aval, choice: Choice) -> list[Aval]:
-    return choice.avals
-
-
-def _save(inputs: tuple, params: dict, out: Any) -> ChoiceUse:
-    choice = params["choice"]
-    kept = out[choice.count : choice.count + choice.kept]
-    return ChoiceUse(choice, inputs, [tensor._with_record(tensor._rec) for tensor in kept])
-
-
-def _rule(node: Any, dys: Any) -> list:
-    choice, inputs, kept = node.saved
-    wanted = tuple(
-        i
-        for i, operand in enumerate(node.inputs[1:])
-        if operand is not None and is_differentiable(inputs[i + 1]._data.dtype)
-    )
-    upstream = tuple(
-        i
-        for i, dy in enumerate(dys[: choice.count])
-        if is_differentiable(choice.avals[i].dtype) and not is_zero(dy)
-    )
-    gradient = choice.pullback(wanted, upstream)
-    operands = []
-    for kind, which in gradient.operands:
-        if kind == "operand":
-            operands.append(inputs[which + 1])
-        elif kind == "kept":
-            operands.append(attach_part(kept[which], node, choice.count + which))
-        else:
-            operands.append(dys[which] if kind == "dy" else which)
-    gradients: list[Any] = [None] * len(inputs)
-    if gradient.positions:
-        results = call_choice(gradient.choice, inputs[0], operands)
-        for i, result in zip(gradient.positions, results, strict=False):
-            gradients[i + 1] = result
-    return gradients
-
-
 def call_choice(choice: Choice, index: Any, operands: Sequence[Any]) -> list:
     """Return the outputs of a choice, as all levels see it."""
     return apply(choice.primitive, (index, *operands), {"choice": choice})[: choice.count]
 
 
-def _batched(level: Batch, inputs: tuple, params: dict) -> list:
-    """Carry a choice out for all examples: all branches, if the index differs between them."""
-    choice, index, operands = params["choice"], inputs[0], inputs[1:]
-    if choice.stateful:
-        raise InvalidArgumentError(
-            f"vmap: {choice.label} prints, or calls Python code, in an order: inside vmap keep "
-            "such calls outside of the branches"
-        )
-    flags = [level.has(operand) for operand in operands]
-    physical = [
-        operand.physical if flag else operand for operand, flag in zip(operands, flags, strict=True)
-    ]
-    whole = BatchedChoice(choice, flags, level)
-    if not level.has(index):
-        outputs = apply(whole.primitive, (index, *physical), {"choice": whole})
-        return [BatchTensor(tensor, level) for tensor in outputs]
-    each = []
-    for k in range(len(choice.graphs)):
-        branch = whole.select(k)
-        first = Tensor(np.zeros((), INT32))
-        each.append(apply(branch.primitive, (first, *physical), {"choice": branch}))
-    results = []
-    for column in zip(*each, strict=True):
-        chosen = column[-1]
-        for k, output in enumerate(column[:-1]):
-            rank = len(output._data.shape)
-            takes = reshape(equal(index.physical, k), (level.size, *(1,) * (rank - 1)))
-            chosen = where(takes, output, chosen)
-        results.append(BatchTensor(chosen, level))
-    return results
-
-
-def _make(kind: str) -> Primitive:
-    return Primitive(
-        "cond",
-        _run,
-        ("inputs",),
-        _abstract,
-        on_gpu=_run,
-        save=_save,
-        rule=_rule,
-        kind=kind,
-        aliases=True,
-        carry_out=_batched,
-    )
-
-
-CHOICE = _make("control")
-CHOICE_OF_CODE = _make("user")
+CHOICE = part_operation("cond", "choice", aliases=True)
+CHOICE_OF_CODE = part_operation("cond", "choice", "user", aliases=True)

@@ -27,8 +27,8 @@ from ..._core.conversion import INT64, convert, is_weak
 from ..._core.devices import CPU
 from ..._core.kinds import is_differentiable, is_exact
 from ..._core.levels import Token, current_trace, run_on, stack, state
-from ..._core.primitive import OPS, Primitive, apply
-from ..._core.record import Node, attach_part, run_recorded
+from ..._core.primitive import OPS, apply
+from ..._core.record import Node, run_recorded
 from ..._core.tensor import Aval, Tensor, is_zero, leaked_from_trace
 from ..._ops.comparison import less
 from ..._ops.creation import zeros, zeros_like
@@ -37,7 +37,6 @@ from ..._ops.reductions import reduce_any, reduce_max
 from ..._ops.shape import cast, identity
 from ..._reverse.sweep import differentiate_once, gradients_of_call
 from ..._reverse.variable import Variable, VariableSlice, recorded_assignments, records_assignments
-from ..._rules.rebinding import asked_inputs
 from ..._transforms.batching import Batch, BatchTensor, move_axis
 from ...errors import InvalidArgumentError
 from ..codegen.rounds import TracedLoop, call_rounds, compile_rounds
@@ -49,6 +48,7 @@ from ..graph.loop_passes import known_rounds
 from ..graph.values import FuncGraph, Value
 from .outputs import Outputs
 from .outside_calls import OutsideCalls
+from .parts import PartCall, asked_positions, at_positions, part_operation
 from .trace import Build, FunctionTrace, TraceTensor, aval_of, literal, record_lost, replay
 
 Round = Callable[[list, list], tuple[list, list]]
@@ -101,6 +101,8 @@ class _ChangedDtypeError(TypeError):
 
 class LoopProgram:
     """A loop as an operation's parameter, in a finished graph: a body, and what compiles it."""
+
+    first_saved = 0
 
     def __init__(self, body: Body, build: Build):
         self.body, self.build = body, build
@@ -243,12 +245,12 @@ class Loop(LoopProgram):
 
     # derivatives and batches
 
-    def vjp(self, use: LoopResiduals, node: Node, dys: Sequence[Tensor]) -> list:
+    def vjp(self, call: PartCall, node: Node, dys: Sequence[Tensor]) -> list:
         """Return the gradient of each operand: a loop from the last round to the first."""
         if self.length is None:
-            return self._vjp_bounded(use, node, dys)
-        inputs, _, outs = use
-        asked = _asked(node, inputs)
+            return self._vjp_bounded(call, node, dys)
+        inputs, outs = call.inputs, call.results
+        asked = asked_positions(node, inputs)
         first, count = len(self.constants), self.carries
         operands, stacks = list(inputs[first : first + count]), list(inputs[first + count :])
         if self.kept is None:
@@ -313,11 +315,11 @@ class Loop(LoopProgram):
             *ends[: len(moving)],
             *[total if k in reached else None for k, total in totals],
         ]
-        return _at(positions, [*gradients, *stacked[: len(by_stack)]], len(inputs))
+        return at_positions(positions, [*gradients, *stacked[: len(by_stack)]], len(inputs))
 
-    def _vjp_bounded(self, use: LoopResiduals, node: Node, dys: Sequence[Tensor]) -> list:
+    def _vjp_bounded(self, call: PartCall, node: Node, dys: Sequence[Tensor]) -> list:
         """Return the gradient of each operand of a loop without a length."""
-        inputs, _, outs = use
+        inputs, outs = call.inputs, call.results
         first, last = len(self.constants), len(inputs) - 1  # the flag is the last carry
         moving = [k for k in range(self.carries) if is_differentiable(outs[k]._data.dtype)]
 
@@ -329,10 +331,10 @@ class Loop(LoopProgram):
             return [results[k] for k in moving]
 
         bounded = BoundedLoop(self.name, ends, [aval_of(outs[k]) for k in moving], self)
-        asked = [k for k in _asked(node, inputs) if k < last]
+        asked = [k for k in asked_positions(node, inputs) if k < last]
         upstream = [dys[k] for k in moving]
         gradients = bounded.gradient((outs[-1], *inputs[:last]), upstream, [1 + k for k in asked])
-        return _at(asked, gradients, len(inputs))
+        return at_positions(asked, gradients, len(inputs))
 
     def batch(self, level: Batch, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Return the results for a batch: a loop whose rounds are those of all examples.
@@ -641,6 +643,8 @@ class BoundedLoop:
     number. There is a program for each `most`, a power of two.
     """
 
+    first_saved = 0
+
     def __init__(
         self,
         name: str,
@@ -695,10 +699,10 @@ class BoundedLoop:
         derivative = BoundedLoop(f"the gradient of {self.name}", make, avals, self.loop)
         return apply(BOUNDED_LOOP, (*operands, *dys), {"loop": derivative}) if positions else []
 
-    def vjp(self, use: LoopResiduals, node: Node, dys: Sequence[Tensor]) -> list:
+    def vjp(self, call: PartCall, node: Node, dys: Sequence[Tensor]) -> list:
         """Return the gradient of each operand."""
-        asked = _asked(node, use.inputs)
-        return _at(asked, self.gradient(use.inputs, dys, asked), len(use.inputs))
+        asked = asked_positions(node, call.inputs)
+        return at_positions(asked, self.gradient(call.inputs, dys, asked), len(call.inputs))
 
     def batch(self, level: Batch, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Return the results for all examples of a batch."""
@@ -738,56 +742,8 @@ def _opened(constants: Sequence[Any]) -> Iterator[None]:
             level.is_over = True
 
 
-class LoopResiduals(NamedTuple):
-    """The residuals of a loop."""
-
-    inputs: tuple
-    loop: Any
-    outs: list
-
-
-def _save(inputs: tuple, params: dict, out: list) -> LoopResiduals:
-    outs = [tensor._with_record(tensor._rec) for tensor in out]
-    return LoopResiduals(inputs, params["loop"], outs)
-
-
-def _rule(node: Node, dys: Any) -> list:
-    inputs, loop, outs = node.saved
-    outs = [attach_part(output, node, i) for i, output in enumerate(outs)]
-    return loop.vjp(LoopResiduals(inputs, loop, outs), node, dys)
-
-
-def _primitive(name: str) -> Primitive:
-    """Return an operation, not for users, that its parameter `loop` carries out."""
-    return Primitive(
-        name,
-        lambda *arrays, loop: loop.run(arrays),
-        ("inputs",),
-        lambda *avals, loop: loop.avals,
-        on_gpu=lambda *arrays, loop: loop.run(arrays),
-        save=_save,
-        rule=_rule,
-        kind="control",
-        carry_out=lambda level, inputs, params: params["loop"].batch(level, inputs),
-    )
-
-
-LOOP = _primitive("loop")
-BOUNDED_LOOP = _primitive("bounded_loop")
-
-
-def _asked(node: Node, inputs: Sequence[Tensor]) -> list[int]:
-    """Return the positions of the operands that a gradient is asked of, and can be."""
-    pairs = enumerate(zip(asked_inputs(node), inputs, strict=True))
-    return [k for k, (asked, x) in pairs if asked is not None and is_differentiable(x._data.dtype)]
-
-
-def _at(positions: Sequence[int], items: Sequence[Any], count: int) -> list:
-    """Return so many Nones, but for items at positions."""
-    result: list[Any] = [None] * count
-    for k, item in zip(positions, items, strict=True):
-        result[k] = item
-    return result
+LOOP = part_operation("loop", "loop")
+BOUNDED_LOOP = part_operation("bounded_loop", "loop")
 
 
 def _is_recorded() -> bool:

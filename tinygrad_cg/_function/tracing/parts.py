@@ -1,0 +1,72 @@
+"""Operations that run graphs of their own, loops and choices: what they have in common.
+
+The operation's parameter is a *part*, which carries it out: ``run(arrays)`` gives the results, of
+shapes and dtypes `avals`; ``vjp(call, node, dys)`` the gradients of the inputs; ``batch(level,
+inputs)`` the results for a batch. Of the results the gradient needs those from `first_saved` on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._core.kinds import is_differentiable
+from ..._core.primitive import Primitive
+from ..._core.record import Node, attach_part
+from ..._core.tensor import Tensor
+from ..._rules.rebinding import asked_inputs
+
+
+class PartCall(NamedTuple):
+    """The residuals of a part: the inputs, and the results that its gradient needs."""
+
+    part: Any
+    inputs: tuple
+    results: list[Tensor]
+
+
+def part_operation(name: str, parameter: str, kind: str = "control", aliases: bool = False) -> Any:
+    """Return an operation, not for users, that a part carries out: its parameter of this name."""
+
+    def run(*arrays: np.ndarray, **params: Any) -> list[np.ndarray]:
+        return params[parameter].run(arrays)
+
+    def save(inputs: tuple, params: dict, out: list) -> PartCall:
+        part = params[parameter]
+        results = [tensor._with_record(tensor._rec) for tensor in out[part.first_saved :]]
+        return PartCall(part, inputs, results)
+
+    return Primitive(
+        name,
+        run,
+        ("inputs",),
+        lambda *avals, **params: params[parameter].avals,
+        on_gpu=run,
+        save=save,
+        rule=_rule,
+        kind=kind,
+        aliases=aliases,
+        carry_out=lambda level, inputs, params: params[parameter].batch(level, inputs),
+    )
+
+
+def _rule(node: Node, dys: Any) -> list:
+    part, _, results = node.saved
+    attached = [attach_part(x, node, i) for i, x in enumerate(results, part.first_saved)]
+    return part.vjp(node.saved._replace(results=attached), node, dys)
+
+
+def asked_positions(node: Node, inputs: Sequence[Tensor]) -> list[int]:
+    """Return the positions of the inputs that a gradient is asked of, and can be."""
+    pairs = enumerate(zip(asked_inputs(node), inputs, strict=True))
+    return [k for k, (asked, x) in pairs if asked is not None and is_differentiable(x._data.dtype)]
+
+
+def at_positions(positions: Sequence[int], items: Sequence[Any], count: int) -> list:
+    """Return so many Nones, but for items at positions."""
+    result: list[Any] = [None] * count
+    for k, item in zip(positions, items, strict=True):
+        result[k] = item
+    return result
