@@ -17,7 +17,6 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -215,7 +214,7 @@ class Loop(LoopProgram):
             self.assigned = [variable for variable, _ in trace.assignments()]
             del ends, rows
         self.draws, self.effects = trace.draws, trace.effects
-        outputs += trace.effects[-1:] if self.spec.ordered else []
+        self.has_effects = bool(self.assigned or self.draws or self.effects)
         reads = [entry for entry in trace.reads.values() if entry[1] not in constants]
         trace.met = {key: entry for key, entry in trace.met.items() if entry[1] not in constants}
         captured, literals = trace.captured()
@@ -240,9 +239,6 @@ class Loop(LoopProgram):
             if before.dtype != after.dtype:
                 raise _ChangedDtypeError(f"{said}; cast one of them", k, after.dtype)
 
-    def _like(self, python: Round) -> LoopSpec:
-        return self.spec._replace(python=python, ordered=False)
-
     # derivatives and batches
 
     def vjp(self, call: PartCall, node: Node, dys: Sequence[Tensor]) -> list:
@@ -255,7 +251,7 @@ class Loop(LoopProgram):
         operands, stacks = list(inputs[first : first + count]), list(inputs[first + count :])
         if self.kept is None:
             pairs = list(zip(self.constants, inputs, strict=False))
-            again = run_loop_of(self._like(self.python), operands, stacks, pairs, keep=True)
+            again = run_loop_of(self.spec, operands, stacks, pairs, keep=True)
             kept = again[1][len(self.rows) :]
         else:
             kept = outs[count + self.kept :][: count - len(self.unread)]
@@ -303,9 +299,8 @@ class Loop(LoopProgram):
         starts = [dys[k] for k in moving]
         starts += [zeros(*aval_of(inputs[k])) for k in by_constant]
         pairs = list(zip(self.constants, inputs, strict=False))
-        spec = self._like(back)._replace(
-            name=f"the gradient of {self.name}", reverse=not self.spec.reverse
-        )
+        name, reverse = f"the gradient of {self.name}", not self.spec.reverse
+        spec = self.spec._replace(name=name, python=back, reverse=reverse)
         upstream = [dys[count + k] for k in rows]
         ends, stacked = run_loop_of(spec, starts, [*kept, *stacks, *upstream], pairs)
         totals = zip(by_constant, ends[len(moving) :], strict=True)
@@ -390,30 +385,23 @@ class Loop(LoopProgram):
         carries = [level.physical(operand) for operand in inputs[first : first + count]]
         if until:
             carries += [zeros((level.size,), INT64), reduce_any(carries[-1])]
-        ordered = self.spec.ordered
-        spec = self._like(python)._replace(ordered=ordered)
+        spec = self.spec._replace(python=python)
         ends, stacked = run_loop_of(spec, carries, stacks, constants, keep=False)
-        marks = [stacked.pop()] if ordered else []  # what is done is done for all examples
-        results = (
-            ends[: count + 1]
-            if until
-            else [*ends, *[move_axis(output, 0, 1) for output in stacked]]
-        )
-        return [*[BatchTensor(result, level) for result in results], *marks]
+        rows = [move_axis(output, 0, 1) for output in stacked]
+        return [BatchTensor(result, level) for result in (*ends[: count + until], *rows)]
 
 
 class LoopSpec(NamedTuple):
-    """A loop to be traced. If it is `ordered`, calls of outside code in it are made in order.
+    """A loop to be traced.
 
-    If it is `limited`, the first constant is the number of rounds, `length` at most. Of a `lean`
-    loop its gradient keeps what rounds began with, and nothing else.
+    If it is `limited`, the first constant is the number of rounds, `length` at most. If it is
+    `lean`, its gradient keeps only the carries that each round began with.
     """
 
     name: str
     python: Round
     length: int | None
     reverse: bool = False
-    ordered: bool = False
     limited: bool = False
     lean: bool = False
 
@@ -436,13 +424,32 @@ def complete(
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Return the results of a loop whose body may do more than compute.
 
-    Carries that are Python numbers take the dtype that the first round gives them. Variables that
-    the body assigns are carries, too; random numbers that it draws are drawn before, for all
-    rounds.
+    Carries that are Python numbers take the dtype that the first round gives them. If the body
+    calls outside code in an order, a mark is the first carry; Variables that it assigns are the
+    next ones. The random numbers that it draws are drawn before the loop, for all rounds.
     """
-    recorded, one_round = records_assignments(), spec.python
-    if recorded:
-        spec = spec._replace(python=partial(_run_recorded_assignments, one_round))
+    recorded, one_round, trace = records_assignments(), spec.python, current_trace()
+    marked = False  # this and the Variables are known when the body was traced once
+    variables: list[Variable] = []
+
+    def python(carries: list, slices: list) -> tuple[list, list]:
+        inside, before = current_trace(), state.draws
+        numbers, values = slices[len(stacks) :], carries[marked:]
+        with recorded_assignments(restore=True) if recorded else contextlib.nullcontext():
+            if marked:
+                inside.effects.append(inside.value(_mark_of(carries[0])))
+            for variable, value in zip(variables, values, strict=False):
+                variable.assign(value)
+            try:
+                if numbers:
+                    state.draws = replay(numbers, before)
+                ends, rows = one_round(values[len(variables) :], slices[: len(stacks)])
+            finally:
+                state.draws = before
+            marks = [TraceTensor(inside.effects[-1], inside)] if marked else []
+            return [*marks, *[variable.read_value() for variable in variables], *ends], rows
+
+    spec = spec._replace(python=python)
     weak = [is_weak(carry) for carry in carries]
     starts = list(map(convert, carries))
     while True:
@@ -459,60 +466,27 @@ def complete(
         count = known_rounds(loop.body.graph, len(loop.constants), arrays)
         if count is not None:
             return _with_length(spec, one_round, count, loop, starts, stacks)
-    trace = current_trace()
-    variables, draws, ordered = loop.assigned, loop.draws, bool(loop.effects)
-    if not (variables or draws or ordered):
+    if not loop.has_effects:
         return run_loop_of(spec, starts, stacks, loop=loop)
-    if draws and spec.length is None:
+    if loop.draws and spec.length is None:
         raise InvalidArgumentError(
             f"{spec.name}: random numbers are drawn in a loop whose length is not known "
             f"while `{trace.name}` is traced: draw them before the loop, or use scan"
         )
-    first = len(variables)
-    marked = ordered and spec.length is None  # it has no rows: the mark is a carry, the first
-
-    def python(carries: list, slices: list) -> tuple[list, list]:
-        if marked:
-            inside = current_trace()
-            inside.effects.append(inside.value(_of_all(carries[0])))
-            ends, rows = run(carries[1:], slices)
-            return [TraceTensor(inside.effects[-1], inside), *ends], rows
-        return run(carries, slices)
-
-    def run(carries: list, slices: list) -> tuple[list, list]:
-        for variable, value in zip(variables, carries, strict=False):
-            variable.assign(value)
-        before, numbers = state.draws, slices[len(stacks) :]
-        try:
-            if numbers:
-                state.draws = replay(numbers, before)
-            ends, rows = one_round(carries[first:], slices[: len(stacks)])
-        finally:
-            state.draws = before
-        return [*[variable.read_value() for variable in variables], *ends], rows
-
-    if recorded:
-        python = partial(_run_recorded_assignments, python)
-    more = [_draw_all(draw, spec.length or 0) for draw in draws]
-    before = [TraceTensor(mark, trace) for mark in trace.effects[-1:]] if ordered else []
-    begin = [*before, *([] if before else [convert(False)])] if marked else []
+    marked, variables = bool(loop.effects), loop.assigned
+    marks = [TraceTensor(mark, trace) for mark in trace.effects[-1:]] or [convert(False)]
+    reads = [variable._read() for variable in variables]
     ends, rows = run_loop_of(
-        spec._replace(python=python, ordered=ordered and not marked),
-        [*begin, *[variable._read() for variable in variables], *starts],
-        [*stacks, *more],
-        ([] if marked else [(mark, mark) for mark in before])
-        + [
-            (variable, variable._read()) for variable in variables if not recorded
-        ],  # that they are read
+        spec,
+        [*marks[:marked], *reads, *starts],
+        [*stacks, *[_draw_all(draw, spec.length or 0) for draw in loop.draws]],
+        [] if recorded else list(zip(variables, reads, strict=True)),  # that they are read
     )
     if marked:
-        trace.effects.append(trace.value(_of_all(ends[0])))
-        ends = ends[1:]
+        trace.effects.append(trace.value(_mark_of(ends.pop(0))))
     for variable, value in zip(variables, ends, strict=False):
         variable.assign(value)
-    if ordered and not marked:
-        trace.effects.append(trace.value(rows.pop()))
-    return ends[first:], rows
+    return ends[len(variables) :], rows
 
 
 def _with_length(
@@ -524,10 +498,9 @@ def _with_length(
     stacks: Sequence[Tensor],
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Return the results of a loop that ends by its last carry, of which the rounds are known."""
-    effects = loop.assigned or loop.draws or loop.effects
-    python = _without_flag(one_round if effects else spec.python)
+    python = _without_flag(one_round if loop.has_effects else spec.python)
     counted = spec._replace(python=python, length=count)
-    if effects:
+    if loop.has_effects:
         ends, rows = complete(counted, starts[:-1], stacks)
     else:
         inputs, outputs = list(loop.body.graph.inputs), list(loop.body.graph.outputs)
@@ -547,17 +520,11 @@ def _without_flag(one_round: Round) -> Round:
     return python
 
 
-def _run_recorded_assignments(python: Round, carries: list, slices: list) -> tuple[list, list]:
-    """Return what a round gives, in which gradients flow through assignments."""
-    with recorded_assignments(restore=True):
-        return python(carries, slices)
-
-
-def _of_all(tensor: Tensor) -> Tensor:
-    """Return what a tensor is for all examples of the batches around."""
+def _mark_of(tensor: Tensor) -> Tensor:
+    """Return a mark of outside code as a scalar: code is called for all examples of a batch."""
     while isinstance(tensor, BatchTensor):
         tensor = tensor.physical
-    return tensor
+    return reduce_any(tensor) if tensor.ndim else tensor
 
 
 def _draw_all(draw: Value, length: int) -> Tensor:
@@ -617,7 +584,7 @@ def trace_loop(
         graph = FuncGraph(graph.inputs, [*graph.outputs, *carried])
         loop = loop.traced_as(traced, graph, loop.carries)
     if keep:
-        loop.without_rows(len(loop.rows) - len(carries) - spec.ordered)
+        loop.without_rows(len(loop.rows) - len(carries))
         left_out |= loop.unread
     return loop
 
