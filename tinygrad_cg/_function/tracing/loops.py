@@ -159,77 +159,85 @@ class Loop(LoopProgram):
     """
 
     def __init__(
-        self, spec: LoopSpec, constants: Sequence[Any], operands: Sequence[Tensor], carries: int
+        self,
+        spec: LoopSpec,
+        carries: Sequence[Tensor],
+        stacks: Sequence[Tensor],
+        constants: Sequence[tuple[Any, Tensor]] = (),
     ):
-        self.spec, self.name, self.python = spec, spec.name, spec.python
-        self.length, self.limited = spec.length, spec.limited
-        self.constants, self.carries = list(constants), carries
+        self.spec, self.carries = spec, len(carries)
         self.kept: int | None = None
-        trace = current_trace()
-        graph = self._trace(trace.build, operands)
-        counts = len(self.constants), carries, spec.length
+        build = current_trace().build
+        graph = self._trace(build, carries, stacks, constants)
+        counts = len(self.constants), self.carries, spec.length
         body = Body(spec.name, graph, *counts, spec.reverse, spec.limited, spec.lean)
-        super().__init__(body, trace.build)
-        self.rows = self.body.rows
+        super().__init__(body, build)
         self.unread = _unread_carries(body)
 
     def traced_as(self, spec: LoopSpec, graph: FuncGraph, carries: int) -> Loop:
         """Return a loop of a graph that was made of this loop's, without a trace of its own."""
         loop = copy(self)
-        loop.spec, loop.python, loop.length = spec, spec.python, spec.length
-        loop.carries, loop._outputs = carries, None
+        loop.spec, loop.carries, loop._outputs = spec, carries, None
         loop.body = self.body._replace(graph=graph, carries=carries, length=spec.length)
-        loop.rows, loop.unread = loop.body.rows, _unread_carries(loop.body)
+        loop.unread = _unread_carries(loop.body)
         return loop
 
-    def without_rows(self, first: int) -> None:
-        """Leave out the rows of unread carries; those of all carries begin at `first`."""
-        inputs, outputs = self.body.graph.inputs, self.body.graph.outputs
-        left_out = {self.carries + first + k for k in self.unread}
-        outputs = [output for k, output in enumerate(outputs) if k not in left_out]
-        self.body = self.body._replace(graph=FuncGraph(inputs, outputs))
-        self.rows, self.kept = self.body.rows, first
+    def keeping(self) -> Loop:
+        """Return the loop with further rows: the carries that rounds begin with, if read."""
+        python, unread, graph = self.spec.python, self.unread, self.body.graph
 
-    def _trace(self, build: Build, operands: Sequence[Tensor]) -> FuncGraph:
-        trace = BodyTrace(self.name, False, OutsideCalls())
+        def read(carries: Sequence[Any]) -> list:
+            return [carry for k, carry in enumerate(carries) if k not in unread]
+
+        def keeping(carries: list, slices: list) -> tuple[list, list]:
+            ends, rows = python(carries, slices)
+            return ends, [*rows, *read(carries)]
+
+        carried = graph.inputs[len(self.constants) :][: self.carries]
+        graph = FuncGraph(graph.inputs, [*graph.outputs, *read(carried)])
+        loop = self.traced_as(self.spec._replace(python=keeping), graph, self.carries)
+        loop.kept = len(self.body.rows)
+        return loop
+
+    def _trace(
+        self,
+        build: Build,
+        carries: Sequence[Tensor],
+        stacks: Sequence[Tensor],
+        constants: Sequence[tuple[Any, Tensor]],
+    ) -> FuncGraph:
+        trace = BodyTrace(self.spec.name, False, OutsideCalls())
         trace.build = build
-        constants: list[Value] = []
-        for constant, operand in zip(self.constants, operands, strict=False):
-            value = trace.argument(aval_of(operand)).value
-            constants.append(value)
-            if isinstance(constant, Variable):
-                trace.reads[id(constant)] = (constant, value)
-            else:
-                trace.met[id(constant)] = (constant, value)
-        first = len(constants)
-        carries = [trace.argument(aval_of(operand)) for operand in operands[first:][: self.carries]]
-        slices = [
-            trace.argument(Aval(tuple(operand._data.shape[1:]), operand._data.dtype))
-            for operand in operands[first + self.carries :]
-        ]
+        bound = []
+        for constant, operand in constants:
+            bound.append(trace.argument(aval_of(operand)).value)
+            table: Any = trace.reads if isinstance(constant, Variable) else trace.met
+            table[id(constant)] = constant, bound[-1]
+        begun = [trace.argument(aval_of(carry)) for carry in carries]
+        slices = [trace.argument(Aval(tuple(x.shape[1:]), x.dtype)) for x in stacks]
         with trace.active():
-            ends, rows = self.python(carries, slices)
+            ends, rows = self.spec.python(begun, slices)
             self._check(carries, ends)
             outputs = [trace.value(convert(result)) for result in (*ends, *rows)]
             self.assigned = [variable for variable, _ in trace.assignments()]
             del ends, rows
         self.draws, self.effects = trace.draws, trace.effects
         self.has_effects = bool(self.assigned or self.draws or self.effects)
-        reads = [entry for entry in trace.reads.values() if entry[1] not in constants]
-        trace.met = {key: entry for key, entry in trace.met.items() if entry[1] not in constants}
+        reads = [entry for entry in trace.reads.values() if entry[1] not in bound]
+        trace.met = {key: entry for key, entry in trace.met.items() if entry[1] not in bound}
         captured, literals = trace.captured()
         more = [*captured, *reads]
-        self.constants += [source for source, _ in more]
-        inputs = [*constants, *[value for _, value in more], *trace.arguments[first:]]
+        self.constants = [constant for constant, _ in (*constants, *more)]
+        inputs = [*bound, *[value for _, value in more], *trace.arguments[len(bound) :]]
         return optimize(FuncGraph(inputs, outputs), literals)
 
     def _check(self, carries: Sequence[Tensor], ends: Sequence[Any]) -> None:
         for k, (carry, new) in enumerate(zip(carries, map(convert, ends), strict=True)):
             before, after = aval_of(carry), aval_of(new)
             said = (
-                f"{self.name}: each round must return what it was given: loop variable {k} was "
-                f"{before.dtype}{before.shape} before the round, and {after.dtype}{after.shape} "
-                "after it"
+                f"{self.spec.name}: each round must return what it was given: loop variable {k} "
+                f"was {before.dtype}{before.shape} before the round, and "
+                f"{after.dtype}{after.shape} after it"
             )
             if before.shape != after.shape:
                 raise InvalidArgumentError(
@@ -243,22 +251,22 @@ class Loop(LoopProgram):
 
     def vjp(self, call: PartCall, node: Node, dys: Sequence[Tensor]) -> list:
         """Return the gradient of each operand: a loop from the last round to the first."""
-        if self.length is None:
+        if self.spec.length is None:
             return self._vjp_bounded(call, node, dys)
         inputs, outs = call.inputs, call.results
         asked = asked_positions(node, inputs)
         first, count = len(self.constants), self.carries
         operands, stacks = list(inputs[first : first + count]), list(inputs[first + count :])
+        pairs = list(zip(self.constants, inputs, strict=False))
         if self.kept is None:
-            pairs = list(zip(self.constants, inputs, strict=False))
-            again = run_loop_of(self.spec, operands, stacks, pairs, keep=True)
-            kept = again[1][len(self.rows) :]
+            again = run_loop_of(self.spec, operands, stacks, pairs, keep=True, loop=self)
+            kept = again[1][len(self.body.rows) :]
         else:
             kept = outs[count + self.kept :][: count - len(self.unread)]
         moving = [k for k, operand in enumerate(operands) if is_differentiable(operand._data.dtype)]
         rows = [
             k
-            for k, row in enumerate(self.rows)
+            for k, row in enumerate(self.body.rows)
             if is_differentiable(row.dtype) and not is_zero(dys[count + k])
         ]
         by_stack = [k - first - count for k in asked if k >= first + count]
@@ -272,44 +280,30 @@ class Loop(LoopProgram):
                 identity(operands[k] if k in self.unread else next(supply)) for k in range(count)
             ]
             parts = [identity(next(supply)) for _ in stacks]
-            sources = [values[k] for k in moving] + [parts[k] for k in by_stack]
-            sources += [self.constants[k] for k in by_constant]
-            token = Token()
-            results, outputs = run_recorded(token, sources, self.python, values, parts)
-            targets = [results[k] for k in moving] + [outputs[k] for k in rows]
-            pairs = [
-                (convert(target), dy)
-                for target, dy in zip(targets, [*upstream, *supply], strict=True)
-            ]
-            gradients = differentiate_once(
-                token, [target for target, _ in pairs], [dy for _, dy in pairs], sources
-            )
-            own = gradients[: len(moving)]
-            new = [_or_zeros(dy, values[k]) for dy, k in zip(own, moving, strict=True)]
-            for_stacks = gradients[len(moving) :][: len(by_stack)]
-            out = [_or_zeros(dy, parts[k]) for dy, k in zip(for_stacks, by_stack, strict=True)]
-            more = gradients[len(moving) + len(by_stack) :]
+            own = [values[k] for k in moving] + [parts[k] for k in by_stack]
+            sources, token = [*own, *[self.constants[k] for k in by_constant]], Token()
+            ends, outputs = run_recorded(token, sources, self.spec.python, values, parts)
+            targets = [convert(ends[k]) for k in moving] + [convert(outputs[k]) for k in rows]
+            gradients = differentiate_once(token, targets, [*upstream, *supply], sources)
+            new = [_or_zeros(dy, x) for dy, x in zip(gradients, own, strict=False)]
+            more = gradients[len(own) :]
             reached.update(k for k, dy in zip(by_constant, more, strict=True) if dy is not None)
             sums = [
                 total if dy is None else add(total, dy)
                 for total, dy in zip(totals, more, strict=True)
             ]
-            return [*new, *sums], out
+            return [*new[: len(moving)], *sums], new[len(moving) :]
 
         starts = [dys[k] for k in moving]
         starts += [zeros(*aval_of(inputs[k])) for k in by_constant]
-        pairs = list(zip(self.constants, inputs, strict=False))
-        name, reverse = f"the gradient of {self.name}", not self.spec.reverse
+        name, reverse = f"the gradient of {self.spec.name}", not self.spec.reverse
         spec = self.spec._replace(name=name, python=back, reverse=reverse)
         upstream = [dys[count + k] for k in rows]
         ends, stacked = run_loop_of(spec, starts, [*kept, *stacks, *upstream], pairs)
         totals = zip(by_constant, ends[len(moving) :], strict=True)
+        gradients = [*ends[: len(moving)], *[x if k in reached else None for k, x in totals]]
         positions = [first + k for k in moving] + by_constant
         positions += [first + count + k for k in by_stack]
-        gradients = [
-            *ends[: len(moving)],
-            *[total if k in reached else None for k, total in totals],
-        ]
         return at_positions(positions, [*gradients, *stacked[: len(by_stack)]], len(inputs))
 
     def _vjp_bounded(self, call: PartCall, node: Node, dys: Sequence[Tensor]) -> list:
@@ -321,11 +315,11 @@ class Loop(LoopProgram):
         def ends(most: int, operands: Sequence[Tensor]) -> list[Tensor]:
             count, rest = operands[0], operands[1:]
             pairs = [(count, count), *zip(self.constants, rest, strict=False)]
-            spec = LoopSpec(self.name, _without_flag(self.python), most, limited=True)
+            spec = LoopSpec(self.spec.name, _without_flag(self.spec.python), most, limited=True)
             results, _ = run_loop_of(spec, rest[first:], [], pairs)
             return [results[k] for k in moving]
 
-        bounded = BoundedLoop(self.name, ends, [aval_of(outs[k]) for k in moving], self)
+        bounded = BoundedLoop(self.spec.name, ends, [aval_of(outs[k]) for k in moving], self)
         asked = [k for k in asked_positions(node, inputs) if k < last]
         upstream = [dys[k] for k in moving]
         gradients = bounded.gradient((outs[-1], *inputs[:last]), upstream, [1 + k for k in asked])
@@ -336,21 +330,21 @@ class Loop(LoopProgram):
 
         Where each has a number of rounds of its own, examples stay as they are after these.
         """
-        first, count, until = len(self.constants), self.carries, self.length is None
+        first, count, until = len(self.constants), self.carries, self.spec.length is None
         stack_operands = inputs[first + count :]
         flags = list(map(level.has, stack_operands))
         constants = []
         for constant, operand in zip(self.constants, inputs, strict=False):
             if level.has(operand) and not level.has(constant):
                 raise TypeError(
-                    f"{self.name}: a constant of the loop is the same for all examples, but what "
-                    "stands for it is not: pass it to the loop as a stack or a loop variable"
+                    f"{self.spec.name}: a constant of the loop is the same for all examples, but "
+                    "what stands for it is not: pass it to the loop as a stack or a loop variable"
                 )
             if level.has(constant):
                 constants.append((constant.physical, level.physical(operand)))
             else:
                 constants.append((constant, operand))
-        limits = constants[0][0] if self.limited and level.has(inputs[0]) else None
+        limits = constants[0][0] if self.spec.limited and level.has(inputs[0]) else None
 
         def python(carries: list, slices: list) -> tuple[list, list]:
             with level:
@@ -359,7 +353,7 @@ class Loop(LoopProgram):
                     BatchTensor(part, level) if flag else part
                     for part, flag in zip(slices, flags, strict=False)
                 ]
-                after, rows = self.python(examples, parts)
+                after, rows = self.spec.python(examples, parts)
                 after, rows = list(map(convert, after)), list(map(convert, rows))
                 live = examples[-1] if until else None
                 if limits is not None:
@@ -381,7 +375,7 @@ class Loop(LoopProgram):
         if limits is not None:
             most = reduce_max(constants[0][1])
             constants.insert(0, (most, most))
-            stacks.append(Tensor(np.arange(self.length or 0)))
+            stacks.append(Tensor(np.arange(self.spec.length or 0)))
         carries = [level.physical(operand) for operand in inputs[first : first + count]]
         if until:
             carries += [zeros((level.size,), INT64), reduce_any(carries[-1])]
@@ -454,7 +448,7 @@ def complete(
     starts = list(map(convert, carries))
     while True:
         try:
-            loop = trace_loop(spec, starts, stacks)
+            loop = Loop(spec, starts, stacks)
             break
         except _ChangedDtypeError as error:
             if not weak[error.carry]:
@@ -551,42 +545,13 @@ def run_loop_of(
     """
     if keep is None:
         keep = _is_recorded() and spec.length is not None
-    loop = trace_loop(spec, carries, stacks, constants, keep, loop)
+    loop = loop or Loop(spec, carries, stacks, constants)
+    loop = loop.keeping() if keep else loop
     operands = [operand for _, operand in constants]
     for constant in loop.constants[len(operands) :]:
         operands.append(constant._read() if isinstance(constant, Variable) else constant)
     results = apply(LOOP, (*operands, *carries, *stacks), {"loop": loop})
     return results[: len(carries)], results[len(carries) :]
-
-
-def trace_loop(
-    spec: LoopSpec,
-    carries: Sequence[Tensor],
-    stacks: Sequence[Tensor],
-    constants: Sequence[tuple[Any, Tensor]] = (),
-    keep: bool = False,
-    loop: Loop | None = None,
-) -> Loop:
-    left_out: set[int] = set()
-
-    def keeping(carries: list, slices: list) -> tuple[list, list]:
-        ends, rows = spec.python(carries, slices)
-        return ends, [*rows, *[carry for k, carry in enumerate(carries) if k not in left_out]]
-
-    sources = [source for source, _ in constants]
-    operands = [*[operand for _, operand in constants], *carries, *stacks]
-    traced = spec._replace(python=keeping) if keep else spec
-    if loop is None:
-        loop = Loop(traced, sources, operands, len(carries))
-    elif keep:
-        graph = loop.body.graph
-        carried = graph.inputs[len(loop.constants) :][: loop.carries]
-        graph = FuncGraph(graph.inputs, [*graph.outputs, *carried])
-        loop = loop.traced_as(traced, graph, loop.carries)
-    if keep:
-        loop.without_rows(len(loop.rows) - len(carries))
-        left_out |= loop.unread
-    return loop
 
 
 def _unread_carries(body: Body) -> set[int]:
