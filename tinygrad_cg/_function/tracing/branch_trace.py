@@ -8,7 +8,6 @@ from typing import Any
 
 from ..._core.conversion import convert
 from ..._core.devices import to_host
-from ..._core.levels import state
 from ..._core.record import Node
 from ..._core.tensor import Aval, Tensor, leaked_from_trace
 from ..._ops.sampling import draw as draw_numbers
@@ -17,7 +16,7 @@ from ..._reverse.variable import Variable, VariableSlice
 from ..._transforms.batching import BatchTensor
 from ..graph.values import Value
 from .outside_calls import OutsideCalls
-from .trace import Build, FunctionTrace, TraceTensor, aval_of, literal, record_lost
+from .trace import Build, FunctionTrace, TraceTensor, aval_of, literal, record_lost, thread_state
 
 
 class BranchTrace(FunctionTrace):
@@ -40,14 +39,8 @@ class BranchTrace(FunctionTrace):
 
     def _run_outside(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return what a function gives where the branch was called."""
-        here = {name: getattr(state, name) for name in self.around}
-        for name, value in self.around.items():
-            setattr(state, name, value)
-        try:
+        with thread_state(self.around):
             return function(*args)
-        finally:
-            for name, value in here.items():
-                setattr(state, name, value)
 
     def draw(self, method: str, arguments: tuple) -> Any:
         """Return random numbers drawn before the branch is chosen: whichever it is draws them."""
@@ -85,12 +78,6 @@ class BranchTrace(FunctionTrace):
             if not capture
             else capture[1]
         )
-
-    def variable_assigned(self, variable: Variable) -> None:
-        """Keep what is assigned in the branch alone: it is a result of it."""
-        self.assigned[id(variable)] = variable
-        if id(variable) not in state.overrides:
-            state.overrides[id(variable)] = variable._data
 
     def record_kept(self, variable: Variable) -> None:
         """Refuse a record of what may not be chosen."""

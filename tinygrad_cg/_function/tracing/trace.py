@@ -41,8 +41,6 @@ from .signature import MOST_SIZES
 Build = Callable[[FuncGraph], Callable[[Sequence[np.ndarray]], list[np.ndarray]]]
 """A function that makes a program of a graph: `interpreter`, or `executable.build`, which fuses."""
 
-_STATE = ("frame", "listeners", "graphs", "rules", "overrides", "draws", "device")
-
 
 class TraceTensor(Tensor):
     """A tensor of a program that is being traced: `value` is what it is in the graph."""
@@ -156,6 +154,19 @@ def _reason() -> str:
     return f", and tensors cannot decide here: {why}" if why else ""
 
 
+@contextlib.contextmanager
+def thread_state(values: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Return a context in which the thread's state has these values; it gives what was there."""
+    before = {name: getattr(state, name) for name in values}
+    try:
+        for name, value in values.items():
+            setattr(state, name, value)
+        yield before
+    finally:
+        for name, value in before.items():
+            setattr(state, name, value)
+
+
 class FunctionTrace(Level, Listener):
     """The level of one run of Python: what it meets becomes inputs and constants of a graph."""
 
@@ -196,22 +207,19 @@ class FunctionTrace(Level, Listener):
         Whatever else records or listens sees the calls of the finished program. As in a default
         graph, everything is recorded, for `gradients`.
         """
-        before, around = {name: getattr(state, name) for name in _STATE}, self.around
-        self.around = before
-        state.frame = add_level(None, self)
-        state.listeners, state.graphs, state.rules = [self], [], []
-        state.overrides, state.draws, state.device = {}, self.draw, None
-        try:
-            graph = self.graph or DefaultGraph()
-            graph._token.silent = True  # what has values here is a constant
-            graph._enter()
-            self.is_over = False
-            with keep_tapes():
-                yield
-        finally:
-            self.is_over, self.around = True, around
-            for name, value in before.items():
-                setattr(state, name, value)
+        graph = self.graph or DefaultGraph()
+        graph._token.silent = True  # what has values here is a constant
+        values = {"frame": add_level(None, self), "listeners": [self], "graphs": [], "rules": []}
+        values |= {"overrides": {}, "draws": self.draw, "device": None}
+        around = self.around
+        with thread_state(values) as self.around:
+            try:
+                graph._enter()
+                self.is_over = False
+                with keep_tapes():
+                    yield
+            finally:
+                self.is_over, self.around = True, around
 
     @contextlib.contextmanager
     def trial(self) -> Iterator[None]:
@@ -219,9 +227,9 @@ class FunctionTrace(Level, Listener):
 
         It tells which types results have; what the trace keeps is as before afterwards.
         """
-        lists: Any = self.effects, self.arguments, self.created, self.draws, self.drawn_in_trial
-        tables: Any = self.tables
-        before = [container.copy() for container in (*lists, *tables)]
+        lists = self.effects, self.arguments, self.created, self.draws, self.drawn_in_trial
+        containers: list[Any] = [*lists, *self.tables]
+        before = [container.copy() for container in containers]
         outside, draws = self.outside, state.draws
         state.draws = self._drawn_in_trial
         self.trials += 1
@@ -230,11 +238,9 @@ class FunctionTrace(Level, Listener):
         finally:
             self.trials -= 1
             self.outside, state.draws = outside, draws
-            for present, old in zip(lists, before, strict=False):
-                present[:] = old
-            for table, old in zip(tables, before[len(lists) :], strict=True):
-                table.clear()
-                table.update(old)
+            for container, old in zip(containers, before, strict=True):
+                container.clear()
+                (container.update if isinstance(old, dict) else container.extend)(old)
 
     @property
     def tables(self) -> list[dict]:
@@ -323,7 +329,7 @@ class FunctionTrace(Level, Listener):
         return _later("loops").shapes_of(*args)
 
     def choose(self, name: str, index: Any, branches: Sequence[tuple[str, Callable]]) -> Any:
-        return _later("branch_calls").choose(name, index, branches)
+        return _later("choices").choose(name, index, branches)
 
     def unchanged(
         self, name: str, functions: Sequence[Any], unrolls: bool | None = None
