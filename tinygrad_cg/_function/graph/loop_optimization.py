@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .loop_drafts import Draft, Row, is_loop
-from .loop_passes import COUNTING, MOVING, counts_or_writes
+from .loop_passes import COUNTING, MOVING, OF_ANY_LOOP, counts_or_writes
 from .partition import is_cheap
 from .simplify import simplify
 from .values import FuncGraph, OutputItem, Value, identity_of, in_turn, reach, with_operands
@@ -45,8 +45,8 @@ def _rewritten(graph: FuncGraph, passes: Sequence[Any]) -> FuncGraph:
                 _share(earlier, later, drafts)
     for draft in ordered:
         for rewrite in passes:
-            if draft.has_all_rounds or rewrite.of_any_loop:
-                rewrite.run(draft)
+            if draft.has_all_rounds or rewrite in OF_ANY_LOOP:
+                rewrite(draft)
     return simplify(_finished(graph, drafts))
 
 

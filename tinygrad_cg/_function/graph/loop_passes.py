@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -28,16 +28,6 @@ from .partition import is_cheap
 from .values import FuncGraph, Value, constant, operation, reach, with_operands
 
 _MOST_COUNTED = 10_000_000
-
-
-class Pass(NamedTuple):
-    """A function that rewrites a draft; by default of a loop whose rounds may all be kept.
-
-    A limited loop has rows of zeros, and a lean one spares memory.
-    """
-
-    run: Callable[[Draft], None]
-    of_any_loop: bool = False
 
 
 # Loop variables that stay, or count --------------------------------------------------------------
@@ -462,18 +452,14 @@ def move_axis(x: Value, source: int, to: int) -> Value:
     return x if source == to else _transpose(x, tuple(perm))
 
 
-COUNTING = (
-    Pass(join_writes, of_any_loop=True),
-    Pass(fix_what_stays, of_any_loop=True),
-    Pass(make_slices_of_counters),
-    Pass(take_rows),
-)
+COUNTING = (join_writes, fix_what_stays, make_slices_of_counters, take_rows)
 """Passes that come first, where a loop counts or writes rows."""
 
-MOVING = (
-    Pass(put_writes_outside),
-    Pass(hoist, of_any_loop=True),
-    Pass(put_sums_outside),
-    Pass(take_rows),
-)
+MOVING = (put_writes_outside, hoist, put_sums_outside, take_rows)
 """Passes over all loops."""
+
+OF_ANY_LOOP = frozenset((join_writes, fix_what_stays, hoist))
+"""Passes that also suit a limited loop, which has rows of zeros, and a lean one.
+
+A lean loop spares memory.
+"""

@@ -526,13 +526,16 @@ class _Column:
 
     def __init__(self, name: str, names: list[str], position: int, leaves: list[Any]):
         self.name, self.names, self.position, self.leaves = name, names, position, leaves
-        kinds = [_is_value(leaf) for leaf in leaves]
-        self.is_tensor = all(kinds)
+        self.is_tensor = all(
+            isinstance(leaf, (ArrayLike, np.ndarray)) or is_weak(leaf) for leaf in leaves
+        )
         strong = [leaf._data.dtype for leaf in leaves if isinstance(leaf, Tensor)]
         self.dtype = strong[0] if strong else None
         self.avals: list[Aval] = []
         first = leaves[0]
-        if not self.is_tensor and not all(_is_same(first, leaf) for leaf in leaves[1:]):
+        if not self.is_tensor and not all(
+            leaf is first or (type(leaf) is type(first) and leaf == first) for leaf in leaves
+        ):
             raise TypeError(
                 f"{name}: the branches return different things as result {position}, and not all "
                 f"are tensors or numbers: {self._texts(map(repr, leaves))}"
@@ -565,11 +568,3 @@ class _Column:
     def _texts(self, leaves: Any) -> str:
         pairs = zip(self.names, leaves, strict=True)
         return ", ".join(f"{text} of `{label}`" for label, text in pairs)
-
-
-def _is_value(leaf: Any) -> bool:
-    return isinstance(leaf, (ArrayLike, np.ndarray)) or is_weak(leaf)
-
-
-def _is_same(leaf: Any, other: Any) -> bool:
-    return leaf is other or (type(leaf) is type(other) and leaf == other)

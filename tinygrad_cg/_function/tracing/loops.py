@@ -47,7 +47,7 @@ from ..graph.loop_passes import known_rounds
 from ..graph.values import FuncGraph, Value
 from .outputs import Outputs
 from .outside_calls import OutsideCalls
-from .parts import PartCall, asked_positions, at_positions, part_operation
+from .parts import PartCall, asked_positions, at_positions, examples_of, part_operation
 from .trace import Build, FunctionTrace, TraceTensor, aval_of, literal, record_lost, replay
 
 Round = Callable[[list, list], tuple[list, list]]
@@ -349,11 +349,7 @@ class Loop(LoopProgram):
         def python(carries: list, slices: list) -> tuple[list, list]:
             with level:
                 examples = [BatchTensor(carry, level) for carry in carries[:count]]
-                parts = [
-                    BatchTensor(part, level) if flag else part
-                    for part, flag in zip(slices, flags, strict=False)
-                ]
-                after, rows = self.spec.python(examples, parts)
+                after, rows = self.spec.python(examples, examples_of(slices, flags, level))
                 after, rows = list(map(convert, after)), list(map(convert, rows))
                 live = examples[-1] if until else None
                 if limits is not None:
@@ -642,11 +638,7 @@ class BoundedLoop:
 
         def make(most: int, operands: Sequence[Tensor]) -> list[Tensor]:
             with level:
-                examples = [
-                    BatchTensor(operand, level) if flag else operand
-                    for operand, flag in zip(operands, flags, strict=True)
-                ]
-                results = self.make(most, examples)
+                results = self.make(most, examples_of(operands, flags, level))
             return list(map(level.physical, results))
 
         avals = [Aval((level.size, *aval.shape), aval.dtype) for aval in self.avals]

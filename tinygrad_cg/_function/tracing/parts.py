@@ -17,6 +17,7 @@ from ..._core.primitive import Primitive
 from ..._core.record import Node, attach_part
 from ..._core.tensor import Tensor
 from ..._rules.rebinding import asked_inputs
+from ..._transforms.batching import Batch, BatchTensor
 
 
 class PartCall(NamedTuple):
@@ -70,3 +71,8 @@ def at_positions(positions: Sequence[int], items: Sequence[Any], count: int) -> 
     for k, item in zip(positions, items, strict=True):
         result[k] = item
     return result
+
+
+def examples_of(tensors: Sequence[Any], flags: Sequence[bool], level: Batch) -> list[Any]:
+    """Return tensors as one example of a batch sees them; flags say which are of all examples."""
+    return [BatchTensor(x, level) if flag else x for x, flag in zip(tensors, flags, strict=False)]
