@@ -36,7 +36,7 @@ from ..graph.values import FuncGraph, OutputItem, Value, constant, reach
 from .branch_trace import BranchTrace
 from .outputs import Outputs
 from .outside_calls import OutsideCalls
-from .parts import PartCall, asked_positions, at_positions, part_operation
+from .part_operations import PartCall, asked_positions, at_positions, part_operation
 from .trace import Build, FunctionTrace, TraceTensor, aval_of, literal
 
 

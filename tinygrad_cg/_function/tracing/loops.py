@@ -47,7 +47,7 @@ from ..graph.loop_passes import known_rounds
 from ..graph.values import FuncGraph, Value
 from .outputs import Outputs
 from .outside_calls import OutsideCalls
-from .parts import PartCall, asked_positions, at_positions, examples_of, part_operation
+from .part_operations import PartCall, asked_positions, at_positions, examples_of, part_operation
 from .trace import Build, FunctionTrace, TraceTensor, aval_of, literal, record_lost, replay
 
 Round = Callable[[list, list], tuple[list, list]]
