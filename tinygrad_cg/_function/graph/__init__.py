@@ -1,1 +1,1 @@
-"""Programs as graphs of operations, and what makes them smaller."""
+"""Graphs of traced programs, and rewrites that make them smaller."""

@@ -1,4 +1,4 @@
-"""Bodies of loops that Python runs, with parts of loop variables changed where they stand."""
+"""Bodies of loops that Python runs: parts of loop variables are changed in place."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ ADD_IN_PLACE = Primitive(
 
 
 def in_place(body: Body) -> FuncGraph:
-    """Return what the body computes, with parts of loop variables changed where they stand.
+    """Return the body with parts of loop variables changed in place.
 
-    These are results as they were given, and further outputs, after all others, see to it that they
-    are changed. The loop has to have loop variables of its own in the first round.
+    A changed loop variable is a result as it was passed in. Further outputs, after all others, make
+    the changes. The loop must own its loop variables in the first round.
     """
     graph = body.graph
     for k in range(body.carries):
@@ -67,7 +67,9 @@ def in_place(body: Body) -> FuncGraph:
 def _exchanged(
     graph: FuncGraph, carried: Value, end: Value, uses: Counter[Value]
 ) -> tuple[Value, list[Value]] | None:
-    """Return the replacement of a row, and the reads of what it was before, which it gives."""
+    """Return the exchange of a row, and the reads of its previous value, which the exchange
+    returns.
+    """
     if end.primitive is not OPS["set_row"] or end.params["batch_dims"]:
         return None
     index = end.inputs[2]
@@ -82,7 +84,7 @@ def _exchanged(
 
 
 def _added(carried: Value, end: Value, uses: Counter[Value]) -> tuple[Value, list[Value]] | None:
-    """Return the addition of a part to a loop variable."""
+    """Return the in-place addition of a part to a loop variable, if `end` is one."""
     if end.primitive is not OPS["add"] or uses[carried] != 1 or carried not in end.inputs:
         return None
     term = end.inputs[end.inputs[0] is carried]

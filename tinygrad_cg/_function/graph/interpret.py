@@ -1,4 +1,4 @@
-"""Running a graph operation by operation: what compiled code is compared with, and on a GPU."""
+"""Running a graph operation by operation: the reference for compiled code, and the way on a GPU."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .values import FuncGraph, OutputItem, Value
 
 
 def interpreter(graph: FuncGraph) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
-    """Return a function from the arrays of the graph's inputs to fresh arrays of its outputs."""
+    """Return a function from the graph's input arrays to fresh output arrays."""
     return _by_operations(graph, _compute)
 
 
 def on_gpu(graph: FuncGraph) -> Callable[[Sequence[Any]], list[Any]]:
-    """Return the same function for a GPU: its constants are there, and so is what they meet.
+    """Return the same function for a GPU, with the constants there.
 
-    What is computed of arrays in the processor's memory alone is there.
+    Operations on arrays that are all in the CPU's memory run there.
     """
     arrays = {value: value.array for value in graph.values() if value.array is not None}
     moved = {value: move_constant(array) for value, array in arrays.items()}
@@ -51,12 +51,12 @@ on_gpu.device = devices.GPU
 
 
 def device_of(build: Any) -> str:
-    """Return the device of the programs that a function makes of graphs."""
+    """Return the device of the programs that a build function makes."""
     return getattr(build, "device", devices.CPU)
 
 
 def is_stepwise(build: Any) -> bool:
-    """Return whether programs made in this way run loops, or all, operation by operation."""
+    """Return whether these programs run loops, or everything, operation by operation."""
     return build is interpreter or device_of(build) == devices.GPU
 
 
@@ -90,7 +90,7 @@ def _compute(value: Value, operands: list) -> object:
 
 
 def _own(array: Any, value: Value, taken: set[int]) -> Any:
-    """Return an array that nothing else refers to: a copy of an input, a constant or a view."""
+    """Return an array that nothing else refers to: inputs, constants and views are copied."""
     fresh = value.primitive is not None and not value.primitive.aliases
     if fresh and id(array) not in taken:
         taken.add(id(array))

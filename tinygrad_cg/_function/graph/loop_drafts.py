@@ -1,4 +1,4 @@
-"""Bodies of loops, and drafts of them: loops of a finished graph while passes rewrite them."""
+"""Bodies of loops, and drafts: loops of a finished graph that passes rewrite."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ..._core.tensor import Aval
 from .values import FuncGraph, Value, in_order, with_operands
 
 _MOST_BYTES = 2**28
-"""A stack that is made before a loop, or kept for after it, is at most as large."""
+"""The largest stack that is made before a loop, or kept for use after it."""
 
 
 class Body(NamedTuple):
-    """The body of a loop: what it does in a round.
+    """The body of a loop: the computation of one round.
 
-    The inputs of `graph` are constants of the loop, loop variables, and a slice of each stack; its
-    outputs are the loop variables, and a row of each output. If it is `limited`, the first constant
-    is the number of rounds, `length` at most. Without a length rounds go on while the last loop
-    variable is True, and the number of them is a result. If it is `lean`, it spares memory rather
-    than time.
+    The inputs of `graph` are the constants, the loop variables and a slice of each stack. Its
+    outputs are the loop variables and a row of each output. If the body is `limited`, the first
+    constant is the number of rounds, at most `length`. Without a length the loop runs while its
+    last loop variable is True, and the number of rounds is a result. A `lean` loop saves memory
+    rather than time.
     """
 
     name: str
@@ -41,12 +41,12 @@ class Body(NamedTuple):
         return [value.aval for value in self.graph.outputs[self.carries :]]
 
     def count(self, arrays: Sequence[np.ndarray]) -> int:
-        """Return how many rounds a call with these arrays has."""
+        """Return the number of rounds of a call with these arrays."""
         assert self.length is not None
         return int(arrays[0]) if self.limited else self.length
 
     def avals(self) -> list[Aval]:
-        """Return those of the results: the last loop variables, and the stacks of outputs."""
+        """Return the shapes and dtypes of the results: the last loop variables, then the stacks."""
         ends = [value.aval for value in self.graph.inputs[self.constants :][: self.carries]]
         if self.length is None:
             return [*ends, Aval((), np.dtype(np.int64))]
@@ -58,11 +58,11 @@ def is_loop(value: Value) -> bool:
 
 
 class Draft:
-    """A loop that is being rewritten.
+    """A loop that passes rewrite.
 
-    `fixed` and `slices` have the loop's operand for each input of the body, `results` the values of
-    the body that are the last loop variables and rows, by index. `outside` has the results that are
-    computed outside of the loop. `read` are those that something reads.
+    `fixed` and `slices` map inputs of the body to the loop's operands. `results` has the values of
+    the body that are the last loop variables and the rows, by index. `outside` has the results that
+    are computed outside of the loop. `read` are the indices of results that something reads.
     """
 
     def __init__(self, value: Value, read: Collection[int]):
@@ -95,7 +95,7 @@ class Draft:
         return in_order(self.results)
 
     def uses(self) -> Counter[Value]:
-        """Return how often values are read in a round."""
+        """Return how often each value is read in a round."""
         counts = Counter(operand for value in self.values() for operand in value.inputs)
         counts.update(self.results)
         return counts
@@ -104,13 +104,13 @@ class Draft:
         return value in self.fixed or value in self.slices or value in self.carried
 
     def fits(self, value: Value) -> bool:
-        """Return whether there is room for a row of the value for each round."""
+        """Return whether the rows of this value for all rounds fit into the memory allowed."""
         if isinstance(value.aval, list):
             return False
         return self.length * prod(value.shape) * value.dtype.itemsize <= _MOST_BYTES
 
     def stack(self, value: Value) -> Value:
-        """Return the stack of a value of the body: of a slice, or of rows of the loop."""
+        """Return the stack of a value of the body: that of a slice, or a new row of the loop."""
         if value in self.slices:
             return self.slices[value]
         count = len(self.carried)
@@ -119,12 +119,12 @@ class Draft:
         return Row(self, self.results.index(value, count))
 
     def replace(self, substitutions: Mapping[Value, Value]) -> None:
-        """Put other values in place of some of the body's."""
+        """Substitute values in the body."""
         if substitutions:
             self.results = replaced(self.results, substitutions)
 
     def need(self, index: int) -> list[Value]:
-        """Note what a result depends on, and return the operands of the loop among that."""
+        """Mark everything that a result depends on; return the loop's operands among it."""
         operands = {**self.fixed, **self.slices}
         pending, reached = [index], list[Value]()
         values = [*self.fixed][: self.body.limited]  # the number of rounds
@@ -155,11 +155,11 @@ class Draft:
         return [operand for value, operand in pairs if value in self.needed]
 
     def position(self, index: int) -> int:
-        """Return where a result is among those that are left."""
+        """Return the position of a result among those that remain."""
         return sorted(self.wanted).index(index)
 
     def finished(self, operands: Sequence[Value]) -> Value:
-        """Return the loop with what is needed of its body."""
+        """Return the loop with the needed part of its body."""
         inputs = [x for x in (*self.fixed, *self.carried, *self.slices) if x in self.needed]
         body = self.body._replace(
             graph=FuncGraph(inputs, [self.results[k] for k in sorted(self.wanted)]),
@@ -171,7 +171,7 @@ class Draft:
 
 
 class Row(Value):
-    """The stack of one of a loop's rows."""
+    """The stack of one row of a loop."""
 
     __slots__ = ("draft", "index")
 
@@ -182,7 +182,7 @@ class Row(Value):
 
 
 def replaced(outputs: Sequence[Value], substitutions: Mapping[Value, Value]) -> list[Value]:
-    """Return values with others in place of some that they depend on."""
+    """Return values with `substitutions` applied to everything that they depend on."""
     built = dict(substitutions)
     for value in in_order(outputs):
         if value not in built:

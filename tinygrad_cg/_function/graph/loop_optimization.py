@@ -1,9 +1,8 @@
-"""Loops of a finished graph: what need not be done in each round is done outside of them.
+"""Loops of a finished graph: move work out of the rounds.
 
-A loop is rewritten by passes (`loop_passes`), each a function of a draft of it. Besides, a
-gradient's loop runs again the body of the loop that it is the gradient of: the results of that
-one's operations are read instead, unless they are cheap. What nothing reads is left out then: rows,
-loop variables, operands.
+Passes (`loop_passes`) rewrite drafts of the loops. Besides, the loop of a gradient computes again
+the body of its primal loop: it reads the primal loop's results instead, unless they are cheap to
+compute. Finally rows, loop variables and operands that nothing reads are removed.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from .values import FuncGraph, OutputItem, Value, identity_of, in_turn, reach, w
 
 
 def optimize(graph: FuncGraph, replacements: Mapping[Value, Value] | None = None) -> FuncGraph:
-    """Return the graph simplified, and its loops rewritten; `replacements` replaces some values."""
+    """Return the graph simplified, with its loops rewritten, and `replacements` for some values."""
     graph = simplify(graph, replacements)
     loops = list(filter(is_loop, graph.values()))
     if any(map(counts_or_writes, loops)):
@@ -28,7 +27,7 @@ def optimize(graph: FuncGraph, replacements: Mapping[Value, Value] | None = None
 
 
 def _rewritten(graph: FuncGraph, passes: Sequence[Any]) -> FuncGraph:
-    """Return a graph with its loops rewritten, those that may be, operands first."""
+    """Return a graph whose pure loops are rewritten by these passes, operands first."""
     read: dict[Value, set[int]] = {}
     for value in graph.values():
         if isinstance(value, OutputItem):
@@ -51,7 +50,7 @@ def _rewritten(graph: FuncGraph, passes: Sequence[Any]) -> FuncGraph:
 
 
 def _is_pure(loop: Value) -> bool:
-    """Return whether operations of a loop may be left out, or done outside of it."""
+    """Return whether a loop has no side effects, so that operations may be removed or moved."""
     for value in loop.params["loop"].body.graph.values():
         kind = "" if value.primitive is None else value.primitive.kind
         if kind in ("impure", "user"):
@@ -62,7 +61,7 @@ def _is_pure(loop: Value) -> bool:
 
 
 def _share(earlier: Draft, later: Draft, drafts: Mapping[Value, Draft]) -> None:
-    """Have a later loop read what an earlier one computes in the same round."""
+    """Let a later loop read what an earlier one computes in the same round."""
     if earlier.body.limited:
         counts = [next(iter(draft.fixed.values())) for draft in (earlier, later)]
         if not later.body.limited or counts[0] is not counts[1]:
@@ -87,7 +86,7 @@ def _share(earlier: Draft, later: Draft, drafts: Mapping[Value, Draft]) -> None:
 
 
 def _same_inputs(earlier: Draft, later: Draft, drafts: Mapping[Value, Draft]) -> dict[Value, Value]:
-    """Return for inputs of the later loop's body what has the same value in the earlier's."""
+    """Return the inputs of the later loop's body that have an equal value in the earlier loop's."""
     constants = {operand: value for value, operand in earlier.fixed.items()}
     stacks = {operand: value for value, operand in earlier.slices.items()}
     equivalents = {
@@ -103,7 +102,7 @@ def _same_inputs(earlier: Draft, later: Draft, drafts: Mapping[Value, Draft]) ->
 
 
 def _result(value: Value, drafts: Mapping[Value, Draft]) -> tuple[Draft | None, int]:
-    """Return of which loop a value is a result, and which."""
+    """Return the loop that a value is a result of, and the result's index."""
     if isinstance(value, Row):
         return value.draft, value.index
     if isinstance(value, OutputItem):
@@ -112,7 +111,7 @@ def _result(value: Value, drafts: Mapping[Value, Draft]) -> tuple[Draft | None, 
 
 
 def _finished(graph: FuncGraph, drafts: Mapping[Value, Draft]) -> FuncGraph:
-    """Return the graph with what is left of its loops."""
+    """Return the graph with the rewritten loops."""
 
     def needed(value: Value) -> Sequence[Value]:
         draft, index = _result(value, drafts)
@@ -121,7 +120,7 @@ def _finished(graph: FuncGraph, drafts: Mapping[Value, Draft]) -> FuncGraph:
         return [draft.outside[index]] if index in draft.outside else draft.need(index)
 
     for _ in reach(graph.outputs, needed):
-        pass  # the drafts note what is needed of them
+        pass  # the drafts record what is needed of them
     built: dict[Value, Value] = {}
 
     def operands_of(value: Value) -> Sequence[Value]:

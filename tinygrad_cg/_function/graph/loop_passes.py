@@ -1,15 +1,15 @@
-"""Passes over drafts of loops: each takes something out of the rounds.
+"""Passes over drafts of loops. Each moves work out of the rounds.
 
-* A loop variable that no round changes is a constant; one that counts is a slice of numbers.
-* An array of which each round writes a row of its own, known before the loop, is put together
-  after it, of rows that the loop gives. Its gradient, of which each round reads such a row and
-  makes it zero, is read before the loop.
+* A loop variable that no round changes becomes a constant; one that counts becomes a slice.
+* If each round writes its own row of an array, at an index known before the loop, the rows become
+  outputs, and the array is built after the loop. The gradient of such a write, which reads the row
+  and sets it to zero, is read before the loop.
 * What is the same in all rounds is computed once, before the loop. Products of slices of a stack
-  are one product of the stack.
-* A sum over rounds of products, such as the gradient of a matrix, is one product after the loop.
-  So is an output whose rows are products.
+  become one product of the stack.
+* A sum of products over rounds, such as the gradient of a matrix, becomes one product after the
+  loop. So does an output whose rows are products.
 
-All but the last keep all bits, except for products of stacks, which add in another order.
+All passes but the last keep all bits, except for products of stacks, which add in another order.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MOST_COUNTED = 10_000_000
 
 
 def counts_or_writes(loop: Value) -> bool:
-    """Return whether a loop has something for the passes in `COUNTING`."""
+    """Return whether the passes in `COUNTING` apply to a loop."""
     body: Body = loop.params["loop"].body
     if body.length is None or body.limited or body.lean:
         return False
@@ -46,7 +46,7 @@ def counts_or_writes(loop: Value) -> bool:
 
 
 def _step(end: Value, carried: Value) -> Any:
-    """Return the integer that a round adds to a loop variable; None if it does something else."""
+    """Return the integer that each round adds to a loop variable, or None."""
     if end.primitive is not OPS["add"] or carried.shape or not is_integer(carried.dtype):
         return None
     steps = [operand for operand in end.inputs if operand is not carried]
@@ -56,10 +56,10 @@ def _step(end: Value, carried: Value) -> Any:
 
 
 def known_rounds(graph: FuncGraph, constants: int, starts: Sequence[np.ndarray | None]) -> Any:
-    """Return how many rounds a loop has whose last loop variable is the condition; None if unknown.
+    """Return the number of rounds of a loop that ends by its last loop variable; None if unknown.
 
-    That is known where it compares a loop variable that counts with a number. `starts` are the loop
-    variables before the first round, as far as they are known.
+    It is known if the condition compares a counter with a number. `starts` are the initial loop
+    variables, as far as they are known.
     """
     carried, ends = graph.inputs[constants:], graph.outputs
 
@@ -98,7 +98,7 @@ def _rounds(name: str, start: int, step: int, limit: np.ndarray) -> int | None:
 
 
 def fix_what_stays(draft: Draft) -> None:
-    """Put constants of the loop in place of loop variables that no round changes."""
+    """Replace loop variables that no round changes by constants of the loop."""
     substitutions: dict[Value, Value] = {}
     for k, carried in enumerate(draft.carried):
         if draft.results[k] is carried:
@@ -108,7 +108,7 @@ def fix_what_stays(draft: Draft) -> None:
 
 
 def make_slices_of_counters(draft: Draft) -> None:
-    """Put slices in place of integers to which each round adds the same."""
+    """Replace integers that increase by a constant step by slices."""
     substitutions: dict[Value, Value] = {}
     for k, carried in enumerate(draft.carried):
         step, start = _step(draft.results[k], carried), draft.starts[k].array
@@ -125,7 +125,7 @@ def make_slices_of_counters(draft: Draft) -> None:
 
 
 def take_rows(draft: Draft) -> None:
-    """Take rows that are slices from the stack that these are of."""
+    """Replace rows that are slices by the stack of the slices."""
     for k in range(len(draft.carried), len(draft.results)):
         if draft.results[k] in draft.slices:
             draft.outside[k] = draft.slices[draft.results[k]]
@@ -135,7 +135,7 @@ def take_rows(draft: Draft) -> None:
 
 
 def is_row(value: Value) -> bool:
-    """Return whether a value is the row of an array that an integer tells."""
+    """Return whether a value is the row of an array at an integer index."""
     return _is_part(value) and not value.params["axis"]
 
 
@@ -148,7 +148,7 @@ def _is_part(value: Value) -> bool:
 
 
 def join_writes(draft: Draft) -> None:
-    """Have a row that is made zero, and to which something is added, be written once."""
+    """Join two writes of a row: setting it to zero, and adding to it."""
     substitutions = {}
     for value in draft.values():
         if value.primitive is not OPS["add"]:
@@ -174,7 +174,7 @@ def _is_zero(value: Value) -> bool:
 
 
 def put_writes_outside(draft: Draft) -> None:
-    """Put together after the loop the arrays of which each round writes another row."""
+    """Build arrays after the loop if each round writes another row of them."""
     stacks = _of_stacks(draft, _invariant(draft))
     for k, carried in enumerate(draft.carried):
         end = draft.results[k]
@@ -195,7 +195,7 @@ def put_writes_outside(draft: Draft) -> None:
 
 
 def _put_writes_outside(draft: Draft, k: int, numbers: np.ndarray, reads: list[Value]) -> None:
-    """Write outside of the loop the rows at these numbers; rounds read them before they write."""
+    """Write the rows at these indices after the loop; `reads` are reads before the write."""
     start, substitutions = draft.starts[k], {}
     for read in reads:
         substitutions[read] = new = Value(read.aval)
@@ -219,7 +219,7 @@ def _gathered(x: Value, numbers: np.ndarray) -> Value:
 
 
 def _known(value: Value) -> np.ndarray | None:
-    """Return the numbers of a value that elementwise operations make of constants."""
+    """Return the array of a value that elementwise operations compute from constants, else None."""
     if value.array is not None:
         return value.array
     if value.primitive is None or value.primitive.kind not in ("elementwise", "move"):
@@ -242,7 +242,7 @@ def _is_elementwise(value: Value) -> bool:
 
 
 def _invariant(draft: Draft) -> dict[Value, Value]:
-    """Return the values of the body that are the same in all rounds, and these outside of it."""
+    """Return the values of the body that are equal in all rounds, and their values outside of it."""
     same = dict(draft.fixed)
     for value in draft.values():
         if value.array is not None:
@@ -255,7 +255,7 @@ def _invariant(draft: Draft) -> dict[Value, Value]:
 
 
 def _of_stacks(draft: Draft, same: dict[Value, Value]) -> dict[Value, Value]:
-    """Return products, and elementwise operations, of slices, and the stacks of all of them."""
+    """Return products and elementwise operations of slices, with the stacks of their results."""
     stacks = dict(draft.slices)
     for value in draft.values():
         inputs = value.inputs
@@ -277,7 +277,7 @@ def _of_stacks(draft: Draft, same: dict[Value, Value]) -> dict[Value, Value]:
 
 
 def _axes_align(value: Value, stacks: dict[Value, Value]) -> bool:
-    """Return whether one more axis in front, of all stacks among the operands, is theirs alone."""
+    """Return whether a new first axis of the stacked operands broadcasts against no other axis."""
     core = (2, 1) if value.primitive is OPS["matvec"] else (2, 2)
     if _is_elementwise(value):
         core = (0,) * len(value.inputs)
@@ -290,7 +290,7 @@ def _axes_align(value: Value, stacks: dict[Value, Value]) -> bool:
 
 
 def hoist(draft: Draft) -> None:
-    """Compute before the loop what is the same in all rounds, and products of slices."""
+    """Compute before the loop what is equal in all rounds, and products of slices."""
     same = _invariant(draft)
     stacks = _of_stacks(draft, same) if draft.has_all_rounds else {}
     substitutions: dict[Value, Value] = {}
@@ -308,14 +308,14 @@ def hoist(draft: Draft) -> None:
 
 
 def put_sums_outside(draft: Draft) -> None:
-    """Compute after the loop the sums over rounds, and the rows that are products."""
+    """Compute after the loop sums over rounds, and rows that are products."""
     sums = _Sums(draft)
     left = []
     for k in range(len(draft.carried)):
         terms = sums.terms(k)
         if terms and not sums.put_outside(k, terms, [sums.product, sums.scattered]):
             left.append((k, terms))
-    for k, terms in left:  # of what is kept anyway
+    for k, terms in left:  # sums of values that are outputs anyway
         sums.put_outside(k, terms, [sums.product, sums.scattered, sums.sum_of_kept])
     for k in range(len(draft.carried), len(draft.results)):
         row = draft.results[k]
@@ -328,14 +328,14 @@ Make = Callable[[], Value]
 
 
 class _Sums:
-    """The sums over rounds of one loop, and their terms: what makes those of all rounds."""
+    """The sums over rounds of one loop, and functions that compute their terms for all rounds."""
 
     def __init__(self, draft: Draft):
         self.draft, self.same = draft, _invariant(draft)
         self.stacks, self.uses = _of_stacks(draft, self.same), draft.uses()
 
     def terms(self, k: int) -> list[Value]:
-        """Return what is added to a loop variable in each round; none if it is no such sum."""
+        """Return what each round adds to a loop variable; an empty list if it is not such a sum."""
         carried = self.draft.carried[k]
         if not is_inexact(carried.dtype) or self.uses[carried] != 1:
             return []
@@ -354,7 +354,7 @@ class _Sums:
     def put_outside(
         self, k: int, terms: Sequence[Value], kinds: Sequence[Callable[[Value], Make | None]]
     ) -> bool:
-        """Return whether all terms are of these kinds; then their sum is made after the loop."""
+        """Compute a sum after the loop if all terms are of these kinds; return whether they are."""
         makers = [next(filter(None, (kind(term) for kind in kinds)), None) for term in terms]
         if None in makers:
             return False
@@ -365,7 +365,7 @@ class _Sums:
         return True
 
     def product(self, value: Value) -> Make | None:
-        """Return the product of two matrices, of which rows can be kept, over all rounds."""
+        """Return a function that computes the product of two matrices for all rounds, or None."""
         if value.primitive is not OPS["matmul"] or not all(
             len(operand.shape) == 2 and operand not in self.same and self.draft.fits(operand)
             for operand in value.inputs
@@ -387,7 +387,7 @@ class _Sums:
         return operation(OPS["matmul"], [a, _reshape(b, (inner, right.shape[1]))], {})
 
     def scattered(self, value: Value) -> Make | None:
-        """Return zeros but for parts, those of the gradient of reads, over all rounds."""
+        """Return a function that computes the gradient of reads for all rounds, or None."""
         if value.primitive is OPS["gather_adjoint"]:
             index = value.inputs[1]
             if index.shape or value.params["batch_dims"]:
@@ -412,7 +412,7 @@ class _Sums:
         return operation(value.primitive, operands, value.params)
 
     def sum_of_kept(self, value: Value) -> Make | None:
-        """Return the sum of a value, whose rows are there, over all rounds."""
+        """Return a function that sums a value whose rows are outputs over all rounds, or None."""
         if value.primitive is not OPS["sum"] or value.params["keepdims"]:
             return None
         x, draft = value.inputs[0], self.draft
@@ -423,7 +423,7 @@ class _Sums:
         return lambda: operation(OPS["sum"], [self.stack(x)], params)
 
     def is_product_after(self, row: Value) -> bool:
-        """Return whether nothing but a row of the output is a product by a constant matrix."""
+        """Return whether a row is only an output, and is a product with a constant matrix."""
         if row.primitive is not OPS["matmul"] or self.uses[row] != 1:
             return False
         left, right = row.inputs

@@ -1,14 +1,14 @@
-"""Products with an upstream gradient that are ordinary ones: 0 * inf and 0 * nan cannot occur.
+"""Products with an upstream gradient that may be ordinary products: 0 * inf and 0 * nan cannot
+occur.
 
-Rules multiply by slopes so that a zero upstream gradient gives zero whatever the slope is
-(`_ops.elementwise.multiply_upstream`). That is an ordinary product, which is quicker and may equal
-others, where the upstream gradient cannot be zero while the slope is infinite or NaN. Two proofs
-are tried; both hold for rounded arithmetic:
+Rules multiply by slopes so that a zero upstream gradient gives zero whatever the slope is. An
+ordinary product is faster, and may equal others. It gives the same if the upstream gradient cannot
+be zero where the slope is infinite or NaN. Two proofs are tried; both hold for rounded arithmetic:
 
-* The upstream gradient is computed from the slope by operations that hand on what is not finite:
-  sums, differences and products.
-* Both are polynomials of one value x with constant coefficients, the upstream gradient one of
-  terms with one degree and one sign. If it is zero then |x| < 1, where the slope is finite.
+* The upstream gradient is computed from the slope by operations that propagate inf and NaN: sums,
+  differences and products.
+* Both are polynomials in one value x with constant coefficients, and all terms of the upstream
+  gradient have one degree and one sign. If it is zero then |x| < 1, where the slope is finite.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ import numpy as np
 from ..._core.kinds import is_native_float
 from .values import Value, in_turn
 
-_NEAR = 64  # values: how far to look for the slope among those the upstream gradient comes from
+_MAX_SEARCHED = 64  # values between the upstream gradient and the slope
 _STRICT = frozenset(("add", "broadcast_to", "multiply", "negative", "square", "subtract"))
 
 
 class Polynomial(NamedTuple):
-    """A polynomial of `base`, and what it is bounded by.
+    """A polynomial in `base`, with bounds.
 
-    Its size is at most `high` where that of the base is below 1, and at least `low` elsewhere.
-    `degree` is the degree of all its terms, `sign` their sign; both are 0 if they differ. `low` is
-    0 if that is not known. A constant has the degree 0 and no base.
+    Its absolute value is at most `high` where that of the base is below 1, and at least `low`
+    elsewhere; `low` is 0 if it is unknown. `degree` is the degree of all its terms and `sign` their
+    sign; both are 0 if terms differ. A constant has degree 0 and no base.
     """
 
     base: Value | None
@@ -40,7 +40,7 @@ class Polynomial(NamedTuple):
 
 
 class Polynomials:
-    """The values of a graph as polynomials, each looked at once, after its operands."""
+    """The values of a graph as polynomials. Each is analysed once, after its operands."""
 
     def __init__(self) -> None:
         self._polynomials: dict[Value, Polynomial] = {}
@@ -58,7 +58,7 @@ class Polynomials:
         return not (q.base is None or _hands_on(slope, upstream))
 
     def of(self, value: Value) -> Polynomial:
-        """Return `value` as a polynomial: of itself, if it is no other."""
+        """Return `value` as a polynomial; in itself if there is no other."""
         for term in in_turn(value, _terms, self._polynomials.__contains__):
             polynomial = self._polynomial(term)
             if polynomial is None or not _is_in_range(polynomial, term.dtype):
@@ -99,20 +99,20 @@ class Polynomials:
 
 
 def _terms(value: Value) -> tuple[Value, ...]:
-    """Return the operands of an operation that hands on what is not finite; none of another."""
+    """Return the operands of an operation if it propagates inf and NaN."""
     strict = value.primitive is not None and value.primitive.name in _STRICT
     return value.inputs if strict else ()
 
 
 def _is_in_range(polynomial: Polynomial, dtype: np.dtype) -> bool:
-    """Return whether rounding and overflow spare the bounds."""
+    """Return whether the bounds hold despite rounding and overflow."""
     limits = np.finfo(dtype)
     low, high = 1e3 * float(limits.tiny), 1e-3 * float(limits.max)
     return (not polynomial.low or polynomial.low > low) and polynomial.high < high
 
 
 def _doubled(value: Value) -> Value | None:
-    """Return x of the slope 2 x, which overflows only where the square of x has overflowed."""
+    """Return x for the slope 2 x, which overflows only if the square of x overflows."""
     if value.primitive is not None and value.primitive.name == "multiply":
         x, factor = value.inputs
         if factor.array is not None and not factor.array.ndim and abs(factor.array) <= 2:
@@ -129,14 +129,14 @@ def _is_square(value: Value, base: Value) -> bool:
 
 
 def _hands_on(slope: Value, upstream: Value) -> bool:
-    """Return whether `upstream` is not finite wherever `slope` is not."""
+    """Return whether `upstream` is inf or NaN wherever `slope` is."""
     base = _doubled(slope)
     seen, stack = {upstream}, [upstream]
     while stack:
         value = stack.pop()
         if value is slope or (base is not None and _is_square(value, base)):
             return True
-        if len(seen) < _NEAR:
+        if len(seen) < _MAX_SEARCHED:
             new = [operand for operand in _terms(value) if operand not in seen]
             seen.update(new)
             stack.extend(new)

@@ -1,4 +1,4 @@
-"""Cutting the graph of a program and its gradient in two, and what passes from one to the other."""
+"""Cutting the graph of a program and its gradient into forward, residuals and backward."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from .simplify import simplify
 from .values import FuncGraph, Value, in_order, reach
 
-# Computed again on the way back, rather than kept: it costs less than memory does.
+# Computed again in the backward pass: that costs less than storing them.
 _CHEAP = frozenset(
     ("broadcast_to", "cast", "expand_dims", "getitem", "reshape", "squeeze", "transpose")
 )
 
 
 def is_cheap(value: Value) -> bool:
-    """Return whether a value takes less time to compute again than to keep and to read."""
+    """Return whether a value is cheaper to compute again than to store and load."""
     primitive = value.primitive
     return primitive is not None and (primitive.kind == "elementwise" or primitive.name in _CHEAP)
 
@@ -27,19 +27,19 @@ def cut(
 ) -> tuple[list[Value], FuncGraph]:
     """Return the residuals, and a graph from these and `backward_inputs` to `ends`.
 
-    A residual depends on `inputs` alone, and on none of them behind an `optimization_barrier`. It
-    is an input, one of the values in `kept`, which are there anyway, or dear to compute: the rest
-    of what the ends need is computed again.
+    A residual depends on `inputs` alone, and not through an `optimization_barrier`. It is an input,
+    a value in `kept`, which is stored anyway, or expensive to compute. The backward graph computes
+    the rest again.
     """
     late_inputs, forward = set(backward_inputs), set(in_order(kept))
-    primal = set(inputs)  # what depends on these alone
+    primal = set(inputs)  # values that depend on these alone
     for value in in_order([*kept, *ends]):
         if value not in late_inputs and all(operand in primal for operand in value.inputs):
             primitive = value.primitive
             again = primitive is None or not (
                 primitive.kind in ("impure", "user") or primitive.name == "optimization_barrier"
             )
-            if value in forward or again:  # what must not be repeated is `kept`
+            if value in forward or again:  # values that must not be repeated are in `kept`
                 primal.add(value)
     there = {*inputs, *kept}
     residuals: dict[Value, Value] = {}

@@ -1,8 +1,8 @@
-"""Simplification: the same numbers, bit for bit, from fewer operations.
+"""Simplification: the same numbers, bit for bit, with fewer operations.
 
-Each value is built anew, operands first, by a table of identities that hold for all IEEE numbers
-(x + 0 is not one of them: -0 + 0 is 0); equal values become one, small constants are computed, and
-what no output needs is left out.
+Each value is built again, operands first, by a table of identities that hold for all IEEE numbers
+(not x + 0: -0 + 0 is 0). Equal values are merged, small constants are computed, and values that no
+output needs are dropped.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from .values import (
     with_operands,
 )
 
-_LARGEST_CONSTANT = 1024  # elements
+_MAX_CONSTANT_SIZE = 1024  # elements
 
-_MOST_PARTS = 16  # that are looked at to be joined
+_MAX_PARTS = 16  # of a concatenation
 
 _ROUNDED_ONCE = {"add", "subtract", "multiply", "divide", "negative", "square", "sqrt"}
 
-# Which operand is the upstream gradient, and what remains where it masks nothing.
+# The position of the upstream gradient, and the operation if it masks nothing.
 _MASKS = {
     "multiply_upstream": (0, "multiply"),
     "divide_upstream": (0, "divide"),
@@ -55,7 +55,7 @@ def simplify(graph: FuncGraph, replacements: Mapping[Value, Value] | None = None
 
 
 class _Builder:
-    """Makes values, each only once."""
+    """Builds values, equal ones only once."""
 
     def __init__(self) -> None:
         self.by_identity: dict[Any, Value] = {}
@@ -63,7 +63,7 @@ class _Builder:
         self.polynomials = Polynomials()
 
     def build_all(self, outputs: Sequence[Value], built: dict[Value, Value]) -> None:
-        """Build the values that `outputs` depend on, but for those that are in `built`."""
+        """Build the values that `outputs` depend on, except those in `built`."""
         for value in in_order(outputs):
             if value not in built:
                 built[value] = self.build(value, [built[operand] for operand in value.inputs])
@@ -104,7 +104,7 @@ class _Builder:
         return self.by_identity.setdefault(identity_of(value, operands), rebuilt)
 
     def _without_mask(self, value: Value) -> Value | None:
-        """Return an ordinary product or quotient, if no zero upstream meets a pole."""
+        """Return an ordinary product or quotient, if no zero upstream gradient meets a pole."""
         assert value.primitive is not None
         position, name = _MASKS[value.primitive.name]
         upstream, slope = value.inputs[position], value.inputs[1]
@@ -119,7 +119,7 @@ class _Builder:
         return operation(OPS[name], value.inputs, {})
 
     def _without_one_mask(self, value: Value) -> Value | None:
-        """Return a product that one of its factors masks, if a zero of the other meets no pole."""
+        """Return a product that only one factor masks, if a zero of the other meets no pole."""
         x, y = value.inputs
         for factor, other in ((x, y), (y, x)):
             if not self.polynomials.may_mask(factor, other):
@@ -141,35 +141,35 @@ def _in_shape(value: Value, like: Value) -> Value:
 
 
 def _constant_of(value: Value) -> Value | None:
-    """Return the value of an operation on constants; None if it is large or the user's own."""
+    """Return the result of an operation on constants; None if it is large or raises."""
     primitive, arrays = value.primitive, [operand.array for operand in value.inputs]
     if primitive is None or isinstance(value.aval, list) or primitive.name == "broadcast_to":
         return None
     if (
         not arrays
         or any(array is None for array in arrays)
-        or prod(value.shape) > _LARGEST_CONSTANT
+        or prod(value.shape) > _MAX_CONSTANT_SIZE
     ):
         return None
     run = primitive.run
     if primitive.name in _ROUNDED_ONCE and _is_of_floats(value):
-        run = primitive.ufunc  # the same bits, and no kernel to be loaded for a number
+        run = primitive.ufunc  # gives the same bits without loading a kernel
     with np.errstate(all="ignore"):
         try:
             return constant(np.array(run(*arrays, **value.params)))
-        except Exception:  # what the operation refuses, it refuses when the program runs
+        except Exception:  # the operation raises it when the program runs
             return None
 
 
 def _is_of_floats(value: Value) -> bool:
-    """Return whether operands and result have one of the dtypes that processors compute."""
+    """Return whether operands and result have one native float dtype."""
     return is_native_float(value.dtype) and all(
         operand.dtype == value.dtype for operand in value.inputs
     )
 
 
 def _without_repeats(value: Value) -> Value | None:
-    """Return the operation on operands as they were before an explicit broadcast."""
+    """Return the operation on operands without their explicit broadcasts."""
     operands = list(value.inputs)
     for i, operand in enumerate(operands):
         if operand.primitive is not None and operand.primitive.name == "broadcast_to":
@@ -184,7 +184,7 @@ def _without_repeats(value: Value) -> Value | None:
 
 
 def _of_numbers(value: Value) -> Value | None:
-    """Return an operation on repeated numbers as a repeated number."""
+    """Return an operation on broadcast numbers as a broadcast number."""
     primitive, repeat = value.primitive, OPS["broadcast_to"]
     assert primitive is not None
     numbers = [
@@ -200,7 +200,7 @@ def _of_numbers(value: Value) -> Value | None:
 
 
 def _is_number(value: Value, number: float) -> bool:
-    """Return whether all elements are `number`; 0.0 and -0.0 are two numbers."""
+    """Return whether all elements are `number`; 0.0 and -0.0 differ."""
     if value.primitive is not None and value.primitive.name == "broadcast_to":
         value = value.inputs[0]
     array = value.array
@@ -247,9 +247,9 @@ def _put_together(value: Value) -> Value | None:
 
 
 def _joined(value: Value) -> Value | None:
-    """Return the parts of an array that make up all of it along one of its later axes, joined.
+    """Return the sum of parts that cover an array along one of its later axes as a concatenation.
 
-    Each was put into zeros, as the gradients of the parts are that a matrix of gates was cut into.
+    Each part was scattered into zeros, as the gradients of the parts of a matrix of gates are.
     """
     terms: list[Value] = []
     pending = list(value.inputs)
@@ -261,7 +261,7 @@ def _joined(value: Value) -> Value | None:
             terms.append(term)
         else:
             return None
-        if len(terms) + len(pending) > _MOST_PARTS:
+        if len(terms) + len(pending) > _MAX_PARTS:
             return None
     spans: list[tuple[int, int, int, int]] = []
     for k, term in enumerate(terms):
@@ -286,8 +286,9 @@ def _joined(value: Value) -> Value | None:
 
 
 def span_along_axis(key: Sequence[Any], shape: Sequence[int]) -> tuple[int, int, int] | None:
-    """Return an axis, and from where to where along it a key picks, which takes all of the others;
-    None if it is no such key.
+    """Return the axis, start and stop of a key that slices one axis and takes all of the others.
+
+    Return None for any other key.
     """
     if len(key) > len(shape) or any(type(item) is not slice for item in key):
         return None
@@ -314,7 +315,7 @@ def _cast(value: Value) -> Value | None:
 
 
 def _merge_reshapes(value: Value) -> Value | None:
-    """Return one reshape for a chain of them; expand_dims and squeeze are reshapes too."""
+    """Return one reshape for a chain of reshapes, expand_dims and squeeze."""
     operand = value.inputs[0]
     while operand.primitive is not None and operand.primitive.name == "reshape":
         operand = operand.inputs[0]
@@ -347,7 +348,7 @@ def _broadcast_to(value: Value) -> Value | None:
 
 
 def _gather(value: Value) -> Value | None:
-    """Return the part of an array at one number, or at numbers in steps of one size, as such."""
+    """Return a gather at one index, or at indices at equal distances, as a getitem."""
     x, axis = value.inputs[0], value.params["axis"]
     part = _part_at(value, x.shape)
     if part == slice(0, x.shape[axis], 1):
@@ -363,7 +364,7 @@ def _gather_adjoint(value: Value) -> Value | None:
 
 
 def _part_at(value: Value, shape: tuple[int, ...]) -> int | slice | None:
-    """Return what a gather's numbers are as part of a key, or its gradient's; None if nothing."""
+    """Return the indices of a gather, or of its gradient, as a key; None if they are no slice."""
     numbers = value.inputs[1].array
     if numbers is None or numbers.ndim > 1 or not numbers.size or value.params["batch_dims"]:
         return None
@@ -379,7 +380,7 @@ def _part_at(value: Value, shape: tuple[int, ...]) -> int | slice | None:
 
 
 class _OnValues:
-    """Operations on values by name, for decompositions: see `_ops.composition`."""
+    """Operations on values by name, for decompositions; see `_ops.composition`."""
 
     def __getattr__(self, name: str) -> Callable[..., Value]:
         return lambda *operands, **params: operation(OPS[name], operands, params)
@@ -399,7 +400,7 @@ def _where(value: Value) -> Value | None:
 def _scalar_power(value: Value) -> Value | None:
     primitive: Any = value.primitive
     exponent = value.params["exponent"]
-    if exponent in (1, 2):  # one operation instead, which others may have in common
+    if exponent in (1, 2):  # a square or a copy, which may equal other values
         return primitive.decomposition(_OnValues(), value.inputs[0], exponent=exponent)
     if exponent == 0:
         return _in_shape(constant(np.ones((), value.dtype)), value)

@@ -1,7 +1,7 @@
-"""Graphs: what a traced program computes, as values that know their operands.
+"""Graphs: what a traced program computes, as values that refer to their operands.
 
-A graph has no tensors, no tapes and no rules: it is what remains of a program when all of these
-have done their work. Values are made once and never changed; passes build new graphs.
+A graph has no tensors, tapes or rules; these have done their work when it is made. Values never
+change; passes build new graphs.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _next_serial = count().__next__
 class Value:
     """One array of a graph: an input, a constant, or an output of an operation.
 
-    `primitive` is None for inputs and constants; `array` is a constant's value. An operation
-    with several outputs is one value whose `aval` is a list, and an `OutputItem` for each output.
-    Values that are made later have greater `serial` numbers.
+    `primitive` is None for inputs and constants; `array` is a constant's value. An operation with
+    several outputs is one value whose `aval` is a list, and an `OutputItem` for each output. Later
+    values have greater `serial` numbers.
     """
 
     __slots__ = ("array", "aval", "inputs", "params", "primitive", "serial")
@@ -51,7 +51,7 @@ class Value:
 
 
 class OutputItem(Value):
-    """One output of an operation that has more; its only input is that operation."""
+    """One output of an operation with several outputs; its only input is that operation."""
 
     __slots__ = ("index",)
 
@@ -65,13 +65,13 @@ def constant(array: np.ndarray) -> Value:
 
 
 def operation(primitive: Primitive, inputs: Sequence[Value], params: Mapping[str, Any]) -> Value:
-    """Return the value of an operation, its shape and dtype by the record's rule."""
+    """Return the value of an operation; the primitive's rule gives its shape and dtype."""
     aval = primitive.abstract(*[value.aval for value in inputs], **params)
     return Value(aval, primitive, inputs, params)
 
 
 def with_operands(value: Value, operands: Sequence[Value]) -> Value:
-    """Return the same operation of other operands: the value itself, if these are its own."""
+    """Return the same operation with other operands; the value itself if they are its own."""
     if all(new is old for new, old in zip(operands, value.inputs, strict=True)):
         return value
     if isinstance(value, OutputItem):
@@ -80,7 +80,7 @@ def with_operands(value: Value, operands: Sequence[Value]) -> Value:
 
 
 def identity_of(value: Value, operands: Sequence[Any]) -> Any:
-    """Return what values have in common that are the same function of the same operands."""
+    """Return a key that is equal for values that are the same function of the same operands."""
     if value.array is not None:
         return frozen(value.array)
     if isinstance(value, OutputItem):
@@ -144,7 +144,7 @@ def in_order(outputs: Iterable[Any], operands: str = "inputs") -> list[Any]:
 
 
 def reach(starts: Iterable[Any], operands: Callable[[Any], Iterable[Any]]) -> Iterator[Any]:
-    """Yield `starts`, and what `operands` leads to from each that was yielded; each once."""
+    """Yield `starts` and everything that `operands` leads to from them, each once."""
     pending = list(dict.fromkeys(starts))
     seen = set(pending)
     while pending:
@@ -156,7 +156,7 @@ def reach(starts: Iterable[Any], operands: Callable[[Any], Iterable[Any]]) -> It
 
 
 def in_turn(key: Any, operands: Callable, is_known: Callable[[Any], bool]) -> Iterator[Any]:
-    """Yield `key` after all it depends on that is not known; the caller makes each known."""
+    """Yield `key` after its unknown dependencies; the caller makes each of them known."""
     stack = [key]
     while stack:
         if is_known(stack[-1]):
@@ -168,7 +168,7 @@ def in_turn(key: Any, operands: Callable, is_known: Callable[[Any], bool]) -> It
 
 
 def frozen(value: Any) -> Any:
-    """Return a hashable stand-in for a parameter: equal for equal ones, of whatever type."""
+    """Return a hashable key for a parameter of any type, equal for equal parameters."""
     if isinstance(value, np.ndarray):
         return "array", value.dtype.str, value.shape, value.tobytes()
     if isinstance(value, slice):

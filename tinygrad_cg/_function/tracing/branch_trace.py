@@ -1,4 +1,4 @@
-"""The trace of a part of a program that is run by itself: a branch, whose operands it finds."""
+"""The trace of one branch of a choice. It finds the branch's operands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .trace import Build, FunctionTrace, TraceTensor, aval_of, literal, record_l
 
 
 class BranchTrace(FunctionTrace):
-    """The trace of one branch: tensors from outside, of whatever level, are its operands.
+    """The trace of one branch. Tensors from outside, whatever their level, become its operands.
 
     It can be entered again, to sweep what was recorded in it.
     """
@@ -30,7 +30,7 @@ class BranchTrace(FunctionTrace):
         self.build = build
         self.graph: DefaultGraph = DefaultGraph()
         self.captures: dict[int, tuple[Any, Value, Any]] = {}  # tensor, value, what is watched
-        self.literals: dict[Value, Value] = {}  # the constants that nothing outside refers to
+        self.literals: dict[Value, Value] = {}  # values that nothing outside refers to
         self.has_drawn = False
 
     @property
@@ -38,17 +38,17 @@ class BranchTrace(FunctionTrace):
         return [*super().tables, self.captures]
 
     def _run_outside(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Return what a function gives where the branch was called."""
+        """Run a function in the state of the code that called the branch."""
         with thread_state(self.around):
             return function(*args)
 
     def draw(self, method: str, arguments: tuple) -> Any:
-        """Return random numbers drawn before the branch is chosen: whichever it is draws them."""
+        """Return random numbers. They are drawn before a branch is chosen, for every branch."""
         self.has_drawn = True
         return self._run_outside(self.around["draws"] or draw_numbers, method, arguments)
 
     def value(self, tensor: Any) -> Value:
-        """Return the value of a tensor in the graph; for one from elsewhere it is an operand."""
+        """Return the graph value of a tensor; a tensor from outside becomes an operand."""
         if isinstance(tensor, VariableSlice):
             tensor = tensor.part
         if isinstance(tensor, TraceTensor):
@@ -71,7 +71,7 @@ class BranchTrace(FunctionTrace):
         return [(tensor, value) for tensor, value, _ in self.captures.values()]
 
     def _input_of(self, variable: Variable) -> Value:
-        """Return the operand that a Variable is, with its value where the branch is called."""
+        """Return the operand of a Variable, which has its value where the branch is called."""
         capture = self.captures.get(id(variable))
         return (
             self._capture(self._run_outside(variable._read), variable)
@@ -80,25 +80,26 @@ class BranchTrace(FunctionTrace):
         )
 
     def record_kept(self, variable: Variable) -> None:
-        """Refuse a record of what may not be chosen."""
+        """Refuse to keep a record that exists only if this branch is chosen."""
         raise ValueError(record_lost(f"a branch of `{self.name}`", variable))
 
     def variable_created(self, variable: Variable) -> None:
-        """Refuse Variables: only the branch that is chosen would make them."""
+        """Refuse to create a Variable: only the chosen branch would create it."""
         raise ValueError(
             f"`{self.name}` creates a tf.Variable ({variable.name!r}) in a branch that is chosen "
             "by a value: create Variables outside of the branches"
         )
 
     def captured_tensors(self) -> list[tuple[Any, Value, Any]]:
-        """Return the tensors from outside that are operands: not those of this run alone."""
+        """Return the captured tensors that are operands, without the literals."""
         return [capture for capture in self.captures.values() if capture[1] not in self.literals]
 
     def find_literals(self, targets: Sequence[Tensor]) -> None:
-        """Find the constants that nobody but the trace refers to: no tape can ask for them.
+        """Find the captured tensors that only the trace refers to: no tape can ask for their
+        gradients.
 
-        The trace and what it recorded let go of them for a moment. Those that are gone then are
-        made again.
+        The trace and its records release these tensors for a moment. Tensors that are then deleted
+        are literals, and are created again.
         """
         ours = {
             key: _Released(tensor)
@@ -126,7 +127,7 @@ class BranchTrace(FunctionTrace):
 
 
 class _Released:
-    """Stands for a tensor where nothing may refer to it."""
+    """A stand-in for a tensor, used while nothing may refer to that tensor."""
 
     def __init__(self, tensor: Tensor):
         self.reference = weakref.ref(tensor)
@@ -135,7 +136,7 @@ class _Released:
         self.was_gone = False
 
     def take_back(self) -> None:
-        """Refer to the tensor, or to a new one if it is gone."""
+        """Refer to the tensor again, or to a new one if it was deleted."""
         self.tensor = self.reference()
         if self.tensor is None:
             self.was_gone, self.tensor = True, Tensor(self.data)
@@ -147,12 +148,12 @@ def _tensor_of(released: Any) -> Any:
 
 
 def _replace(saved: Any, change: Callable[[Any], Any]) -> Any:
-    """Return the residuals of a node with other tensors in them."""
+    """Return the residuals of a node with `change` applied to each."""
     return tuple(map(change, saved)) if type(saved) is tuple else change(saved)
 
 
 def _nodes_behind(targets: Sequence[Tensor]) -> list[Node]:
-    """Return the nodes that the records of `targets` lead to."""
+    """Return all nodes that can be reached from the records of `targets`."""
     pending, seen = [target._rec for target in targets], {}
     while pending:
         record = pending.pop()

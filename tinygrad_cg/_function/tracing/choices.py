@@ -1,9 +1,9 @@
-"""Choices: one operation of a program that runs one of several graphs, as an index says.
+"""Choices: an operation of a program that runs one of several graphs, chosen by an index.
 
-All levels see it as one operation. Its gradient is a choice of the branches' gradients, which are
-found by sweeps in the branches' own traces, so that custom gradients inside keep their rules; what
-a branch computes is computed again there, but for calls of code that may not be repeated. Gradients
-of gradients, tangents (the transpose of the gradient) and batches are choices again.
+All levels see one operation. Its gradient is a choice of the branches' gradients. These are found
+by a sweep in each branch's own trace, so custom gradients inside keep their rules. The gradient
+computes the values of the branch again, except for the results of code that must not be repeated.
+Higher derivatives, tangents (the transpose of the gradient) and batches are choices, too.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from .trace import Build, FunctionTrace, TraceTensor, aval_of, literal
 class Slot(NamedTuple):
     """One operand of a choice: a tensor from outside, or a value that each branch has of its own.
 
-    `watched` is that tensor, or the Variable that it is read of.
+    `watched` is that tensor, or the Variable that it is the value of.
     """
 
     aval: Aval
@@ -51,7 +51,9 @@ class Slot(NamedTuple):
     own: tuple[Any, ...] = ()  # a Value, or the tensor that has it, or None
 
     def value(self, k: int, trace: BranchTrace) -> Value | None:
-        """Return the value of the operand in the trace of branch `k`, if it uses it."""
+        """Return the value of the operand in the trace of branch `k`, or None if that does not use
+        it.
+        """
         if self.watched is None:
             own = self.own[k]
             return own.value if isinstance(own, TraceTensor) else own
@@ -59,16 +61,19 @@ class Slot(NamedTuple):
         return None if capture is None else capture[1]
 
     def source(self, k: int, trace: BranchTrace) -> Any:
-        """Return what a sweep in branch `k` differentiates by; None if it is nothing."""
+        """Return the source of a sweep in branch `k`; None if the operand is not differentiable
+        there.
+        """
         if self.watched is None:
             return self.own[k] if isinstance(self.own[k], TraceTensor) else None
         return self.watched if id(self.watched) in trace.captures else None
 
 
 class Pullback(NamedTuple):
-    """The gradient of a choice, its operands, and by which operands of the choice it is.
+    """The gradient of a choice: a choice, its operands, and the positions that it is with respect
+    to.
 
-    Its operands are "operand", "kept" or "dy" with a number, or "extra" with a tensor.
+    An operand is ("operand", i), ("kept", i), ("dy", i) or ("extra", tensor).
     """
 
     choice: Choice
@@ -77,10 +82,10 @@ class Pullback(NamedTuple):
 
 
 class Choice(ABC):
-    """Several graphs of the same operands, one of which is run.
+    """Several graphs with the same operands. A call runs one of them.
 
-    Besides its outputs it gives the results of code in it that cannot be run twice, as `kept`;
-    and if it is `stateful`, a mark: what it does comes after what was done before.
+    The results are the outputs, then the `kept` results of code that cannot be repeated. If the
+    choice is `stateful`, the last result is a mark, which orders it after earlier side effects.
     """
 
     avals: list[Aval]  # of the outputs, of what is kept, and of a mark
@@ -97,24 +102,24 @@ class Choice(ABC):
 
     @property
     def graphs(self) -> list[FuncGraph]:
-        """Return the graph of each branch, from the operands."""
+        """Return the graph of each branch, as a function of the operands."""
         if self._graphs is None:
             self._graphs = self._make_graphs()
         return self._graphs
 
     @property
     def primitive(self) -> Primitive:
-        """Return the operation: one that may be repeated, or one that may not."""
+        """Return the primitive: there is another one for choices that must not be repeated."""
         values = [value for graph in self.graphs for value in graph.values()]
         return CHOICE_OF_CODE if any(map(_is_code, values)) else CHOICE
 
     @property
     def first_saved(self) -> int:
-        """Return the position of what is kept."""
+        """Return the position of the first `kept` result."""
         return self.count
 
     def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Run the branch that the first array tells, compiled when it is first wanted."""
+        """Run the branch whose number is in the first array; it is compiled at its first run."""
         index = int(arrays[0])
         program = self._programs.get(index)
         if program is None:
@@ -123,7 +128,7 @@ class Choice(ABC):
         return program.run(arrays[1 : 1 + len(program.graph.inputs)])
 
     def pullback(self, wanted: tuple[int, ...], upstream: tuple[int, ...]) -> Pullback:
-        """Return the gradient of the `upstream` outputs by the `wanted` operands, traced once."""
+        """Return the gradient of the `upstream` outputs with respect to the `wanted` operands."""
         pullback = self._pullbacks.get((wanted, upstream))
         if pullback is None:
             pullback, again = self._make_pullback(wanted, upstream)
@@ -186,18 +191,18 @@ class Choice(ABC):
     def _make_pullback(
         self, wanted: tuple[int, ...], upstream: tuple[int, ...]
     ) -> tuple[Pullback, bool]:
-        """Return the gradient, and whether it is the same each time: it draws no numbers."""
+        """Trace the gradient. Return it, and whether it may be cached: it must not draw numbers."""
 
     @abstractmethod
     def select(self, index: int) -> Choice:
-        """Return one of the branches, as a choice of one."""
+        """Return a choice that has only the branch `index`."""
 
     def __repr__(self) -> str:
         return f"<{self.label}>"
 
 
 class TracedChoice(Choice):
-    """A choice whose branches have traces; `targets` are the outputs of each, in its trace."""
+    """A choice whose branches have traces; `targets` has each branch's outputs in its trace."""
 
     def __init__(
         self,
@@ -315,9 +320,9 @@ class TracedChoice(Choice):
 
 
 class BatchedChoice(Choice):
-    """A choice for each example of a batch, where the index is the same for all.
+    """A choice for a batch, with one index for all examples.
 
-    `batched` says which operands differ between examples; the outputs in `summed` are summed up.
+    `batched` says which operands differ between examples. Outputs in `summed` are summed over them.
     """
 
     def __init__(
@@ -337,7 +342,7 @@ class BatchedChoice(Choice):
         return [self._make_graph(graph) for graph in self.made_of.graphs]
 
     def _make_graph(self, graph: FuncGraph) -> FuncGraph:
-        """Return the graph of all examples: the operations are carried out once more, batched."""
+        """Return the graph for all examples, by applying the operations once more in a batch."""
         trace, level = BranchTrace(self.label, OutsideCalls(), interpreter), Batch(self.level.size)
         with trace.active():
             tensors: dict[Value, Any] = {}
@@ -386,7 +391,7 @@ class BatchedChoice(Choice):
 
 
 def _replay(value: Value, operands: list) -> Any:
-    """Carry out an operation of a graph on tensors."""
+    """Apply an operation of a graph to tensors."""
     if value.array is not None:
         return Tensor(value.array)
     if isinstance(value, OutputItem):
@@ -400,7 +405,7 @@ def _is_code(value: Value) -> bool:
 
 
 def _results_of_code(ends: list[Value], substitutions: dict[Value, Value]) -> list[Value]:
-    """Return the results of calls that must not be repeated, among what `ends` depend on."""
+    """Return the results of calls that must not be repeated, if `ends` depend on them."""
     results = []
     for value in reach(ends, lambda value: () if value in substitutions else value.inputs):
         producer = value.inputs[0] if isinstance(value, OutputItem) else value
@@ -412,7 +417,7 @@ def _results_of_code(ends: list[Value], substitutions: dict[Value, Value]) -> li
 def find_operands(
     traces: Sequence[BranchTrace], targets: Sequence[list[Any]], excluded: set[int]
 ) -> list[tuple[Slot, Any]]:
-    """Return the tensors from outside that branches have met, except those in `excluded`."""
+    """Return the tensors that branches captured from outside, except those in `excluded`."""
     tensors: dict[int, tuple[Any, Any]] = {}
     for trace, some in zip(traces, targets, strict=True):
         trace.find_literals(some)
@@ -423,7 +428,7 @@ def find_operands(
 
 
 def call_choice(choice: Choice, index: Any, operands: Sequence[Any]) -> list:
-    """Return the outputs of a choice, as all levels see it."""
+    """Apply a choice at all levels, and return its outputs."""
     return apply(choice.primitive, (index, *operands), {"choice": choice})[: choice.count]
 
 
@@ -431,14 +436,14 @@ CHOICE = part_operation("cond", "choice", aliases=True)
 CHOICE_OF_CODE = part_operation("cond", "choice", "user", aliases=True)
 
 
-# Calls of functions one of which a tensor without a value chooses ------------------------------
+# Calls of functions -------------------------------------------------------------------------
 
 
 def choose(name: str, index: Any, branches: Sequence[tuple[str, Callable[[], Any]]]) -> Any:
-    """Return the result of the branch that `index` chooses, by a program that has all of them.
+    """Return the result of the branch that `index` chooses; the program has all branches.
 
-    `branches` are functions without arguments, with the names that errors give them. What they
-    return must have one structure, and tensors the same shapes and dtypes.
+    `branches` are pairs of a name, for errors, and a function without arguments. Their results must
+    have one structure, and their tensors the same shapes and dtypes.
     """
     outer: FunctionTrace = index.level
     traces = [BranchTrace(outer.name, outer.calls, outer.build) for _ in branches]
@@ -449,7 +454,7 @@ def choose(name: str, index: Any, branches: Sequence[tuple[str, Callable[[], Any
     present = [(variable, variable._read()) for variable in recorded_variables()]
     for trace, (_, function) in zip(traces, branches, strict=True):
         with trace.active(), recorded_assignments(True) if recorded else contextlib.nullcontext():
-            for variable, value in present:  # which has a gradient, other than the Variable
+            for variable, value in present:  # the value has a gradient, unlike the Variable
                 variable.assign(identity(value))
             result = function()
             results.append(result)
@@ -488,7 +493,7 @@ def choose(name: str, index: Any, branches: Sequence[tuple[str, Callable[[], Any
 
 
 def _own(trace: BranchTrace, tensor: Tensor) -> Tensor:
-    """Return a tensor of the trace itself: integers that are known stay outside of it."""
+    """Return a copy of a tensor that belongs to the trace, also of a known integer."""
     copied = identity(tensor)
     return copied if isinstance(copied, TraceTensor) else TraceTensor(constant(copied._data), trace)
 
@@ -522,7 +527,7 @@ class _Text:
 
 
 class _Column:
-    """One leaf of what branches return."""
+    """One leaf of the results, for all branches."""
 
     def __init__(self, name: str, names: list[str], position: int, leaves: list[Any]):
         self.name, self.names, self.position, self.leaves = name, names, position, leaves
@@ -542,7 +547,7 @@ class _Column:
             )
 
     def tensor(self, k: int) -> Tensor:
-        """Return the leaf of a branch; a number takes the dtype of other branches' tensors."""
+        """Return the leaf of branch `k`; a number takes the dtype of another branch's tensor."""
         leaf = self.leaves[k]
         if not isinstance(leaf, Tensor) and self.dtype is not None:
             try:
@@ -554,7 +559,7 @@ class _Column:
         return leaf
 
     def check(self) -> None:
-        """Refuse tensors of different shapes or dtypes; let go of them."""
+        """Raise TypeError if shapes or dtypes differ; release the leaves."""
         if self.is_tensor:
             self.leaves = []
             if any(aval != self.avals[0] for aval in self.avals):

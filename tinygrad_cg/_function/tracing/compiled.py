@@ -1,4 +1,4 @@
-"""Compiled programs: the trace of one signature of a function, its inputs, and its results."""
+"""Compiled programs: the trace of a function for one signature, its inputs and its results."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from .trace import Build, FunctionTrace, aval_of
 
 new = object.__new__
 LONG = 1000
-"""Operations of a program that takes minutes to compile."""
+"""A program with more operations takes minutes to compile."""
 
 
-_FEW = 8  # rounds of loops in a program that would not be compiled without them
+_FEW_ROUNDS = 8  # enough for a loop where the program is too long to compile otherwise
 
 
 def rolled(graph: FuncGraph, constants: Mapping[Value, Value], build: Build) -> FuncGraph:
-    """Return a graph in which what repeats itself is a loop, if it is long and compiled."""
+    """Return the graph with its repetitions as loops, if it is long and will be compiled."""
     if is_stepwise(build) or not _is_long(graph):
         return graph
     from .rolling import roll  # which most programs do without
 
     result = roll(graph, constants, build)
     if _is_long(result) and _is_long(optimize(result, constants)):
-        return roll(graph, constants, build, _FEW)
+        return roll(graph, constants, build, _FEW_ROUNDS)
     return result
 
 
@@ -49,11 +49,11 @@ def _is_long(graph: FuncGraph) -> bool:
 
 
 class Program:
-    """The result of a trace: a graph whose inputs are arguments, captured tensors and Variables.
+    """The result of a trace: a graph of arguments, captured tensors and Variables.
 
-    `outputs` computes the traced outputs, then what the Variables in `assigned` become, and
-    after these the last random numbers, so that they are drawn, and the mark of the last call of
-    outside code. It runs on the `device` of its inputs; what is made inside is there, too.
+    `outputs` computes the traced outputs, then the new values of the Variables in `assigned`, then
+    the last random numbers (so that all are drawn) and the mark of the last side effect. The
+    program runs on the `device` of its inputs, and so does everything that it creates.
     """
 
     def __init__(
@@ -79,12 +79,14 @@ class Program:
         self.outputs = Outputs(self.graph.inputs, self.graph.outputs, build)
 
     def inputs(self, leaves: Sequence) -> list:
-        """Return leaves, captured tensors, and Variables, which whoever listens hears are read."""
+        """Return leaves, captured tensors and Variables. Listeners are told that the Variables are
+        read.
+        """
         inputs = [*leaves, *self.captures, *[variable._read() for variable in self.reads]]
         return inputs if self.device == CPU else _on_gpu(inputs)
 
     def run(self, inputs: Sequence) -> list[Tensor]:
-        """Return the outputs as tensors without records, and assign Variables."""
+        """Return the outputs as tensors without records; assign the Variables."""
         results = self.outputs.run(arrays_of(inputs))
         self.assign(results)
         return list(map(wrap_array, results[: self.count]))
@@ -96,15 +98,12 @@ class Program:
 
 
 def _on_gpu(inputs: Sequence) -> list:
-    """Return inputs with single values of the processor that tapes watch on the GPU."""
-    return [
-        device_runs.move_scalars_to_device((item,))[0] if is_tensor(item) else item
-        for item in inputs
-    ]
+    """Return the inputs, with scalars that a tape watches on the CPU moved to the GPU."""
+    return [device_runs.bring_along((item,))[0] if is_tensor(item) else item for item in inputs]
 
 
 def arrays_of(inputs: Sequence) -> list[np.ndarray]:
-    """Return the arrays of tensors; numbers become arrays of float64."""
+    """Return the arrays of tensors; a number becomes an array of float64."""
     return [
         item._data if isinstance(item, Tensor) else np.asarray(item, np.float64) for item in inputs
     ]
@@ -118,14 +117,14 @@ def wrap_array(array: np.ndarray) -> Tensor:
 
 
 class OutputMark:
-    """Stands where an output is, in the structure of a result."""
+    """Marks the place of an output in the structure of a result."""
 
 
 class Traced:
-    """A Python function and one signature: how it is traced, and the program that was found.
+    """A Python function and one signature: how to trace it, and the resulting program.
 
-    `structure` is that of its result, with a mark for each output. ``derive(python)`` makes a
-    compiled function that belongs to this one: its gradient.
+    `structure` is the structure of the result, with a mark for each output. ``derive(python)``
+    returns a compiled function for its gradient.
     """
 
     def __init__(
@@ -144,7 +143,7 @@ class Traced:
 
     @property
     def build(self) -> Build:
-        """Return what makes programs, for the device."""
+        """Return the function that compiles graphs for the device."""
         if self.device == CPU:
             return self._build
         if self._build is interpreter:
@@ -154,7 +153,7 @@ class Traced:
         return build
 
     def arguments(self, trace: FunctionTrace) -> list:
-        """Return the leaves of the call as a trace has them; those that are sizes as constants."""
+        """Return the leaves of the call for a trace; leaves that are sizes are constants."""
         pairs = [(trace.argument(aval), weak) for aval, weak in self.avals]
         leaves: list[Any] = [
             argument if weak is None else TraceNumber(argument.value, trace, weak)
@@ -165,7 +164,9 @@ class Traced:
         return leaves
 
     def run(self, leaves: Sequence) -> tuple[list[Tensor], Any]:
-        """Call the Python function; return its outputs as tensors, flat, and their structure."""
+        """Call the Python function; return its outputs as a flat list of tensors, and their
+        structure.
+        """
         args, kwargs = self.call_made_of.fill_leaves(leaves)
         result = self.python(*args, **kwargs)
         flat = nest.flatten(result)
@@ -174,14 +175,14 @@ class Traced:
         outputs = [convert(leaf) for leaf, mark in pairs if mark is OutputMark]
         return outputs, nest.pack_sequence_as(result, marks)
 
-    @no_collection()  # of a long trace it would take half the time
+    @no_collection()  # it would take half the time of a long trace
     def trace(self, may_create: bool, leaves: Sequence) -> bool:
-        """Make the program, and return whether it can be used: it made no Variables.
+        """Make the program. Return whether it can be used, which it cannot if it created Variables.
 
-        `leaves` are those of the call that it is made for, if they have values.
+        `leaves` are those of the call, if they have values.
         """
         result = self._trace(may_create, leaves)
-        if result is None:  # what it captures is on another device
+        if result is None:  # a captured tensor is on another device
             result = self._trace(False, leaves)
         return bool(result)
 
@@ -193,7 +194,7 @@ class Traced:
             tensors, self.structure = self.run(self.arguments(trace))
             outputs = list(map(trace.value, tensors))
             assigned = trace.assignments()
-            del tensors  # what nothing refers to is a constant
+            del tensors  # a tensor that nothing refers to becomes a constant
         if self.calls.refused is not None:
             raise self.calls.refused
         if trace.created:
@@ -212,14 +213,14 @@ class Traced:
 
 
 def _device_of(has_tensors: bool, device: str, inputs: Sequence) -> str:
-    """Return the device of a program: that of its tensors; without any the one of `tf.device`."""
+    """Return the device of a program: that of its tensors, or of `tf.device` if there are none."""
     if any(devices.device_of(tensor._data) == GPU for tensor in inputs):
         return GPU
     return CPU if inputs and not has_tensors else device
 
 
 def _leaf_aval(leaf: Any) -> tuple[Aval, np.dtype | None]:
-    """Return the aval of an argument; for a float also the dtype of a tensor made of it."""
+    """Return the aval of an argument; for a float also the dtype that a tensor of it has."""
     if isinstance(leaf, Tensor):
         return aval_of(leaf), None
     return Aval((), FLOAT64), leaf.dtype if isinstance(leaf, np.floating) else FLOAT32

@@ -1,4 +1,4 @@
-"""The result of `get_concrete_function`: a function for arguments of one form."""
+"""The result of `get_concrete_function`: a function for arguments of one signature."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .signature import FunctionCall, Statics, TensorSpec, check_signature
 
 
 class ConcreteFunction:
-    """One program of a `Function`. Arguments must have the signature it was made for."""
+    """One program of a `Function`. Arguments must have its signature."""
 
     def __init__(self, function: Callable[..., Any], statics: Statics, traced: Traced):
         self._function, self._statics, self._traced = function, statics, traced
@@ -34,7 +34,7 @@ class ConcreteFunction:
 
     @property
     def graph(self) -> FuncGraph:
-        """Return the graph of what is computed."""
+        """Return the graph of the program."""
         return self._traced.program.graph
 
     @property
@@ -132,9 +132,9 @@ class NumbaCalls:
 
 
 class AnySize:
-    """A `Function` for arguments that fit specifications with sizes that are not known.
+    """A `Function` for arguments that fit specifications with unknown sizes.
 
-    Each size has a program of its own, and these share their kernels.
+    Each size has its own program. The programs share their kernels.
     """
 
     def __init__(self, function: Callable[..., Any], args: Sequence, kwargs: Mapping):
@@ -160,7 +160,7 @@ class AnySize:
         return [spec for spec in nest.flatten(self._specs) if isinstance(spec, TensorSpec)]
 
     def _refuse(self) -> NoReturn:
-        """Raise ValueError: there is more than one."""
+        """Raise ValueError: there is one for each size."""
         raise ValueError(
             f"{self!r} has a program for each size: ask the function for that of some tensors, "
             "f.graph(x) or f.kernels(x)"
@@ -173,7 +173,7 @@ class AnySize:
 
 
 def example(leaf: Any) -> Any:
-    """Return a tensor that a specification describes; any other leaf as it is."""
+    """Return a tensor that fits a specification; any other leaf is returned as it is."""
     return Tensor(np.zeros(leaf.shape or (), leaf.dtype)) if isinstance(leaf, TensorSpec) else leaf
 
 

@@ -1,7 +1,8 @@
-"""The shortest way into a compiled program: generated functions for calls of one form.
+"""The fastest way into a compiled program: functions generated for one form of call.
 
-An entry checks whether a call has the form that it was made for, and runs the program; for any
-other call it returns None. It is one function, since calls of helpers would cost more than it does.
+An entry checks whether a call has the form that it was made for, and runs the program. For any
+other call it returns None. It is a single function because calls of helpers would take longer than
+the rest of it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _SAME = (Variable, FunctionType, Transformed, np.dtype, type)
 
 
 def takes(call: FunctionCall) -> bool:
-    """Return whether entries know arguments like these."""
+    """Return whether an entry can be generated for arguments like these."""
     return not call.kwargs and all(
         type(arg) in _STATIC
         or isinstance(arg, _SAME)
@@ -40,15 +41,15 @@ def takes(call: FunctionCall) -> bool:
 
 def _rule(node: Node, dy: Any) -> Sequence:
     saved = node.saved
-    return saved[0].vjp_of_entry(node, saved, dy if type(dy) is list else [dy])
+    return saved[0].entry_vjp(node, saved, dy if type(dy) is list else [dy])
 
 
 class EntryWriter:
     """The source of one entry, and the names in it.
 
-    Arguments are positional: tensors, floats, Variables, Python's simplest other values. `pack`
-    makes the result of the list of outputs; without it the only output is the result. For one
-    tensor and one output: ``(x0,) = args``, then checks of its type, record, shape and dtype, then
+    Arguments are positional: tensors, floats, Variables and simple Python values. `pack` makes the
+    result from the list of outputs; without it the result is the only output. For one tensor and
+    one output the text is ``(x0,) = args``, then checks of the type, record, shape and dtype, then
     ``r = run((d0,))`` and the tensor of ``r[0]``.
     """
 
@@ -59,7 +60,7 @@ class EntryWriter:
         self.names: dict[str, Any] = {"Tensor": Tensor, "new": object.__new__, "state": state}
         self.names |= {"pack": pack, "assigning": assigning, "array": np.array, "float64": FLOAT64}
         self.names |= {"attach": attach, "attach_all": attach_all, "rule": _rule, "self": gradient}
-        self.checks: list[str] = []  # the lines before the program runs
+        self.checks: list[str] = []  # lines that come before the program runs
         self.leaves: list[str] = []
         self.arrays: list[str] = []
         self.nodes: list[str] = []  # of the program's inputs, for the tapes
@@ -94,10 +95,10 @@ class EntryWriter:
         return self._compile("args", [*lines, *self._tensors(), self._result()])
 
     def recorded(self, single: bool) -> Callable:
-        """Return ``enter(frame, args)`` for calls under tapes that record as they did `call`.
+        """Return ``enter(frame, args)`` for calls that tapes record in the same way as `call`.
 
-        Under one tape (`single`) residuals are kept, and the sweep is a program as well. Under more
-        the sweep will be recorded, by all but the innermost: it is a call of the pullback.
+        Under one tape (`single`) the entry keeps residuals, and the sweep is a program as well.
+        Under several tapes the outer ones record the sweep, so it calls the pullback.
         """
         program, gradient = self.program, self.gradient
         assert gradient is not None
@@ -137,7 +138,7 @@ class EntryWriter:
         return ["if len(group) == 1:", run, f" kept = r[{parts.kept}:]"]
 
     def _inputs(self) -> None:
-        """Take and check the arguments, and what is captured."""
+        """Write the lines that unpack and check the arguments and the captured tensors."""
         sizes = self.call.sizes()
         for i, arg in enumerate(self.call.args):
             if type(arg) in _STATIC:
@@ -194,7 +195,7 @@ class EntryWriter:
         return define(text, "entry of a program", self.names, "enter")
 
     def _tensors(self) -> list[str]:
-        """Return the lines that make tensors without records of the outputs."""
+        """Return the lines that wrap the outputs in tensors without records."""
         lines = []
         for i in range(self.program.count):
             lines += [f"t{i} = new(Tensor)", f"t{i}._data = r[{i}]", f"t{i}._rec = None"]

@@ -1,6 +1,7 @@
 """function: a Python function becomes one compiled program for each signature.
 
-Follows ``tf.function`` of TensorFlow 2.21, save that a float argument does not need a new program.
+Modelled on ``tf.function`` of TensorFlow 2.21. Unlike there, a new float argument needs no new
+program.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from .signature import FunctionCall, Statics, TensorSpec, check_signature, has_u
 from .specialization import Specialization
 from .trace import leaves_behind
 
-_LARGEST = 64  # programs that one function keeps
-_STREAK = 5  # calls in a row that needed a new program: worth a warning
-_WAYS = 4  # short ways that a call tries: those of the latest forms
+_MAX_PROGRAMS = 64  # kept by one function
+_STREAK = 5  # consecutive calls with a new program that cause a warning
+_MAX_ENTRIES = 4  # entries that a call tries: those of the latest forms
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -52,7 +53,7 @@ class Function(Generic[P, Y]):
     ):
         self._build = build
         self._autograph = autograph
-        self._runs: Any = None  # what runs instead of the Python function, when that is known
+        self._runs: Any = None  # what is traced, once that is known
         functools.update_wrapper(self, python, updated=())
         self.python_function = python
         self._name = getattr(python, "__name__", type(python).__name__)
@@ -60,7 +61,7 @@ class Function(Generic[P, Y]):
         self._signature = signature
         self._programs: OrderedDict[Any, Specialization] = OrderedDict()
         self._lock = ForkLock()
-        self._enters: tuple[Callable[[tuple], Any], ...] = ()  # short ways into programs
+        self._enters: tuple[Callable[[tuple], Any], ...] = ()  # entries of programs
         self._records: tuple[Callable[[Any, tuple], Any], ...] = ()  # the same, under tapes
         self._streak = 0
         self._relaxed = relaxed or has_unknown_sizes(signature)
@@ -69,7 +70,7 @@ class Function(Generic[P, Y]):
         self._bound: dict[int, tuple[Any, Function]] = {}
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Y:
-        if not kwargs:  # as one of the last times: nearly always so
+        if not kwargs:  # nearly always a form of a recent call
             frame = state.frame
             if frame is None:
                 for enter in self._enters:
@@ -93,7 +94,7 @@ class Function(Generic[P, Y]):
         if self._signature is not None:
             args, kwargs = check_signature(self._signature, args, kwargs), {}
         if frame is not None and (frame.level is not None or frame.natural):
-            return self._python()(*args, **kwargs)  # each operation in that level's way
+            return self._python()(*args, **kwargs)  # that level processes each operation
         if self._length_varies:
             return self._call_eagerly(*args, **kwargs)
         try:
@@ -118,9 +119,9 @@ class Function(Generic[P, Y]):
     def _find(
         self, call: FunctionCall, has_values: bool = True
     ) -> tuple[FunctionCall, Specialization]:
-        """Return the program for this signature, traced if there is none yet, and the call.
+        """Return the call and the program for its signature, which is traced if it is new.
 
-        Values of arguments that sizes depend on are made part of the signature.
+        If sizes depend on the values of arguments, these values become part of the signature.
         """
         with self._lock:
             traced = self._programs.get(call.key)
@@ -139,7 +140,7 @@ class Function(Generic[P, Y]):
                 return self._find(FunctionCall(call.args, call.kwargs, self._statics))
             with self._lock:
                 traced = self._programs.setdefault(call.key, traced)
-                if len(self._programs) > _LARGEST:
+                if len(self._programs) > _MAX_PROGRAMS:
                     self._programs.popitem(last=False)
             self._count_retracing()
         return call, traced
@@ -172,9 +173,9 @@ class Function(Generic[P, Y]):
         return traced
 
     def _python(self, transformed: bool = False) -> Callable:
-        """Return what is traced: the Python function, transformed if it has control flow.
+        """Return the function to trace: the Python function, transformed if it has control flow.
 
-        Where a tensor decided in a function that it calls, it is `transformed` in any case.
+        With `transformed` it is transformed in any case, since a function that it calls needs that.
         """
         if self._runs is None or transformed:
             python = self.python_function
@@ -198,7 +199,7 @@ class Function(Generic[P, Y]):
         return self._runs
 
     def _derive(self, python: Callable[..., Any]) -> Function:
-        """Return a function that belongs to this one: its gradient."""
+        """Return a compiled function for a gradient of this one."""
         statics = Statics(python, None, None)
         derived = Function(python, statics, None, self._build, relaxed=True, autograph=False)
         derived._name = f"the gradient of {self._name}"
@@ -296,7 +297,7 @@ class Function(Generic[P, Y]):
         return Method(instance, self, owner)
 
     def _of(self, instance: Any, owner: Any) -> Function:
-        """Return the function with `instance`, not kept alive by it, as its first argument."""
+        """Return the function with `instance` as its first argument, without keeping that alive."""
         key = id(instance)
         cached = self._bound.get(key)
         if cached is not None:
@@ -317,13 +318,13 @@ class Function(Generic[P, Y]):
         return f"<function {getattr(self, '__qualname__', self._name)}, compiled>"
 
     def __reduce__(self) -> Any:
-        """Return what it is made of; programs are made anew, with kernels from the cache."""
+        """Return its parts. Programs are made again, with kernels from the cache."""
         compiled = next(key for key, build in _BUILDS.items() if build is self._build)
         made_of = (
             *(self.python_function, self._statics, self._signature, compiled),
             *(self._relaxed, self._autograph),
         )
-        return _blank, (), made_of  # as a state, since the Python function may refer to this one
+        return _blank, (), made_of  # a state: the Python function may refer to this one
 
     def __setstate__(self, made_of: tuple) -> None:
         python, statics, signature, compiled, relaxed, autograph = made_of
@@ -342,7 +343,7 @@ def run_functions_eagerly(run_eagerly: bool) -> None:
     After ``tf.config.run_functions_eagerly``. Programs that are compiled stay.
     """
     call: Any = _CALLS[bool(run_eagerly)]
-    type.__setattr__(Function, "__call__", call)  # so that other calls ask for nothing more
+    type.__setattr__(Function, "__call__", call)  # costs other calls nothing
 
 
 def functions_run_eagerly() -> bool:
@@ -362,7 +363,7 @@ travels(Function)
 
 
 def _fuse_unless_long(graph: FuncGraph) -> Callable[[Sequence[Any]], list[Any]]:
-    """Return a program; one that would compile for minutes runs operation by operation."""
+    """Return a program; a very long one runs operation by operation, with a warning."""
     count = sum(value.primitive is not None for value in graph.values())
     if count <= LONG:
         return fused(graph)
@@ -380,15 +381,14 @@ def _fuse_unless_long(graph: FuncGraph) -> Callable[[Sequence[Any]], list[Any]]:
 _BUILDS: dict[bool | None, Build] = {None: _fuse_unless_long, True: fused, False: interpreter}
 
 
-def _first(way: Any, ways: tuple) -> tuple:
-    """Return some of `ways` after `way`, unless it is None."""
-    return (
-        ways if way is None else (way, *[other for other in ways if other is not way][: _WAYS - 1])
-    )
+def _first(entry: Any, entries: tuple) -> tuple:
+    """Return the latest entries with `entry` as the first, unless it is None."""
+    others = [other for other in entries if other is not entry]
+    return entries if entry is None else (entry, *others[: _MAX_ENTRIES - 1])
 
 
 class Method(Generic[P, Y]):
-    """A `Function` of a class, with the instance it is to work on."""
+    """A `Function` of a class, bound to an instance."""
 
     __slots__ = ("__self__", "_function", "_owner")
 

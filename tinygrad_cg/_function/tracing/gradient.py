@@ -1,8 +1,8 @@
-"""Gradients of compiled programs: forward with residuals, and backward from these.
+"""Gradients of compiled programs: a forward program with residuals, and a backward program.
 
-The program is traced once more, together with its sweep, under a tape that watches what the
-caller's tapes watch, so that each rule inside is found where it belongs. The graph of both is cut
-in two. What is differentiated again is all of it, as a function of its own.
+The Python function is traced once more together with its sweep, under a tape that watches what the
+caller's tapes watch; so each rule inside is the one that an eager run would use. The graph of both
+is cut in two. A higher derivative differentiates the pullback as a function of its own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .trace import FunctionTrace, replay
 
 
 class Gradient:
-    """The gradient of one program by the inputs that are `wanted`."""
+    """The gradient of one program with respect to the `wanted` inputs."""
 
     def __init__(self, traced: Traced, wanted: Sequence[bool]):
         self.traced, self.program, self.wanted = traced, traced.program, wanted
@@ -39,15 +39,15 @@ class Gradient:
         self.definition = Definition(traced.python, traced.name)
         self.pullback = traced.derive(self._pullback)
         self._parts: ForwardBackward | None = None
-        self.asking: list[Definition] = []  # the function or rule that the latest sweep is for
+        self.asking: list[Definition] = []  # the function or rule that asked for the latest sweep
 
     @property
     def parts(self) -> ForwardBackward:
-        """Return the two programs, traced when they are first wanted."""
+        """Return the two programs, which are traced at first use."""
         return self.parts_for(())
 
     def parts_for(self, leaves: Sequence) -> ForwardBackward:
-        """Return the two programs, traced if they are not yet: for a call with these `leaves`."""
+        """Return the two programs; if they are not traced yet, trace them for a call with `leaves`."""
         if self._parts is None:
             self._parts = ForwardBackward(self, leaves)
         return self._parts
@@ -55,9 +55,10 @@ class Gradient:
     def sweep(
         self, leaves: Sequence, upstream: Callable[[list], Sequence], draws: Sequence = ()
     ) -> list:
-        """Return gradients by the wanted inputs: run the Python function on a tape of its own.
+        """Return gradients with respect to the wanted inputs: run the Python function on its own
+        tape.
 
-        ``upstream(outputs)`` gives the upstream gradients of those outputs that have any.
+        ``upstream(outputs)`` returns the upstream gradients of the differentiable outputs.
         """
         pairs = zip(leaves, self.wanted, strict=False)
         fresh = [identity(leaf) if flag else leaf for leaf, flag in pairs]
@@ -74,7 +75,7 @@ class Gradient:
         return differentiate_once(token, targets, upstream(outputs), sources)
 
     def _pullback(self, *args: Any) -> list:
-        """Return gradients; `args` are leaves of a call, upstream gradients, and numbers drawn."""
+        """Return gradients; `args` are leaves of a call, upstream gradients and random numbers."""
         leaves, upstream = len(self.traced.avals), len(self.upstream)
         dys, draws = args[leaves:][:upstream], args[leaves + upstream :]
         rules = state.rules
@@ -88,8 +89,8 @@ class Gradient:
     def run(self, inputs: Sequence, count: int, deep: bool) -> tuple[list[Tensor], TransformedCall]:
         """Return the outputs without records, and the call as tapes see it.
 
-        `inputs` are the program's, the first `count` of them leaves of the call. If it is `deep`,
-        with more than one tape, the sweep will be recorded too, and needs no residuals.
+        The first `count` of the program's `inputs` are leaves of the call. `deep` says that there
+        is more than one tape: the sweep will be recorded, so it needs no residuals.
         """
         program = self.program
         snapshot = {id(variable): variable._data for variable in program.assigned}
@@ -105,7 +106,7 @@ class Gradient:
         return outputs, TransformedCall(self.definition, lambda dys, targets: self.vjp(call, dys))
 
     def vjp(self, call: tuple, dys: Sequence) -> list:
-        """Return the gradient of each input of a call of `run`, from those of the outputs."""
+        """Return the gradient of each input of a call of `run`, given those of the outputs."""
         inputs, count, saved, draws, snapshot = call
         upstream = [dys[i] for i in self.upstream]
         gradients = None if saved is None else self.parts.backward(inputs, saved, upstream)
@@ -123,7 +124,9 @@ class Gradient:
         return gradients
 
     def has_entries(self, single: bool) -> bool:
-        """Return whether nothing is assigned or drawn, nor read when the gradient is asked for."""
+        """Return whether an entry can serve it: nothing is assigned, drawn, or read by the backward
+        pass.
+        """
         program = self.program
         if program.assigned or program.draws:
             return False
@@ -134,8 +137,8 @@ class Gradient:
             return False
         return all(id(variable) in reads for variable in parts.reads)
 
-    def vjp_of_entry(self, node: Node, saved: tuple, dys: Sequence) -> Sequence:
-        """Return the gradient of each input of a call by an entry, which made `node`."""
+    def entry_vjp(self, node: Node, saved: tuple, dys: Sequence) -> Sequence:
+        """Return the gradient of each input for a call by an entry, which made `node`."""
         _, leaves, residuals, reads = saved
         if residuals is None or state.frame is not None:
             program = self.program
@@ -143,18 +146,18 @@ class Gradient:
             snapshot = {id(variable): tensor._data for variable, tensor in pairs}
             inputs = [*leaves, *program.captures, *reads]
             return self.vjp((inputs, len(leaves), residuals, [], snapshot), dys)
-        parts: Any = self._parts  # which has made the residuals
+        parts: Any = self._parts  # they made the residuals
         results = parts.backward_outputs.run([*residuals, *[dys[i]._data for i in self.upstream]])
-        mark = new_mark((_tapes(node),))  # as any operation on what tapes have recorded
+        mark = new_mark((_tapes(node),))  # as for any operation on recorded tensors
         gradients: list[Any] = [None] * len(node.inputs)
-        for position, array in zip(parts.positions, results, strict=False):  # and marks of calls
+        for position, array in zip(parts.positions, results, strict=False):  # marks of calls follow
             gradients[position] = gradient = wrap_array(array)
             gradient._rec = mark
         return gradients
 
 
 def _tapes(node: Node) -> frozenset:
-    """Return the tapes that know of an operand."""
+    """Return the tapes that watch an operand of the node."""
     group = node.group
     for operand in node.inputs:
         if operand is not None and operand.group is not group:
@@ -163,7 +166,7 @@ def _tapes(node: Node) -> frozenset:
 
 
 class ForwardBackward:
-    """Forward and backward of one gradient."""
+    """The forward and the backward program of one gradient."""
 
     @no_collection()
     def __init__(self, gradient: Gradient, leaves: Sequence):
@@ -172,7 +175,7 @@ class ForwardBackward:
         trace.argument_values, trace.build = arrays_of(leaves), build
         rules = state.rules[-1:]
         with trace.active():
-            state.rules.extend(rules)  # who asks for the gradient is told of values that it loses
+            state.rules.extend(rules)  # warnings of lost values go to whoever asks
             outputs, assigned_forward, read, self.draws, effects, grads = _trace_sweep(
                 gradient, trace
             )
@@ -195,7 +198,7 @@ class ForwardBackward:
         kept = [*outputs, *assigned_forward.values(), *effects, *trace.draws[: self.draws]]
         ends = [value for value in grads if value is not None] + [value for _, value in assigned]
         self.backward_draws = len(trace.draws) - self.draws
-        if self.backward_draws:  # the last of them, so that all are drawn
+        if self.backward_draws:  # the last one, so that all are drawn
             ends.append(trace.draws[-1])
         if trace.effects[-1:] != effects:
             ends.append(trace.effects[-1])
@@ -208,7 +211,7 @@ class ForwardBackward:
         self.backward_outputs = Outputs(backward.inputs, backward.outputs, build)
 
     def forward(self, leaves: Sequence, snapshot: dict) -> tuple[list[Tensor], list, list[Tensor]]:
-        """Return the outputs, the residuals, and the random numbers drawn."""
+        """Return the outputs, the residuals and the random numbers that were drawn."""
         inputs = [*leaves, *self.captures]
         for variable in self.reads:
             stored = snapshot.get(id(variable))
@@ -220,7 +223,7 @@ class ForwardBackward:
         return outputs, results[self.kept :], list(map(wrap_array, draws))
 
     def backward(self, inputs: Sequence, saved: list, dys: Sequence[Tensor]) -> list | None:
-        """Return each input's gradient; None if a level records them, or they have no values."""
+        """Return each input's gradient; None if a level records the inputs or they have no values."""
         reads = [variable._read() for variable in self.backward_reads]
         frame = state.frame
         tensors = [item for item in inputs if isinstance(item, Tensor)]
@@ -237,10 +240,10 @@ class ForwardBackward:
 
 
 def _trace_sweep(gradient: Gradient, trace: FunctionTrace) -> tuple:
-    """Return what the function had done when its sweep began, and the values of gradients.
+    """Return what the function had done when its sweep began, and the values of the gradients.
 
-    The former are the outputs, what Variables had become, how many were read and numbers drawn,
-    and the mark of the last call of outside code.
+    The former are its outputs, the assigned values of Variables, the numbers of Variables read and
+    of random draws, and the mark of the last side effect.
     """
     early: list[Any] = []
 

@@ -1,14 +1,13 @@
-"""Loops in a program: one operation, whose body is a program of its own.
+"""Loops: an operation whose body is a graph.
 
-A loop goes through `length` rounds. Each takes the carries of the one before and a slice of each
-stack, and gives new carries and a row of each output. Its gradient is a loop in the other
-direction, over the carries that each round began with: it runs the body again, with its sweep. That
-is a loop like any other, so it has a gradient, a transpose and batches in turn. After
-``jax.lax.scan``.
+A loop runs `length` rounds. A round takes the carries of the previous round and a slice of each
+stack; it returns new carries and a row of each output. The gradient is a loop in the opposite
+direction over the carries that each round began with: its body runs the body again, and sweeps it.
+This loop has a gradient, a transpose and batches in turn. Modelled on ``jax.lax.scan``.
 
-Without a length rounds go on while the last carry is True. The gradient needs room for what each
-round began with: it is a program for at most so many rounds, the next power of two, made when a
-call first needs it. There the loop has a length, and runs as many rounds as there were.
+A loop without a length runs while its last carry is True. The gradient needs memory for the carries
+of all rounds. So it is a program for a maximal number of rounds, a power of two, which is made when
+a call first needs it; in that program the loop has a length, and stops after the actual number.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ Round = Callable[[list, list], tuple[list, list]]
 
 
 class BodyTrace(FunctionTrace):
-    """The trace of a loop's body: tensors of what is around it are constants of the loop."""
+    """The trace of a loop's body. Tensors from around the loop are its constants."""
 
     has_samples_only = True
 
@@ -73,7 +72,7 @@ class BodyTrace(FunctionTrace):
         return value
 
     def record_kept(self, variable: Variable) -> None:
-        """Refuse a record of one round that another one would read."""
+        """Refuse to keep a record of one round for another."""
         raise ValueError(record_lost(f"a round of {self.name}", variable))
 
     def captured(self) -> tuple[list[tuple[Tensor, Value]], dict[Value, Value]]:
@@ -83,7 +82,7 @@ class BodyTrace(FunctionTrace):
         }
         outside, literals = super().captured()
         for tensor, value in outside:
-            if is_exact(tensor.dtype):  # which no gradient is asked by
+            if is_exact(tensor.dtype):  # nobody asks for a gradient with respect to it
                 literals[value] = literal(devices.to_host(tensor._data))
             else:
                 abstract.append((tensor, value))
@@ -91,7 +90,7 @@ class BodyTrace(FunctionTrace):
 
 
 class _ChangedDtypeError(TypeError):
-    """A round changed the dtype of a loop variable."""
+    """A round has changed the dtype of a loop variable."""
 
     def __init__(self, message: str, carry: int, dtype: np.dtype):
         super().__init__(message)
@@ -99,7 +98,7 @@ class _ChangedDtypeError(TypeError):
 
 
 class LoopProgram:
-    """A loop as an operation's parameter, in a finished graph: a body, and what compiles it."""
+    """A loop in a finished graph: the body, and the function that compiles it."""
 
     first_saved = 0
 
@@ -117,7 +116,7 @@ class LoopProgram:
         return f"<{self.body.name}, {'rounds' if length is None else f'{length} rounds'}>"
 
     def with_body(self, body: Body) -> LoopProgram:
-        """Return a loop that does something else in each round."""
+        """Return a loop with another body."""
         return LoopProgram(body, self.build)
 
     def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -128,7 +127,7 @@ class LoopProgram:
 
     @property
     def sources(self) -> list[str]:
-        """Return the texts of the loop, or of the program of its body."""
+        """Return the source text of the loop, or of its body's program."""
         if self._outputs is None:
             self._compile()
         assert self._outputs is not None
@@ -149,13 +148,12 @@ class LoopProgram:
 
 
 class Loop(LoopProgram):
-    """A loop that can be differentiated and batched: what does not depend on its operands.
+    """A loop that can be differentiated and batched.
 
-    Its operands are the `constants` that `python` refers to (tensors and Variables of what is
-    around the loop), the carries at the start, and the stacks. `kept` is the position, among the
-    outputs, of the first stack of the carries that rounds began with; None if they are not there.
-    There are none of `unread` carries: arrays of which a round does nothing but replace a row, so
-    that no gradient asks what was in them.
+    Its operands are the `constants` (tensors and Variables from around the loop that the body
+    uses), the initial carries, and the stacks. If the carries that rounds begin with are outputs,
+    `kept` is the position of the first; else it is None. `unread` carries are not among them: a
+    round only replaces a row of such an array, so no gradient depends on what was in it.
     """
 
     def __init__(
@@ -175,7 +173,9 @@ class Loop(LoopProgram):
         self.unread = _unread_carries(body)
 
     def traced_as(self, spec: LoopSpec, graph: FuncGraph, carries: int) -> Loop:
-        """Return a loop of a graph that was made of this loop's, without a trace of its own."""
+        """Return a copy with a graph that was derived from this loop's graph, without another
+        trace.
+        """
         loop = copy(self)
         loop.spec, loop.carries, loop._outputs = spec, carries, None
         loop.body = self.body._replace(graph=graph, carries=carries, length=spec.length)
@@ -183,7 +183,9 @@ class Loop(LoopProgram):
         return loop
 
     def keeping(self) -> Loop:
-        """Return the loop with further rows: the carries that rounds begin with, if read."""
+        """Return the loop with the carries that rounds begin with as further rows, except unread
+        ones.
+        """
         python, unread, graph = self.spec.python, self.unread, self.body.graph
 
         def read(carries: Sequence[Any]) -> list:
@@ -250,7 +252,7 @@ class Loop(LoopProgram):
     # derivatives and batches
 
     def vjp(self, call: PartCall, node: Node, dys: Sequence[Tensor]) -> list:
-        """Return the gradient of each operand: a loop from the last round to the first."""
+        """Return the gradient of each operand, by a loop from the last round to the first."""
         if self.spec.length is None:
             return self._vjp_bounded(call, node, dys)
         inputs, outs = call.inputs, call.results
@@ -271,7 +273,7 @@ class Loop(LoopProgram):
         ]
         by_stack = [k - first - count for k in asked if k >= first + count]
         by_constant = [k for k in asked if k < first]
-        reached: set[int] = set()  # constants that have a gradient at all
+        reached: set[int] = set()  # constants that have a gradient
 
         def back(carries: list, slices: list) -> tuple[list, list]:
             upstream, totals = carries[: len(moving)], carries[len(moving) :]
@@ -307,7 +309,7 @@ class Loop(LoopProgram):
         return at_positions(positions, [*gradients, *stacked[: len(by_stack)]], len(inputs))
 
     def _vjp_bounded(self, call: PartCall, node: Node, dys: Sequence[Tensor]) -> list:
-        """Return the gradient of each operand of a loop without a length."""
+        """Return the gradient of each operand, of a loop without a length."""
         inputs, outs = call.inputs, call.results
         first, last = len(self.constants), len(inputs) - 1  # the flag is the last carry
         moving = [k for k in range(self.carries) if is_differentiable(outs[k]._data.dtype)]
@@ -326,9 +328,10 @@ class Loop(LoopProgram):
         return at_positions(asked, gradients, len(inputs))
 
     def batch(self, level: Batch, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Return the results for a batch: a loop whose rounds are those of all examples.
+        """Return the results for a batch, by a loop whose rounds compute all examples.
 
-        Where each has a number of rounds of its own, examples stay as they are after these.
+        If the examples have different numbers of rounds, each keeps its carries after its last
+        round.
         """
         first, count, until = len(self.constants), self.carries, self.spec.length is None
         stack_operands = inputs[first + count :]
@@ -405,21 +408,21 @@ def run_loop(
     reverse: bool = False,
     lean: bool = False,
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Return the last carries, and the stacks of outputs, of a loop of the user's."""
+    """Return the last carries, and the stacks of outputs, of a loop that the user wrote."""
     return complete(LoopSpec(name, one_round, length, reverse, lean=lean), carries, stacks)
 
 
 def complete(
     spec: LoopSpec, carries: Sequence[Any], stacks: Sequence[Tensor]
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Return the results of a loop whose body may do more than compute.
+    """Run a loop whose body may have side effects.
 
-    Carries that are Python numbers take the dtype that the first round gives them. If the body
-    calls outside code in an order, a mark is the first carry; Variables that it assigns are the
-    next ones. The random numbers that it draws are drawn before the loop, for all rounds.
+    A carry that is a Python number takes the dtype that the first round gives it. If the body has
+    ordered side effects, the first carry is a mark. The next carries are the Variables that the
+    body assigns. Random numbers are drawn before the loop, for all rounds.
     """
     recorded, one_round, trace = records_assignments(), spec.python, current_trace()
-    marked = False  # this and the Variables are known when the body was traced once
+    marked = False  # `marked` and `variables` are known after the first trace
     variables: list[Variable] = []
 
     def python(carries: list, slices: list) -> tuple[list, list]:
@@ -470,7 +473,7 @@ def complete(
         spec,
         [*marks[:marked], *reads, *starts],
         [*stacks, *[_draw_all(draw, spec.length or 0) for draw in loop.draws]],
-        [] if recorded else list(zip(variables, reads, strict=True)),  # that they are read
+        [] if recorded else list(zip(variables, reads, strict=True)),  # they count as read
     )
     if marked:
         trace.effects.append(trace.value(_mark_of(ends.pop(0))))
@@ -487,7 +490,7 @@ def _with_length(
     starts: Sequence[Tensor],
     stacks: Sequence[Tensor],
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Return the results of a loop that ends by its last carry, of which the rounds are known."""
+    """Run a loop that ends by its last carry, whose number of rounds is known to be `count`."""
     python = _without_flag(one_round if loop.has_effects else spec.python)
     counted = spec._replace(python=python, length=count)
     if loop.has_effects:
@@ -501,7 +504,7 @@ def _with_length(
 
 
 def _without_flag(one_round: Round) -> Round:
-    """Return what gives all that a round does, but for the last carry, by which a loop ends."""
+    """Return the round without its last carry, the condition."""
 
     def python(carries: list, slices: list) -> tuple[list, list]:
         ends, rows = one_round([*carries, None], slices)
@@ -511,14 +514,14 @@ def _without_flag(one_round: Round) -> Round:
 
 
 def _mark_of(tensor: Tensor) -> Tensor:
-    """Return a mark of outside code as a scalar: code is called for all examples of a batch."""
+    """Return the mark of a side effect as a scalar: in a batch it happens once for all examples."""
     while isinstance(tensor, BatchTensor):
         tensor = tensor.physical
     return reduce_any(tensor) if tensor.ndim else tensor
 
 
 def _draw_all(draw: Value, length: int) -> Tensor:
-    """Return the random numbers of all rounds."""
+    """Draw the random numbers of all rounds."""
     method, arguments = draw.params["method"], list(draw.params["arguments"])
     at = 2 if method == "integers" else 0
     arguments[at] = (length, *arguments[at])
@@ -535,9 +538,9 @@ def run_loop_of(
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Return the last carries, and the stacks of outputs.
 
-    `constants` are pairs of what the body refers to and of what stands for it. With `keep`, by
-    default where somebody records, the carries that rounds began with are further outputs. `loop`
-    is what was traced of it before.
+    `constants` are pairs of a tensor or Variable that the body uses and its operand. With `keep`
+    the carries that rounds begin with are further outputs; by default they are if a tape records.
+    `loop` is the traced loop, if there is one.
     """
     if keep is None:
         keep = _is_recorded() and spec.length is not None
@@ -551,7 +554,7 @@ def run_loop_of(
 
 
 def _unread_carries(body: Body) -> set[int]:
-    """Return the carries of which a round does nothing but replace a row."""
+    """Return the carries of which a round only replaces a row."""
     carried = body.graph.inputs[body.constants :][: body.carries]
     values, outputs = body.graph.values(), body.graph.outputs
     uses = Counter(operand for value in values for operand in value.inputs)
@@ -565,10 +568,10 @@ def _unread_carries(body: Body) -> set[int]:
 
 
 class BoundedLoop:
-    """A function of a number of rounds and of tensors, for at most so many rounds.
+    """A function of a number of rounds, and of tensors, for a bounded number of rounds.
 
-    ``make(most, operands)`` computes it; the shapes of its results are `avals`, whatever the
-    number. There is a program for each `most`, a power of two.
+    ``make(most, operands)`` computes it for at most `most` rounds, a power of two; there is a
+    program for each. The results have the shapes `avals` for any number of rounds.
     """
 
     first_saved = 0
@@ -587,7 +590,7 @@ class BoundedLoop:
         return f"<{self.name}>"
 
     def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return the results, by the program for this number of rounds."""
+        """Run the program for this number of rounds."""
         most = 1 << (max(int(arrays[0].max()), 1) - 1).bit_length()
         if most not in self._programs:
             avals = [Aval(array.shape, array.dtype) for array in arrays]
@@ -598,7 +601,7 @@ class BoundedLoop:
 
     @property
     def sources(self) -> list[str]:
-        """Return the texts of the programs that calls have needed."""
+        """Return the source texts of the programs made so far."""
         return [text for outputs, _ in self._programs.values() for text in outputs.sources]
 
     def _trace(self, most: int, avals: Sequence[Aval]) -> tuple[Outputs, list[np.ndarray]]:
@@ -616,7 +619,7 @@ class BoundedLoop:
     def gradient(
         self, operands: Sequence[Tensor], dys: Sequence[Tensor], positions: Sequence[int]
     ) -> list[Tensor]:
-        """Return the gradients of the operands at these positions; zeros where there is none."""
+        """Return the gradients of the operands at these positions, zeros where there is none."""
         first = len(operands)
 
         def make(most: int, tensors: Sequence[Tensor]) -> list[Tensor]:
@@ -633,7 +636,7 @@ class BoundedLoop:
         return at_positions(asked, self.gradient(call.inputs, dys, asked), len(call.inputs))
 
     def batch(self, level: Batch, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Return the results for all examples of a batch."""
+        """Return the results for a batch."""
         flags = [level.has(operand) for operand in inputs]
 
         def make(most: int, operands: Sequence[Tensor]) -> list[Tensor]:
@@ -650,7 +653,7 @@ class BoundedLoop:
 
 @contextlib.contextmanager
 def _opened(constants: Sequence[Any]) -> Iterator[None]:
-    """Return a context in which what a loop refers to is no leak, though its trace is over."""
+    """Return a context in which the loop's constants may be used although their trace is over."""
     levels = set()
     for constant in constants:
         while isinstance(constant, BatchTensor):
@@ -671,7 +674,7 @@ BOUNDED_LOOP = part_operation("bounded_loop", "loop")
 
 
 def _is_recorded() -> bool:
-    """Return whether anybody may ask for the gradient of what is done here."""
+    """Return whether a tape records what is done here."""
     return any(
         type(level) is Token and not level.silent and level.alive for level in stack(state.frame)
     )
@@ -684,7 +687,7 @@ def _or_zeros(gradient: Tensor | None, like: Tensor) -> Tensor:
 def shapes_of(
     name: str, rows: Callable[[list, list], list], carries: Sequence[Any], parts: Sequence[Aval]
 ) -> list[Aval]:
-    """Return the shapes and dtypes of what a round returns, which is traced and forgotten."""
+    """Trace a round, discard the trace, and return the shapes and dtypes of the results."""
     trace = BodyTrace(name, False, OutsideCalls())
     arguments = [trace.argument(aval_of(convert(carry))) for carry in carries]
     with trace.active():

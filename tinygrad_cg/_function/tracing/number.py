@@ -1,7 +1,7 @@
-"""Python floats among the arguments of a traced function: numbers without a value yet.
+"""Python floats among the arguments of a traced function: numbers without a value.
 
-They stay what they are in Python: weak, so that they take the dtype of the tensor they meet, and
-computed among themselves in float64.
+They stay weak, as Python's floats are: they take the dtype of the tensor they meet. Operations on
+such numbers alone compute in float64.
 """
 
 from __future__ import annotations
@@ -23,25 +23,27 @@ from .trace import FunctionTrace, TraceTensor, refuse_value, value_or_refuse
 
 
 class TraceNumber(Weak):
-    """A Python float of a program that is being traced, or what was computed from such alone."""
+    """A Python float in a traced program, or a result of such floats alone."""
 
     __slots__ = ("_tensor", "dtype", "level", "value")
     __array_priority__ = 900.0
 
     def __init__(self, value: Value, level: Any, dtype: np.dtype = FLOAT32):
         self.value, self.level = value, level
-        self.dtype = dtype  # that of a tensor made of it
+        self.dtype = dtype  # of a tensor made from it
         self._tensor: TraceTensor | None = None
 
     @property
     def tensor(self) -> TraceTensor:
-        """Return the number as a float64 tensor: the same one each time, for loops to know it."""
+        """Return the float64 tensor of the number, always the same object, so that loops recognize
+        it.
+        """
         if self._tensor is None:
             self._tensor = TraceTensor(self.value, self.level)
         return self._tensor
 
     def strong(self, dtype: np.dtype | None = None) -> Tensor:
-        """Return a tensor; float32, as of a Python float, unless another dtype is given."""
+        """Return a tensor of the given dtype, by default float32."""
         wanted = self.dtype if dtype is None else dtype
         if not is_inexact(wanted):
             raise TypeError(f"Cannot convert a float to a Tensor of dtype {wanted}")
@@ -104,10 +106,10 @@ def _are_numbers(values: tuple) -> bool:
 
 
 def _compute(primitive: Primitive, operands: tuple) -> Any:
-    """Return an operation on numbers alone; comparisons give tensors."""
+    """Apply an operation to numbers alone; a comparison returns a tensor."""
     own = next(operand.level for operand in operands if isinstance(operand, TraceNumber))
     active = (level for level in reversed(stack(state.frame)) if isinstance(level, FunctionTrace))
-    level = next(active, own)  # the body of a loop has numbers of what is around it
+    level = next(active, own)  # a loop's body also uses numbers from around it
     values = [
         level.value(operand.tensor)
         if isinstance(operand, TraceNumber)

@@ -1,4 +1,4 @@
-"""Programs of graphs, as functions from the arrays of inputs to those of all outputs."""
+"""Programs of graphs, as functions from the input arrays to the output arrays."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .trace import Build
 
 
 class Outputs:
-    """The outputs of a graph, and which of them need computing at all.
+    """The outputs of a graph, and which of them must be computed.
 
-    `graph` has each of those once. An output that is an input, a constant, or the same as
-    another, is the same array: tensors do not change.
+    `graph` has each computed output once. An output that is an input, a constant or the same as
+    another output is the same array: tensors do not change.
     """
 
     def __init__(self, inputs: Sequence[Value], outputs: Sequence[Value], build: Build):
@@ -40,7 +40,7 @@ class Outputs:
 
     @property
     def run(self) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
-        """Return the function from inputs' arrays to those of outputs, compiled when wanted."""
+        """Return the function from input arrays to output arrays, compiled at first use."""
         run = self._run
         if run is None:
             self.program = self._build(self.graph)
@@ -59,7 +59,7 @@ class Outputs:
 
     @property
     def sources(self) -> list[str]:
-        """Return the source texts of the kernels, and of loops."""
+        """Return the source texts of the kernels and the loops."""
         texts = list(getattr(self.run and self.program, "sources", []))
         loops = [value.params["loop"] for value in self.graph.values() if "loop" in value.params]
         return texts + [text for loop in loops for text in loop.sources]

@@ -1,8 +1,8 @@
-"""Calls of outside code in a program: operations whose results' shapes only a call tells.
+"""Calls of outside code in a program: operations whose result shapes are found by calling them.
 
-While a function is traced the code is called, with the arguments of the first call where they are
-known, and what it returns has the shapes that later calls must return, too. A call that does more
-than compute is made once for a call of the program: the first one takes the result that is there.
+The code is called while the function is traced, with the arguments of the first call if they are
+known. Later calls must return the same shapes. Code with side effects is called once for each call
+of the program, so the first call uses the result of the trace.
 """
 
 from __future__ import annotations
@@ -23,22 +23,23 @@ from ...errors import InvalidArgumentError
 class OutsideCalls:
     """The known calls of outside code in a function with one signature.
 
-    They are known by their keys: their numbers in the order of Python, and by their operands'
-    shapes. `sampling` is True while a trace computes sample values.
+    The key of a call is its number in the order of execution, and the shapes of its operands.
+    `sampling` is True while a trace computes sample values.
     """
 
     def __init__(self) -> None:
         self.avals: dict[Any, tuple[Any, Any]] = {}  # with the structure of the results
         self.results: dict[Any, tuple[Sequence[np.ndarray], Any]] = {}
         self.sampling = False
-        self.refused: Exception | None = None  # what a tensor cannot decide, in the latest trace
+        self.refused: Exception | None = None  # the latest trace's AutographError
 
     def find_avals(
         self, key: Any, code: Any, run: Callable[..., Any], samples: Callable[[], list[np.ndarray]]
     ) -> Any:
-        """Return the avals of the results at `key`, of a call with `samples` if none was made.
+        """Return the avals of the results for `key`; if they are unknown, call the code with
+        `samples`.
 
-        `code`, if there is one, learns the structure of the results.
+        `code`, if given, is told the structure of the results.
         """
         if key not in self.avals:
             arrays = samples()
@@ -59,7 +60,7 @@ class OutsideCalls:
         return avals
 
     def take_result(self, key: Any, arrays: Sequence[Any]) -> Any:
-        """Return the result of a call with equal arrays, if nobody has taken it; else None."""
+        """Return the result of a call with equal arrays, at most once; None if there is none."""
         kept = self.results.get(key) if self.sampling else self.results.pop(key, None)
         if kept is None or not all(map(_equal, kept[0], map(devices.to_host, arrays))):
             return None
@@ -69,10 +70,10 @@ class OutsideCalls:
 def outside_operation(
     calls: OutsideCalls, key: Any, primitive: Primitive, params: dict, avals: Any, ordered: bool
 ) -> Primitive:
-    """Return the operation of one call: it checks what the code returns.
+    """Return the primitive of one call, which checks the results of the code.
 
-    If it is `ordered`, its last operand is a mark of the call before, and its last result one of
-    itself.
+    If it is `ordered`, its last operand is the mark of the previous call, and its last result is a
+    mark.
     """
 
     here, there = runner(primitive, params), run_on_gpu(primitive, params)

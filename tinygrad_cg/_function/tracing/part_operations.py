@@ -1,8 +1,8 @@
-"""Operations that run graphs of their own, loops and choices: what they have in common.
+"""Operations that run graphs of their own, loops and choices: their common primitive.
 
-The operation's parameter is a *part*, which carries it out: ``run(arrays)`` gives the results, of
-shapes and dtypes `avals`; ``vjp(call, node, dys)`` the gradients of the inputs; ``batch(level,
-inputs)`` the results for a batch. Of the results the gradient needs those from `first_saved` on.
+Such an operation has a *part* as its parameter. ``part.run(arrays)`` returns the results, whose
+shapes and dtypes are `avals`; ``vjp(call, node, dys)`` the gradients of the inputs; ``batch(level,
+inputs)`` the results for a batch. The gradient needs the results from `first_saved` on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..._transforms.batching import Batch, BatchTensor
 
 
 class PartCall(NamedTuple):
-    """The residuals of a part: the inputs, and the results that its gradient needs."""
+    """The residuals of a part: its inputs, and the results that its gradient needs."""
 
     part: Any
     inputs: tuple
@@ -29,7 +29,7 @@ class PartCall(NamedTuple):
 
 
 def part_operation(name: str, parameter: str, kind: str = "control", aliases: bool = False) -> Any:
-    """Return an operation, not for users, that a part carries out: its parameter of this name."""
+    """Return a primitive, not for users, whose parameter of the name `parameter` is a part."""
 
     def run(*arrays: np.ndarray, **params: Any) -> list[np.ndarray]:
         return params[parameter].run(arrays)
@@ -60,13 +60,13 @@ def _rule(node: Node, dys: Any) -> list:
 
 
 def asked_positions(node: Node, inputs: Sequence[Tensor]) -> list[int]:
-    """Return the positions of the inputs that a gradient is asked of, and can be."""
+    """Return the positions of the differentiable inputs whose gradients are asked for."""
     pairs = enumerate(zip(asked_inputs(node), inputs, strict=True))
     return [k for k, (asked, x) in pairs if asked is not None and is_differentiable(x._data.dtype)]
 
 
 def at_positions(positions: Sequence[int], items: Sequence[Any], count: int) -> list:
-    """Return so many Nones, but for items at positions."""
+    """Return a list of `count` Nones, with items at the given positions."""
     result: list[Any] = [None] * count
     for k, item in zip(positions, items, strict=True):
         result[k] = item
@@ -74,5 +74,5 @@ def at_positions(positions: Sequence[int], items: Sequence[Any], count: int) -> 
 
 
 def examples_of(tensors: Sequence[Any], flags: Sequence[bool], level: Batch) -> list[Any]:
-    """Return tensors as one example of a batch sees them; flags say which are of all examples."""
+    """Return tensors as one example of a batch sees them; `flags` says which are batched."""
     return [BatchTensor(x, level) if flag else x for x, flag in zip(tensors, flags, strict=False)]

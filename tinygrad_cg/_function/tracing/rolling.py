@@ -1,15 +1,15 @@
-"""Loops of Python's that a trace has unrolled, as loops of the program again.
+"""Rerolling: unrolled Python loops in a trace become loops of the program again.
 
-A long program is searched for spans that do the same again and again: operations in the order in
-which they were traced, of which each round has the same kinds, shapes and parameters. In such a
-span each operand is one of
+A long program is searched for repeated spans: operations, in the order of the trace, that have the
+same kinds, shapes and parameters in each round. In such a span an operand must be one of
 
-* a value of the same round, or of one of the rounds before: a loop variable,
+* a value of the same round or of a previous one: a loop variable,
 * the same value in all rounds: a constant of the loop,
-* another value in each round, from outside of the span: a slice of a stack, which may be the rows
-  of an earlier loop, such as the forward pass is for the backward pass.
+* a different value from outside in each round: a slice of a stack, which may be the rows of an
+  earlier loop, as the forward pass is for the backward pass.
 
-The number of a read ``x[i]`` is an operand, as that of a gather. What does not fit stays unrolled.
+The index of a read ``x[i]`` is treated as an operand, as that of a gather. A span that does not fit
+stays unrolled.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from .loops import LOOP, LoopProgram
 from .trace import Build
 
 ROUNDS = 16
-"""The fewest rounds of a loop: fewer are quicker as one program, if it can be compiled."""
-_CANDIDATES = 12  # lengths of a round that are tried
+"""The fewest rounds of a loop: fewer run faster unrolled, if that can be compiled."""
+_CANDIDATES = 12  # spans that are tried
 
 
 class _NotALoopError(Exception):
-    """A span is no loop."""
+    """A span cannot become a loop."""
 
 
 def roll(
     graph: FuncGraph, constants: Mapping[Value, Value], build: Build, least: int = ROUNDS
 ) -> FuncGraph:
-    """Return a graph with loops for what is repeated at least so often.
+    """Return a graph in which what is repeated at least `least` times is a loop.
 
     `constants` replaces some inputs.
     """
@@ -59,7 +59,7 @@ def roll(
 
 
 class _Sequence:
-    """Operations in the order of the trace, and the positions of their operands in it."""
+    """Operations in the order of the trace, and the positions of their operands."""
 
     def __init__(self, graph: FuncGraph, constants: Mapping[Value, Value], least: int):
         self.inputs, self.least = graph.inputs, least
@@ -77,7 +77,7 @@ class _Sequence:
         numbers: dict[Any, int] = {}
         kinds = [numbers.setdefault(_kind(value), len(numbers)) for value in self.ops]
         self.kinds = np.array(kinds, np.int32)
-        self.last_read = np.full(len(kinds) + 1, -1)  # where; at the end of no operation
+        self.last_read = np.full(len(kinds) + 1, -1)  # where; outputs: at the end
         for i, value in enumerate(self.ops):
             self.last_read[[self.position(operand) for operand in value.inputs]] = i
         self.last_read[[self.position(output) for output in self.outputs]] = len(kinds)
@@ -86,7 +86,7 @@ class _Sequence:
         return self.positions.get(value, -1)  # -1 of an input or a constant
 
     def spans(self, first: int, last: int) -> Iterator[_RepeatedSpan]:
-        """Yield what is repeated between two positions, and is a loop; the longest first."""
+        """Yield the repeated spans between two positions that can be loops, the longest first."""
         kinds = self.kinds[first:last]
         candidates = []
         for period in range(1, len(kinds) // self.least + 1):
@@ -107,7 +107,7 @@ class _Sequence:
 
 
 def _as_gather(value: Value, operands: Sequence[Value]) -> list[Value]:
-    """Return an operation; for a read of one part of an array, or its gradient, a gather."""
+    """Return a read at one index, or its gradient, as a gather; other operations unchanged."""
     is_read, is_gradient = (value.primitive is OPS[name] for name in ("getitem", "getitem_adjoint"))
     key = value.params["key"] if is_read or is_gradient else ()
     parts = (k for k, part in enumerate(key) if type(part) is not slice or part != slice(None))
@@ -130,7 +130,7 @@ def _as_gather(value: Value, operands: Sequence[Value]) -> list[Value]:
 
 
 def _kind(value: Value) -> Any:
-    """Return what operations of all rounds have in common."""
+    """Return a key that is equal for corresponding operations of all rounds."""
     operands = tuple([_type(operand) for operand in value.inputs])
     if isinstance(value, OutputItem):
         return value.index, operands
@@ -141,7 +141,7 @@ def _kind(value: Value) -> Any:
 
 
 def _structure(graph: FuncGraph) -> Any:
-    """Return what graphs have in common that compute the same."""
+    """Return a key that is equal for graphs that compute the same."""
     values = list(dict.fromkeys([*graph.inputs, *graph.values()]))
     numbers = {value: i for i, value in enumerate(values)}
     arrays = [None if value.array is None else frozen(value.array) for value in values]
@@ -156,10 +156,10 @@ def _type(value: Value) -> Any:
 
 
 class _RepeatedSpan:
-    """Operations that are repeated, and the body of the loop that they are.
+    """A repeated span of operations, and the body of its loop.
 
-    `same` and `stacks` have the inputs of the body for constants of the loop and for its slices,
-    `carries` those for what an operation of a round gave so many rounds before.
+    `same` and `stacks` have the body's inputs for constants and for slices; `carries` has those for
+    the value of an operation a number of rounds before.
     """
 
     def __init__(self, sequence: _Sequence, start: int, period: int, rounds: int):
@@ -176,14 +176,14 @@ class _RepeatedSpan:
         }:
             raise _NotALoopError
         read = np.flatnonzero(sequence.last_read[start : self.end] >= self.end) % period
-        self.read = list(map(int, np.unique(read)))  # outside, of what a round computes
+        self.read = list(map(int, np.unique(read)))  # values of a round that are read outside
         self.columns = [
             list(zip(*[value.inputs for value in self.values(t)], strict=True))
             for t in range(period)
         ]
         ends = [map(sequence.position, (column[0], column[-1])) for column in chain(*self.columns)]
         rises = [last > first for first, last in ends if 0 <= first != last < start]
-        self.reverse = 2 * sum(rises) < len(rises)  # most go through rows of earlier loops so
+        self.reverse = 2 * sum(rises) < len(rises)  # as most rows of earlier loops are
         self.same: dict[Value, Value] = {}
         self.stacks: dict[tuple[Value, ...], Value] = {}
         self.carries: dict[tuple[int, int], Value] = {}
@@ -198,7 +198,7 @@ class _RepeatedSpan:
         return list(self.sequence.ops[self.start + t : self.end : self.period])
 
     def _operand(self, t: int, values: Sequence[Value]) -> Value:
-        """Return an operand in the body; `values` are those of all rounds."""
+        """Return an operand in the body; `values` has its values in all rounds."""
         numbers = {
             None if value.array is None or value.shape else frozen(value.array) for value in values
         }
@@ -233,7 +233,7 @@ class _Rolled:
     def __init__(self, sequence: _Sequence, spans: Mapping[int, _RepeatedSpan], build: Build):
         self.least, self.build = sequence.least, build
         self.replacements: dict[Value, Value] = {}
-        self.rows: dict[Value, dict[Value, int]] = {}  # by a value, stacks that have it in a row
+        self.rows: dict[Value, dict[Value, int]] = {}  # for a value, its row in each stack
         end = 0
         for i, value in enumerate(sequence.ops):
             if i in spans:
@@ -244,7 +244,7 @@ class _Rolled:
         self.graph = FuncGraph(sequence.inputs, list(map(self._of, sequence.outputs)))
 
     def _of(self, value: Value) -> Value:
-        """Return what stands for a value: for one of a loop a row."""
+        """Return the replacement of a value; for a value inside a loop it is a row."""
         if value not in self.replacements:
             self.replacements[value] = self._again(value)
         return self.replacements[value]
@@ -272,7 +272,7 @@ class _Rolled:
         return stack or operation(OPS["stack"], list(map(self._of, values)), {"axis": 0})
 
     def _rows_of(self, values: Sequence[Value]) -> Value | None:
-        """Return a stack of what are rows of a loop; None for others."""
+        """Return a stack of values that are rows of a loop; None for other values."""
         for stack in self.rows.get(values[len(values) // 2], ()):
             rows = [self.rows.get(value, {}).get(stack) for value in values]
             numbers = [row for row in rows if row is not None]
@@ -282,7 +282,7 @@ class _Rolled:
         return None
 
     def _add(self, span: _RepeatedSpan) -> None:
-        """Add a loop, and note what stands for the values that are read outside of it."""
+        """Add a loop, and the replacements of the values that are read outside of it."""
         wanted = [t for t in span.read if not isinstance(span.template[t].aval, list)]
         carried = [t for t in wanted if (t, 1) in span.carries]
         rows = [*[span.inside[t] for t in wanted], *[span.carries[t, 1] for t in carried]]

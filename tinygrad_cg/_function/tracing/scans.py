@@ -74,7 +74,7 @@ def map_fn(
 
 
 def _map_nothing(fn: Callable[[Any], Any], slices: Slices, wanted: Any) -> Any:
-    """Return stacks without rows, of the shapes and dtypes that `fn` or its signature gives."""
+    """Return stacks without rows, with the shapes and dtypes of the results of `fn`."""
     specs = nest.flatten(wanted)
     if specs and all(getattr(spec, "is_known", False) for spec in specs):  # TensorSpec
         with devices.on_device_of(slices.leaves[0]):
@@ -212,7 +212,7 @@ def _last(
 
 
 def _start(name: str, fn: Any, elems: Any, initializer: Any, reverse: bool) -> tuple[Any, Slices]:
-    """Return the state at the start, and the slices to go through."""
+    """Return the initial state, and the slices to loop over."""
     check_callable(name, fn=fn)
     slices = _slices(name, elems)
     if initializer is not None:
@@ -224,7 +224,7 @@ def _start(name: str, fn: Any, elems: Any, initializer: Any, reverse: bool) -> t
 
 
 def _next(name: str, fn: Any, state: Any, elem: Any) -> Any:
-    """Return the state after one, in its structure."""
+    """Return the state after one slice, in the structure of the state."""
     new = fn(state, elem)
     leaves, new_leaves = nest.flatten(state), nest.flatten(new)
     if len(new_leaves) != len(leaves):
@@ -243,7 +243,7 @@ def run_rounds(
     reverse: bool = False,
     before: Sequence[Any] = (),
 ) -> tuple[Any, Any]:
-    """Return what `loop` returns, of a loop that Python runs; `before` are results of no round."""
+    """Run a loop in Python, and return what `loop` returns; `before` are its first results."""
     state = nest.map_structure(first_of_loop, state)
     results = [*before]
     for elem in reversed(slices) if reverse else slices:
@@ -253,7 +253,7 @@ def run_rounds(
 
 
 def _joined(first: Any, states: Any, reverse: bool) -> Any:
-    """Return stacked states, with the first one where it belongs."""
+    """Return the stacked states with the first state added."""
     flat = []
     for leaf, rest in zip(nest.flatten(first), nest.flatten(states), strict=True):
         row = expand_dims(convert(leaf), 0)
@@ -282,7 +282,7 @@ def no_rounds(
 ) -> Any:
     """Return the results of a loop over no slices: stacks without rows.
 
-    `step` is traced for their shapes and dtypes; what it assigns or draws has no effect.
+    `step` is traced for their shapes and dtypes; its assignments and draws have no effect.
     """
     structure: list[Any] = []
 
@@ -308,7 +308,7 @@ def no_rounds(
 
 
 def _stack(name: str, values: list[Any]) -> Any:
-    """Return structures of tensors as one structure of stacks; None for no structures."""
+    """Return a list of structures of tensors as one structure of stacks; None for an empty list."""
     rows = [nest.flatten(value) for value in values]
     if len({len(row) for row in rows}) > 1:
         raise ValueError(f"{name}: `fn` returned different structures")
@@ -320,7 +320,7 @@ def _stack(name: str, values: list[Any]) -> Any:
 
 
 def _stack_rounds(name: str, column: Sequence[Any]) -> Tensor:
-    """Return what the rounds of a loop have returned as one tensor."""
+    """Return the results of all rounds as one tensor."""
     rows = list(map(convert, column))
     shapes = [tuple(row.shape) for row in rows]
     for k, shape in enumerate(shapes):

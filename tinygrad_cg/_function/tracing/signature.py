@@ -1,4 +1,4 @@
-"""Signatures: what of a call decides which program serves it, and what the program is given."""
+"""Signatures: the part of a call that decides which program serves it, and the program's inputs."""
 
 from __future__ import annotations
 
@@ -85,15 +85,15 @@ def has_unknown_sizes(structure: Any) -> bool:
     return any(isinstance(leaf, TensorSpec) and not leaf.is_known for leaf in flat)
 
 
-MOST_SIZES = 64  # integers of a tensor that is computed with while tracing
+MOST_SIZES = 64  # integers of a tensor whose values are known while tracing
 
 
 class Statics:
-    """The arguments that a function takes as they are, as part of the signature."""
+    """The arguments that are part of the signature with their values."""
 
     def __init__(self, function: Callable[..., Any], argnums: Any, argnames: Any):
         numbers = _as_list(argnums)
-        self.values: frozenset[int] = frozenset()  # positions of leaves that decide on sizes
+        self.values: frozenset[int] = frozenset()  # positions of leaves whose values are sizes
         self.names = set(_as_list(argnames))
         parameters: list[str] = []
         if numbers or self.names:
@@ -106,13 +106,13 @@ class Statics:
         self.numbers |= {parameters.index(name) for name in self.names if name in parameters}
 
     def with_values(self, positions: Iterable[int]) -> Statics:
-        """Return the signature to which the values of some leaves belong, too."""
+        """Return a signature that includes the values of the leaves at these positions."""
         statics = copy.copy(self)
         statics.values = self.values.union(positions)
         return statics
 
     def without_first(self) -> Statics:
-        """Return the signature of the function whose first argument, an instance, is given."""
+        """Return the signature of the method: without the first argument, the instance."""
         statics = copy.copy(self)
         statics.numbers = {number - 1 for number in self.numbers if number}
         return statics
@@ -125,9 +125,9 @@ def _as_list(values: Any) -> list:
 
 
 class FunctionCall:
-    """One call: `key` is its signature, `leaves` the tensors and floats a program is given.
+    """One call: `key` is its signature, `leaves` the tensors and floats that the program takes.
 
-    `device` is "gpu:0" if one of its tensors is there; without tensors it is that of `tf.device`.
+    `device` is "gpu:0" if a tensor is there; without tensors it is that of `tf.device`.
     """
 
     __slots__ = ("args", "device", "has_tensors", "key", "kwargs", "leaves", "statics")
@@ -189,13 +189,13 @@ class FunctionCall:
         return {k: array.copy() for k, array in arrays if _may_be_size(array)}
 
     def without_leaves(self) -> FunctionCall:
-        """Return the call without its tensors, which need not be kept."""
+        """Return the call without its tensors, so that they are not kept alive."""
         call, call.leaves = copy.copy(self), []
         call.args, call.kwargs = self.fill_leaves([_Leaf()] * len(self.leaves))
         return call
 
     def fill_leaves(self, leaves: Sequence) -> tuple[tuple, dict]:
-        """Return the arguments with other leaves instead of the call's own."""
+        """Return the arguments with these leaves in place of the call's own."""
         supply = iter(leaves)
         numbers, names = self.statics.numbers, self.statics.names
         args = [arg if i in numbers else _fill(arg, supply) for i, arg in enumerate(self.args)]
@@ -210,7 +210,7 @@ def _may_be_size(array: Any) -> bool:
 
 
 class _Leaf:
-    """A mark in a structure at the position of a leaf."""
+    """Marks the position of a leaf in a structure."""
 
 
 def _fill(structure: Any, supply: Iterator) -> Any:
@@ -219,10 +219,10 @@ def _fill(structure: Any, supply: Iterator) -> Any:
 
 
 def as_leaf(value: Any) -> Any:
-    """Return the argument as a program takes it: a tensor or a float; None if it is static."""
+    """Return an argument as the program takes it, a tensor or a float; None if it is static."""
     if isinstance(value, Tensor):
         if isinstance(value._data, Aval):
-            value._values()  # an error: it has none
+            value._values()  # raises: it has none
         return value if type(value) is Tensor else value._with_record(value._rec)
     if isinstance(value, (float, np.floating, _Leaf)):
         return value
@@ -233,7 +233,9 @@ def as_leaf(value: Any) -> Any:
 
 
 def check_signature(signature: Sequence, args: tuple, kwargs: dict, statics: bool = False) -> tuple:
-    """Return `args` as tensors that fit, or with `statics` equal, what is specified; else raise."""
+    """Return `args` as tensors that fit the signature, else raise; with `statics` others must be
+    equal.
+    """
     if kwargs or len(args) != len(signature):
         count = len(args) + len(kwargs)
         raise ArgumentTypeError(

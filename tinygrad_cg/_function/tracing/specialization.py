@@ -1,4 +1,4 @@
-"""Calls of one signature of a function: the program, its gradients for tapes, and entries."""
+"""Calls of a function with one signature: the program, its gradients for tapes, and entries."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from .signature import FunctionCall
 
 
 class Specialization(Traced):
-    """A function for one signature: its program, and the gradients of that."""
+    """A function for one signature: its program, and the gradients of the program."""
 
     def __init__(self, *parts: Any):
         super().__init__(*parts)
         self._enter: Callable[[tuple], Any] | None = None
         self._gradients: dict[tuple, Gradient] = {}
-        self.latest: tuple[Gradient, bool] | None = None  # of the latest call that was recorded
+        self.latest: tuple[Gradient, bool] | None = None  # of the latest recorded call
         self._recorded_entries: dict[tuple[Gradient, bool], Callable[[Any, tuple], Any] | None] = {}
 
     def enter(self, call: FunctionCall) -> Callable[[tuple], Any] | None:
-        """Return the entry for calls of this form, if the program returns something."""
+        """Return the entry for calls of this form, if the program has outputs."""
         if self._enter is None and self.program.count and takes(call):
             self._enter = EntryWriter(call, self.program, self._pack()).unrecorded()
         return self._enter
 
     def enter_recorded(self, call: FunctionCall) -> Callable[[Any, tuple], Any] | None:
-        """Return the entry for calls that tapes record as they did the latest."""
+        """Return the entry for calls that tapes record in the same way as the latest call."""
         if self.latest is None or not takes(call) or self._moves_some(call):
             return None
         if self.latest not in self._recorded_entries:
@@ -47,7 +47,7 @@ class Specialization(Traced):
         return self._recorded_entries[self.latest]
 
     def _moves_some(self, call: FunctionCall) -> bool:
-        """Return whether single values of the processor go along to the GPU, as operations."""
+        """Return whether scalars on the CPU are moved to the GPU, as recorded operations."""
         if self.program.device == CPU:
             return False
         inputs = (*call.leaves, *self.program.captures, *self.program.reads)
@@ -56,7 +56,8 @@ class Specialization(Traced):
     def call(self, call: FunctionCall) -> Any:
         """Run the program, for all tapes of this thread.
 
-        Where assignments are recorded, those of the Python function are.
+        If assignments are recorded, the Python function runs instead, so that its assignments are,
+        too.
         """
         if not self.program.assigned:
             return self._call(call)
@@ -69,15 +70,15 @@ class Specialization(Traced):
         program, frame = self.program, state.frame
         for item in (*call.leaves, *program.captures, *program.reads):
             if is_tensor(item) and item._rec is not None:
-                forget_dead(item)  # the short ways are for tensors without records
-        if program.draws and state.draws is not None:  # numbers that are drawn again
+                forget_dead(item)  # entries are for tensors without records
+        if program.draws and state.draws is not None:  # earlier random numbers are replayed
             return self.python(*call.args, **call.kwargs)
         inputs = program.inputs(call.leaves)
         tensors = [item for item in inputs if isinstance(item, Tensor)]
         if frame is not None:
             group, nodes, mask = find_operands(frame, tensors)
             if mask and program.count:
-                if not _alike(group, tensors):  # to each tape its own rules
+                if not _alike(group, tensors):  # each tape gets its own rules
                     return self.python(*call.args, **call.kwargs)
                 outputs = self._record_call(frame, inputs, nodes, len(call.leaves), group)
                 return self.pack_outputs(outputs)
@@ -108,7 +109,7 @@ class Specialization(Traced):
         return nest.pack_sequence_as(self.structure, leaves)
 
     def _pack(self) -> Callable[[list], Any] | None:
-        """Return `pack_outputs`, or something simpler, or None, for the simplest structures."""
+        """Return a function that packs the outputs; None if the result is the only output."""
         kind = type(self.structure)
         if self.structure is OutputMark:
             return None
@@ -118,7 +119,7 @@ class Specialization(Traced):
 
 
 def _alike(group: Any, tensors: Sequence[Tensor]) -> bool:
-    """Return whether all tapes of `group` watch the same ones of these tensors."""
+    """Return whether all tapes of `group` watch the same tensors."""
     for tensor in tensors:
         record = tensor._rec
         if record is None or record.group is group:

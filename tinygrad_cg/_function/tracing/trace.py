@@ -1,8 +1,8 @@
-"""Tracing: a level that computes nothing, and writes down what was to be computed.
+"""Tracing: a level that records operations in a graph and computes nothing.
 
-Python runs once, with tensors that have a shape and a dtype but no values. Tapes, transformations
-and rules of gradients inside the program stand on top of this level and work as always, so what
-it sees is what remains when they have done their work.
+Python runs once, with tensors that have a shape and a dtype but no value. Tapes, transformations
+and gradient rules inside the program are above this level and work as always, so the trace sees the
+operations that they leave.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Build = Callable[[FuncGraph], Callable[[Sequence[np.ndarray]], list[np.ndarray]]
 
 
 class TraceTensor(Tensor):
-    """A tensor of a program that is being traced: `value` is what it is in the graph."""
+    """A tensor of a traced program; `value` is its value in the graph."""
 
     __slots__ = ("level", "value")
 
@@ -56,7 +56,7 @@ class TraceTensor(Tensor):
         return TraceTensor(self.value, self.level, record)
 
     def _raw(self) -> TraceTensor:
-        return identity(self)._with_record(None)  # of the trace that runs
+        return identity(self)._with_record(None)  # in the running trace
 
     def _example(self) -> np.ndarray:
         return self.level.example(self.value)
@@ -81,7 +81,7 @@ def aval_of(tensor: Any) -> Aval:
 
 
 def value_or_refuse(tensor: Any) -> np.ndarray:
-    """Return the value of a tensor or number of a trace for code that is run on samples."""
+    """Return the sample value of a tensor or number for code that runs on samples, else raise."""
     value = ask_for_value(tensor)
     if value is None:
         if tensor.level.is_over:
@@ -91,7 +91,7 @@ def value_or_refuse(tensor: Any) -> np.ndarray:
 
 
 def _is_size() -> bool:
-    """Return whether an operation of ours asks for a value, and not the user's code."""
+    """Return whether the library asks for a value, and not the user's code."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         home = frame.f_globals.get("__name__", "")
@@ -102,9 +102,9 @@ def _is_size() -> bool:
 
 
 def leaves_behind(tensor: TraceTensor) -> set[int] | None:
-    """Return the positions of the arguments, integers all of them, that a tensor is made of.
+    """Return the positions of the integer arguments that a tensor is computed from.
 
-    None if it is made of more than a few integers among the arguments, and of constants.
+    None if it also depends on something else than constants and small integer arguments.
     """
     positions: set[int] = set()
     waiting = [(tensor.level, tensor.value)]
@@ -128,7 +128,7 @@ def leaves_behind(tensor: TraceTensor) -> set[int] | None:
 
 
 def refuse_value(what: str, level: FunctionTrace, size_of: Any = None) -> NoReturn:
-    """Raise the error for a value that is asked for while there is none: a size, if so."""
+    """Raise the error for using a value that does not exist while tracing. `size_of` is a size."""
     file, line, _ = users_line()
     text = linecache.getline(file, line).strip()
     error = OperatorNotAllowedInGraphError(
@@ -144,7 +144,7 @@ def refuse_value(what: str, level: FunctionTrace, size_of: Any = None) -> NoRetu
 
 
 def _reason() -> str:
-    """Return why a value is asked for, and not what a branch or a loop of the program does."""
+    """Return why Python asks for a value here, as a part of the error message."""
     frame = sys._getframe(1)
     while frame.f_back is not None and is_ours(frame.f_code.co_filename):
         frame = frame.f_back
@@ -156,7 +156,7 @@ def _reason() -> str:
 
 @contextlib.contextmanager
 def thread_state(values: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Return a context in which the thread's state has these values; it gives what was there."""
+    """Return a context in which the thread's state has these values; it gives the previous ones."""
     before = {name: getattr(state, name) for name in values}
     try:
         for name, value in values.items():
@@ -168,47 +168,48 @@ def thread_state(values: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 class FunctionTrace(Level, Listener):
-    """The level of one run of Python: what it meets becomes inputs and constants of a graph."""
+    """The level of one run of Python. What it meets becomes an input or a constant of the graph."""
 
     has_own_values = True
     is_abstract = True
     is_over = False
-    build: Build = staticmethod(interpreter)  # what makes the programs of branches
+    build: Build = staticmethod(interpreter)  # compiles graphs of loops and branches
     graph: DefaultGraph | None = None  # by default a new one each time
-    trials = 0  # how many run now, one inside the other
-    has_samples_only = False  # for the values of its arguments
+    trials = 0  # number of nested trials that are running
+    has_samples_only = False  # its arguments have only sample values
 
     def __init__(self, name: str, may_create: bool = True, calls: OutsideCalls | None = None):
         self.name, self.may_create = name, may_create
         self.calls = OutsideCalls() if calls is None else calls
-        self.around: dict[str, Any] = {}  # what is active where this trace is
+        self.around: dict[str, Any] = {}  # the thread's state around this trace
         self.argument_values: Sequence[
             np.ndarray
         ] = ()  # values of the first arguments, where known
         self.outside = 0  # calls of outside code
-        self.effects: list[Value] = []  # the marks of those that do more than compute
+        self.effects: list[Value] = []  # marks of side effects
         self.arguments: list[Value] = []
-        self.met: dict[int, tuple[Tensor, Value]] = {}  # tensors that no operation here made
+        self.met: dict[int, tuple[Tensor, Value]] = {}  # tensors from outside
         self.reads: dict[int, tuple[Variable, Value]] = {}
         self.assigned: dict[int, Variable] = {}
         self.created: list[Variable] = []
         self.draws: list[Value] = []
-        self.drawn_in_trial: list[str] = []  # by which methods
+        self.drawn_in_trial: list[str] = []  # the methods
 
     @property
     def device(self) -> str:
-        """Return where the program is to run."""
+        """Return the device that the program will run on."""
         return device_of(self.build)
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
-        """Return a context in which this thread traces, with this level and those inside alone.
+        """Return a context in which this thread traces, with only this level and those inside of
+        it.
 
-        Whatever else records or listens sees the calls of the finished program. As in a default
-        graph, everything is recorded, for `gradients`.
+        What else records or listens sees the calls of the finished program. As in a default graph,
+        all operations are recorded, for `gradients`.
         """
         graph = self.graph or DefaultGraph()
-        graph._token.silent = True  # what has values here is a constant
+        graph._token.silent = True  # tensors with values are constants
         values = {"frame": add_level(None, self), "listeners": [self], "graphs": [], "rules": []}
         values |= {"overrides": {}, "draws": self.draw, "device": None}
         around = self.around
@@ -223,9 +224,9 @@ class FunctionTrace(Level, Listener):
 
     @contextlib.contextmanager
     def trial(self) -> Iterator[None]:
-        """Return a context whose operations are no part of the program.
+        """Return a context whose operations are not part of the program.
 
-        It tells which types results have; what the trace keeps is as before afterwards.
+        It serves to find the types of results. Afterwards the trace is as before.
         """
         lists = self.effects, self.arguments, self.created, self.draws, self.drawn_in_trial
         containers: list[Any] = [*lists, *self.tables]
@@ -244,7 +245,7 @@ class FunctionTrace(Level, Listener):
 
     @property
     def tables(self) -> list[dict]:
-        """Return what is met, by identities."""
+        """Return the tables of tensors and Variables by identity."""
         return [self.met, self.reads, self.assigned, state.overrides]
 
     def _drawn_in_trial(self, method: str, arguments: tuple) -> TraceTensor:
@@ -258,7 +259,7 @@ class FunctionTrace(Level, Listener):
         return TraceTensor(value, self)
 
     def value(self, tensor: Any) -> Value:
-        """Return the value of a tensor in the graph; for one from elsewhere it is an input."""
+        """Return the graph value of a tensor; a tensor from outside becomes an input."""
         if isinstance(tensor, VariableSlice):
             tensor = tensor.part
         if isinstance(tensor, TraceTensor):
@@ -286,7 +287,7 @@ class FunctionTrace(Level, Listener):
         return self._results(Value(avals, primitive, operands, params), ordered)
 
     def _results(self, value: Value, ordered: bool) -> Any:
-        """Return the results of an operation; the last of one that is `ordered` is its mark."""
+        """Return the results of an operation; the last one of an `ordered` one becomes the mark."""
         if not isinstance(value.aval, list):
             return TraceTensor(value, self)
         items = [OutputItem(value, i) for i in range(len(value.aval))]
@@ -295,14 +296,14 @@ class FunctionTrace(Level, Listener):
         return [TraceTensor(item, self) for item in items]
 
     def _call_outside(self, primitive: Primitive, operands: list[Value], params: dict) -> Any:
-        """Return the results of code that computes on values, called at each call."""
+        """Return the results of code that needs values; each call of the program calls it."""
         code = params.get("code") if primitive.kernel is None else None  # no primitive of the user
         key = getattr(code, "key", None)
         call = (self.outside, primitive.name, key, *[operand.aval for operand in operands])
         self.outside += 1
         run = runner(primitive, params)
         if (self.has_samples_only or self.trials) and getattr(code, "dtypes", None) == []:
-            avals = []  # a call would tell nothing, and might print
+            avals = []  # a call would only have its side effects
         else:
             avals = self.calls.find_avals(call, code, run, lambda: self._examples(operands))
         ordered = getattr(code, "stateful", False)
@@ -313,11 +314,13 @@ class FunctionTrace(Level, Listener):
         return self._results(operation(called, operands, params), ordered)
 
     def custom_call(self, call: Any, inputs: Any, outputs: Sequence) -> list:
-        """Return the outputs anew; tapes inside the program are on top and have the rule."""
+        """Return new output tensors. Tapes inside the program are above this level and have the
+        rule.
+        """
         return [TraceTensor(self.value(output), self) for output in outputs]
 
     def draw(self, method: str, arguments: tuple) -> TraceTensor:
-        """Return random numbers, drawn at each call; each draw depends on the one before."""
+        """Return random numbers that each call draws. A draw depends on the previous one."""
         drawn = operation(DRAW, self.draws[-1:], {"method": method, "arguments": arguments})
         self.draws.append(drawn)
         return TraceTensor(drawn, self)
@@ -334,22 +337,22 @@ class FunctionTrace(Level, Listener):
     def unchanged(
         self, name: str, functions: Sequence[Any], unrolls: bool | None = None
     ) -> AbstractContextManager[Any]:
-        runs = sys.modules.get("tinygrad_cg.autograph._runs")  # where functions are transformed
+        runs = sys.modules.get("tinygrad_cg.autograph._runs")  # loaded by AutoGraph
         if runs is None and unrolls is not None:  # a loop's gradient traces its functions again
             runs = import_module("tinygrad_cg.autograph._runs")
         unchanged = super().unchanged if runs is None else runs.unchanged
         return unchanged(name, functions, bool(unrolls))
 
     def number(self, tensor: TraceTensor) -> Any:
-        """Return the Python float that a float64 tensor stands for."""
+        """Return the Python float of a float64 tensor."""
         return _later("number").TraceNumber(tensor.value, self)
 
     def outer(self) -> list[tuple[Tensor, Value]]:
-        """Return the tensors from outside."""
+        """Return the tensors from outside, with their values."""
         return list(self.met.values())
 
     def example(self, value: Value) -> np.ndarray:
-        """Return the value for some sample arguments: what holds for it holds for nearly all."""
+        """Return a value for sample arguments."""
         return self._examples([value])[0]
 
     def _examples(self, values: list[Value]) -> list[np.ndarray]:
@@ -373,9 +376,10 @@ class FunctionTrace(Level, Listener):
             self.calls.sampling = before
 
     def variable_read(self, variable: Variable) -> None:
-        """Make the Variable an input, with the value that it has when the program is called.
+        """Make the Variable an input, with its value when the program is called.
 
-        Also one that was assigned before it is read: a gradient by it is that by all reads.
+        This includes Variables that were assigned before they are read: a gradient with respect to
+        a Variable is that of all reads.
         """
         present = state.overrides.get(id(variable))
         if present is None or not is_recorded(variable):
@@ -384,7 +388,7 @@ class FunctionTrace(Level, Listener):
         state.overrides[id(variable)] = self._own(present)
 
     def _input_of(self, variable: Variable) -> Value:
-        """Return the input that a Variable is."""
+        """Return the input of a Variable."""
         if id(variable) not in self.reads:
             data = variable._data
             self.reads[id(variable)] = (variable, Value(Aval(data.shape, data.dtype)))
@@ -393,20 +397,20 @@ class FunctionTrace(Level, Listener):
     def _own(self, data: Any) -> Any:
         """Return the value of a Variable as a tensor of this trace.
 
-        An array with the Variable's record would be another operand, next to the Variable.
+        An array with the Variable's record would be a second operand beside the Variable.
         """
         is_own = isinstance(data, Tensor) or is_exact(data.dtype)
         return data if is_own else TraceTensor(constant(to_host(data)), self)
 
     def variable_assigned(self, variable: Variable) -> None:
-        """Keep what is assigned in this thread, until a call of the program is over."""
+        """Keep the assigned value in this thread until a call of the program ends."""
         self.assigned[id(variable)] = variable
         state.overrides.setdefault(id(variable), variable._data)
 
     def variable_created(self, variable: Variable) -> None:
-        """Refuse Variables at other calls than the first: each call would make some."""
+        """Refuse Variables that are created after the first call: each call would create some."""
         run = None if self.may_create else scratch_run()
-        if run is not None:  # what a rule, or its function, makes in each run: it is called
+        if run is not None:  # a rule may create some in each run
             run.take_values()
             return
         if not self.may_create:
@@ -417,7 +421,7 @@ class FunctionTrace(Level, Listener):
         self.created.append(variable)
 
     def assignments(self) -> list[tuple[Variable, Value]]:
-        """Return each Variable that was assigned, in order, and its value at the end."""
+        """Return the assigned Variables in order, each with its last value."""
         assignments = []
         for key, variable in self.assigned.items():
             data = state.overrides[key]
@@ -427,11 +431,11 @@ class FunctionTrace(Level, Listener):
         return assignments
 
     def captured(self) -> tuple[list[tuple[Tensor, Value]], dict[Value, Value]]:
-        """Return the tensors from outside, and constants instead of those of this run alone.
+        """Return the tensors from outside, and constants that replace those of this run alone.
 
-        A tensor that nothing else refers to cannot be watched or looked at: a number or zeros of
-        the program. So are an integer, and integers in steps of one size: they tell where a loop
-        begins, and in which order it goes.
+        A tensor that nothing else refers to cannot be watched or read, so it becomes a constant. So
+        do an integer, and integers at equal distances: they tell where a loop begins, and its
+        order.
         """
         outside: list[tuple[Tensor, Value]] = []
         literals: dict[Value, Value] = {}
@@ -449,7 +453,7 @@ class FunctionTrace(Level, Listener):
 
 
 def _later(module: str) -> Any:
-    """Return a module of this room that imports this one: loaded when a program needs it."""
+    """Return a module of this package that imports this one, imported at first use."""
     return import_module(f"{__package__}.{module}")
 
 
@@ -462,16 +466,16 @@ def record_lost(where: str, variable: Variable) -> str:
 
 
 def _is_known_size(tensor: Any) -> bool:
-    """Return whether a tensor of a few integers is known already, as ``shape(x)`` is.
+    """Return whether a tensor has few integers and they are known, as those of ``shape(x)``.
 
-    What is made of them is known then, too, and can be a size.
+    Results of such tensors are computed while tracing, so they can be sizes.
     """
     data = tensor._data
     return type(data) is np.ndarray and is_exact(data.dtype) and data.size <= MOST_SIZES
 
 
 def _counts(array: Any) -> bool:
-    """Return whether an array is an integer, or integers in steps of one size."""
+    """Return whether an array is an integer, or integers at equal distances."""
     if not is_exact(array.dtype) or array.dtype == BOOL or array.ndim > 1 or not array.size:
         return False
     if array.size == 1:
@@ -481,14 +485,14 @@ def _counts(array: Any) -> bool:
 
 
 def _sample(generator: np.random.Generator, value: Value) -> np.ndarray:
-    """Return positive numbers; 0 for integers, which may be indices."""
+    """Return positive sample numbers; 0 for integers, which may be indices."""
     if not is_inexact(value.dtype):
         return np.zeros(value.shape, value.dtype)
     return np.asarray(generator.uniform(0.5, 1.5, value.shape), value.dtype)
 
 
 def literal(array: np.ndarray) -> Value:
-    """Return a constant; one number and a broadcast where all elements are the same."""
+    """Return a constant; if all elements are equal, one number and a broadcast."""
     if array.size > 1:
         flat = np.ascontiguousarray(array).reshape(-1)
         if flat.tobytes() == flat[:1].tobytes() * flat.size:
@@ -498,7 +502,7 @@ def literal(array: np.ndarray) -> Value:
 
 
 def replay(draws: Sequence[Tensor], following: Callable | None) -> Callable:
-    """Return a function that gives random numbers again, and new ones after the last of them."""
+    """Return a function that gives these random numbers again, and draws new ones after them."""
     remaining = iter(draws)
 
     def replay(method: str, arguments: tuple) -> Any:
