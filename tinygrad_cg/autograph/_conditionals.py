@@ -1,4 +1,4 @@
-"""Expressions, with a question where a tensor may decide: conditionals, `and`, `or`, `not`."""
+"""Rewriting of expressions that a tensor may decide: conditionals, `and`, `or`, `not`."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 
 from ._units import Unit, constant, helper, located, name, parameters, question
 
-_DEEPEST = 5  # conditional expressions inside each other: each level doubles the text
+_MAX_DEPTH = 5  # nested conditional expressions: each level doubles the text
 
 
 class Expressions(ast.NodeTransformer):
-    """Rewrites expressions: calls, `and`, `or`, `not`, comparisons in a row, and conditionals."""
+    """Rewrites expressions: calls, `and`, `or`, `not`, chained comparisons and conditionals."""
 
     def __init__(self, unit: Unit, lifted: bool):
         self.unit, self.lifted = unit, lifted
         self.depth = 0
-        self.iterables = 0  # within the iterable of a comprehension nothing can be assigned
+        self.iterables = 0  # the iterable of a comprehension cannot assign
 
     def visit_Lambda(self, node: ast.Lambda) -> Any:
         return node
@@ -54,18 +54,18 @@ class Expressions(ast.NodeTransformer):
         return helper("not_", [node.operand], node)
 
     def _is_plain(self, *later: ast.AST) -> bool:
-        """Return whether an expression stays as it is: what runs later assigns or waits."""
+        """Return whether an expression stays as it is: a later operand assigns or awaits."""
         special = (ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await)
         return (
             bool(self.iterables)
-            or self.depth >= _DEEPEST
+            or self.depth >= _MAX_DEPTH
             or any(
                 isinstance(node, special) for expression in later for node in ast.walk(expression)
             )
         )
 
     def test(self, node: Any) -> Any:
-        """Rewrite an expression of which only the truth matters."""
+        """Rewrite an expression that is used only for its truth value."""
         if isinstance(node, ast.BoolOp):
             return self.visit_BoolOp(node, test=True)
         return self.visit(node)

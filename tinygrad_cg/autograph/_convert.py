@@ -1,27 +1,25 @@
-"""Functions for which tensors may decide: which are transformed, and what runs instead of them.
+"""Transformation of functions whose control flow tensors may decide.
 
-1. Before `function` traces a Python function, it asks `has_branches` (`_detection.py`), which reads
-   compiled code and calls nothing. Without branches, nothing below happens. If a function that
-   was not seen to be called asks for a value all the same, the trace is made again with the
-   function transformed.
-2. `_rules/user_source.py` finds the syntax tree of a function: by its first line, and for
-   lambdas by the columns of the compiled instructions. `_names.py` tells which names a statement
-   assigns, and which are live after it.
-3. `_transform.py` writes each branch and loop as it was, with a question before it: ``if traced(t
-   := x > 0)``. The answer is no for what Python decides, and the user's own statement runs. Lines
-   and columns are the user's. Calls go through `call`, so that functions are transformed when
-   they are called.
-4. If the answer is yes, a *site* runs (`_dispatch.py`, `_runs.py`). Its *regions*, such as both
-   cases of the `if`, are compiled then, each as a function of the names that it mentions. Where a
-   case returns, breaks or continues, the rest of its block is part of both cases; where that goes
-   on through a loop or a `with`, a `Flow` says so, and what follows is guarded by it.
-5. Each region runs once as a trial, which leaves nothing in the graph (`FunctionTrace.trial`).
-   What it has changed outside of its names is put back (`_side_effects.py`), also what functions
-   have changed that it calls: they say so when they are entered. From both results follows a
-   type that tensors can carry (`_merging.py`), and `cond` or `while_loop` runs the regions
-   again, as functions of tensors.
-6. A `for` through the rows of a tensor, or a long range whose rounds are sure to do the same
-   (`_repeatable.py`), tries to become a loop; if that fails, Python's own runs.
+1. Before `function` traces a Python function, it calls `has_branches` (`_detection.py`), which
+   reads compiled code and calls nothing. A function without branches is not transformed. If a
+   function that detection did not find asks for a value all the same, the function is transformed,
+   and traced again.
+2. `_source.py` finds the syntax tree of a function by its first line; for lambdas also by the
+   columns of the compiled instructions. `_names.py` finds the names that a statement assigns, and
+   the names that are live after it.
+3. `_transform.py` keeps each branch and loop as it was, and puts a question before it: ``if
+   traced(t := x > 0)``. If Python decides, the answer is no and the user's own statement runs.
+   Lines and columns stay those of the user. Calls go through `call`, which transforms functions.
+4. If a tensor decides, a *site* runs (`_dispatch.py`, `_runs.py`). Its *regions*, such as both
+   cases of an `if`, are compiled at that time, each as a function of the names it mentions. If a
+   case returns, breaks or continues, the rest of its block becomes part of both cases. If that
+   leaves a loop or a `with`, a `Flow` records it, and later statements are guarded by it.
+5. Each region runs once as a trial, which adds nothing to the graph (`FunctionTrace.trial`). Its
+   side effects, and those of the functions it calls, are undone (`_side_effects.py`). The results
+   of all regions determine a type that tensors can carry (`_merging.py`). Then `cond` or
+   `while_loop` runs the regions again, as functions of tensors.
+6. A `for` over the rows of a tensor, or over a long range whose rounds are all alike
+   (`_repeatable.py`), is tried as a loop of the program. If that fails, Python's own loop runs.
 """
 
 from __future__ import annotations
@@ -50,7 +48,7 @@ from ._runs import cells_of
 from ._transform import factory, plain_body
 from ._units import HELPER, INSIDE, Unit
 
-_MAX_KEPT = 1000  # functions whose transformed code is kept
+_MAX_KEPT = 1000  # transformed functions
 _kept: OrderedDict[int, tuple[CodeType, Any]] = OrderedDict()
 
 
@@ -77,7 +75,7 @@ def do_not_convert(func: Any = None) -> Any:
 
 
 def convert(function: Any) -> Any:
-    """Return what runs instead of a function: itself, where nothing has to be transformed."""
+    """Return the transformed function, or the function itself if there is nothing to transform."""
     if isinstance(function, functools.partial):
         inside = convert(function.func)
         if inside is function.func:
@@ -99,7 +97,7 @@ def convert(function: Any) -> Any:
 
 
 def reason(code: CodeType) -> str:
-    """Return why a function runs as it was written; "" if it does not."""
+    """Return why a function runs as it was written; "" if it was transformed."""
     if HELPER in code.co_freevars:
         return ""
     cached = _kept.get(id(code))
@@ -112,7 +110,7 @@ def reason(code: CodeType) -> str:
 
 
 def _transformed(function: FunctionType) -> Any:
-    """Return the transformed code of a function and what it consists of, or why there is none."""
+    """Return the unit and code of a transformed function, or the reason why there is none."""
     code = function.__code__
     cached = _kept.get(id(code))
     if cached is not None:
@@ -164,7 +162,7 @@ def _without_defaults(arguments: ast.arguments) -> ast.arguments:
 
 
 class _Mangle(ast.NodeTransformer):
-    """Writes private names of a class as Python does when it compiles them."""
+    """Mangles private names of a class as Python's compiler does."""
 
     def __init__(self, owner: str):
         self.prefix = f"_{owner.lstrip('_')}"
@@ -200,7 +198,7 @@ def _instance(transformed: tuple[Unit, CodeType], function: FunctionType) -> Fun
 
 
 def call(function: Any) -> Any:
-    """Return what a transformed function calls instead of `function`."""
+    """Return the function that transformed code calls instead of `function`."""
     kind = type(function)
     if kind is FunctionType or kind is MethodType:
         if (
@@ -235,13 +233,13 @@ _TAKE_FUNCTIONS = (
 
 
 def _with_functions(called: Callable, *args: Any, **kwargs: Any) -> Any:
-    """Call a function of the library with transformed functions instead of those it is given."""
+    """Call a function of the library with its function arguments transformed."""
     kwargs = {key: _argument(value) for key, value in kwargs.items()}
     return called(*map(_argument, args), **kwargs)
 
 
 def _argument(value: Any) -> Any:
-    """Return a function transformed, also in a list of functions, or of pairs with functions."""
+    """Return an argument with its functions transformed, also those in lists and dictionaries."""
     if isinstance(value, (FunctionType, MethodType, Transformed)):
         return convert(value)
     if type(value) in (list, tuple):

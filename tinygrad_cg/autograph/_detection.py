@@ -1,6 +1,6 @@
-"""Detection of control flow in compiled code: a function without any is not transformed.
+"""Detection of control flow in compiled code. Functions without any are not transformed.
 
-Most programs have none, so this module imports nothing of what transforms them.
+Most programs have none, so this module does not import the transformation.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ASYNC = 0x80 | 0x200
 
 
 def is_left(function: Any) -> bool:
-    """Return whether a function runs as it is: the library's, another library's, or marked."""
+    """Return whether a function runs as it is: it is marked, or belongs to a library."""
     code = function.__code__
     if getattr(function, LEFT, False) or is_ours(code.co_filename):
         return True
@@ -47,10 +47,10 @@ def is_left(function: Any) -> bool:
 
 
 def has_branches(function: FunctionType) -> bool:
-    """Return whether a function, or one that it is seen to call, has control flow.
+    """Return whether a function, or a function that it visibly calls, has control flow.
 
-    Reads the compiled code: names that it mentions are looked up, nothing is called. Functions that
-    change something outside of them count, where there are loops or choices as functions.
+    This reads the compiled code and looks up names; it calls nothing. Functions with side effects
+    count if there are also loops or choices as functions.
     """
     seen: set[Any] = set()
     return _has_branches(function, seen) or {"takes functions", "changes"} <= seen
@@ -93,7 +93,7 @@ def _has_branches(function: Any, seen: set[Any]) -> bool:
 
 
 def _branches(code: CodeType) -> bool:
-    """Return whether compiled code branches; going through a comprehension is none."""
+    """Return whether compiled code has branches; the loop of a comprehension does not count."""
     within = code.co_name in ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
     return not (_BRANCHES - {opmap["FOR_ITER"]} if within else _BRANCHES).isdisjoint(
         code.co_code[::2]
@@ -101,7 +101,7 @@ def _branches(code: CodeType) -> bool:
 
 
 def _has_changing_methods(value: Any, names: set[str]) -> bool:
-    """Return whether one of these methods of a user's class, or of its object, changes it."""
+    """Return whether a method of these names changes its object, which is the user's."""
     owner = value if isinstance(value, type) else type(value)
     if is_ours(getattr(sys.modules.get(owner.__module__), "__file__", None) or "") or _is_foreign(
         owner.__module__
@@ -112,7 +112,7 @@ def _has_changing_methods(value: Any, names: set[str]) -> bool:
 
 
 def _changes(code: CodeType) -> bool:
-    """Return whether compiled code assigns attributes, elements, or names outside of it."""
+    """Return whether compiled code assigns attributes, elements or names outside of itself."""
     for instruction, argument in zip(code.co_code[::2], code.co_code[1::2], strict=True):
         if instruction in _STORES:
             return True
@@ -129,7 +129,7 @@ def _is_foreign(module: str) -> bool:
 
 
 def function_of(value: Any) -> Any:
-    """Return the function that a call of a value runs, as far as that is seen."""
+    """Return the function that calling a value runs, as far as it is visible."""
     if isinstance(value, (FunctionType, MethodType, Transformed)):
         return value
     if isinstance(value, functools.partial):

@@ -1,4 +1,4 @@
-"""Helpers that transformed functions call, to ask whether a tensor decides and where one does."""
+"""Helpers that transformed functions call: whether a tensor decides, and what happens then."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from ._units import HELPER, INSIDE, Unit
 
 
 class Helper:
-    """The helper of one transformed function; `call` says what runs instead of a function."""
+    """The helper of one transformed function; `call` returns the function to call for another."""
 
     undefined = undefined
     locals = staticmethod(builtins.locals)
@@ -58,7 +58,7 @@ class Helper:
 
     @staticmethod
     def traced(value: Any, flow: Any = 0) -> bool:
-        """Return whether a tensor decides: `value`, or whether it has left before."""
+        """Return whether a tensor decides: `value`, or an earlier way of leaving."""
         return flow != 0 or is_traced(value)
 
     def where(self, line: int) -> str:
@@ -68,9 +68,9 @@ class Helper:
     def refusal(
         self, line: int, why: str, remedy: str, length_varies: bool = False
     ) -> AutographError:
-        """Return the error for what cannot become part of a program.
+        """Return the error for code that cannot become part of a program.
 
-        It is noted as well: the program's own handlers must not take it for one of their errors.
+        The trace remembers it, in case a handler of the program catches it.
         """
         error = AutographError(f"{why}. {remedy} ({self.where(line)})", line=(self.unit.file, line))
         error.length_varies = length_varies
@@ -86,7 +86,9 @@ class Helper:
         return logical_not(truth(value, "not")) if is_traced(value) else not value
 
     def sequence(self, going_on: bool, value: Any, *later: Callable[[], Any]) -> Any:
-        """Return `and`, or `or`, of a traced value and what is evaluated if it does not decide."""
+        """Return `and` or `or` of a traced value and operands that are evaluated if it does not
+        decide.
+        """
         if not later:
             return value
         first, *rest = later
@@ -97,20 +99,20 @@ class Helper:
         return self._choose(truth(value, word), chosen if going_on else chosen[::-1], word, None)
 
     def test(self, going_on: bool, value: Any, *later: Callable[[], Any]) -> Any:
-        """Return the same where nothing but the truth is asked."""
+        """Return the same if only the truth value is used."""
         word = "and" if going_on else "or"
         truths = [lambda operand=operand: as_tensor(truth(operand(), word)) for operand in later]
         return self.sequence(going_on, as_tensor(truth(value, word)), *truths)
 
     @staticmethod
     def combine(going_on: bool, value: Any, *later: Callable[[], Any]) -> Any:
-        """Return the same of comparisons, which may all be evaluated."""
+        """Return the same for comparisons, which may all be evaluated."""
         word, function = ("and", logical_and) if going_on else ("or", logical_or)
         truths = [as_tensor(truth(operand(), word)) for operand in later]
         return functools.reduce(function, truths, truth(value, word))
 
     def choose(self, test: Any, body: Callable, other: Callable, line: int) -> Any:
-        """Return a conditional expression whose condition is a tensor."""
+        """Return the value of a conditional expression whose condition is a tensor."""
         return self._choose(truth(test, "if"), [body, other], "else", line)
 
     def _choose(self, test: Any, values: list[Callable], word: str, line: int | None) -> Any:
@@ -138,7 +140,7 @@ class Helper:
         return frame.f_lineno
 
     def assert_(self, test: Any, message: Callable[[], Any], line: int) -> None:
-        """Check at each call what a tensor says."""
+        """Check the condition, a tensor, at each call of the program."""
         text = message()
         parts = list(text) if isinstance(text, (list, tuple)) else [text]
         shown = [stop_gradient(convert(part)) if is_traced(part) else part for part in parts]
@@ -156,7 +158,7 @@ class Helper:
         numpy_function(check, [stop_gradient(truth(test, "assert")), *operands], [], name="assert")
 
     def refuse_raise(self, error: Any) -> Any:
-        """Return the error to raise where one is raised in a case that a tensor decides."""
+        """Return the error for a `raise` in a case that a tensor decides."""
         line = self._line()
         refusal = self.refusal(
             line,
@@ -171,7 +173,7 @@ class Helper:
     # Regions ---------------------------------------------------------------------------------
 
     def enter(self, names: dict, cells: Callable) -> None:
-        """Note what this function may change: called where it begins."""
+        """Record what this function may change; called when it begins."""
         enter(self.unit.effects, names, cells_of(cells), self.names)
 
     def done(self, flow: Any, result: Any, names: dict) -> Outcome:
@@ -189,9 +191,9 @@ class Helper:
         )
 
     def next_round(self, flow: Any, through: Any = None) -> Any:
-        """Return how things stand at the next round, after one that was left so.
+        """Return the flow at the start of the next round.
 
-        Raises AutographError where a tensor alone might end the rounds, and they do not.
+        Raise AutographError if the iterable is endless, and only a tensor could end the rounds.
         """
         if type(through) is _Unsized and isinstance(flow, Flow):
             through.rounds += 1
@@ -209,7 +211,7 @@ class Helper:
         return without(flow, {BREAK, CONTINUE})
 
     def function(self, number: int, which: str, cells: dict[str, CellType]) -> Callable:
-        """Return a region as a function, compiled when it is wanted for the first time."""
+        """Return a region as a function, compiled at first use."""
         site = self.unit.sites[number]
         code = self.codes.get((number, which))
         if code is None:
@@ -232,7 +234,7 @@ class Helper:
         return SiteRun(self, number, names, cells).branch(truth(test, "if"))
 
     def guard(self, number: int, names: dict, cells: Callable, flow: Any, result: Any) -> Any:
-        """Run statements unless control has left before."""
+        """Run statements unless an earlier statement has left."""
         run = SiteRun(self, number, names, cells, flow, result)
         number_of = flow.number if isinstance(flow, Flow) else flow
         return run.branch(equal(number_of, NORMAL))
@@ -250,8 +252,8 @@ class Helper:
     def loops(self, iterable: Any, number: int, names: dict, cells: Callable, *left: Any) -> bool:
         """Return whether a `for` becomes a loop of the program.
 
-        One through the rows of a tensor does if it can, and so does one through a range if its
-        rounds are sure to do the same: they are traced here.
+        A `for` over the rows of a tensor does if possible. So does one over a range if its rounds
+        are all alike. The loop is traced here.
         """
         if isinstance(iterable, Rows):
             level = current_trace()
@@ -261,7 +263,7 @@ class Helper:
                 if type(iterable.iterable) is range and not is_repeatable(loop, self.names):
                     return False
                 iterable.result = loop.run()
-            except Exception:  # whatever it is, Python's own loop shows it
+            except Exception:  # Python's own loop will show it
                 level.calls.refused = refused
                 return False
             return True
@@ -274,7 +276,7 @@ class Helper:
 
 
 class _Unsized:
-    """An iterable of a `for` that may never end."""
+    """The iterable of a `for` that may never end."""
 
     def __init__(self, iterable: Any, line: int):
         self.iterable, self.line = iterable, line
@@ -291,7 +293,7 @@ _MOST_ROUNDS = 1000
 
 
 def dynamic_range(function: Callable, *arguments: Any, **options: Any) -> Any:
-    """Return a range: one for a loop of the program if its length is a tensor's."""
+    """Return a range; if a tensor decides its length, one that becomes a loop of the program."""
     names = ("start", "limit", "delta")
     bounds = [*arguments, *[options[name] for name in names if name in options]]
     if not any(map(is_traced, bounds)):
@@ -305,7 +307,7 @@ def dynamic_range(function: Callable, *arguments: Any, **options: Any) -> Any:
 
 
 class _Output:
-    """Python's standard output, whatever that is when something is written."""
+    """Writes to the current standard output of Python."""
 
     @staticmethod
     def write(text: str) -> int:
@@ -317,7 +319,7 @@ class _Output:
 
 
 def show(*values: Any, **options: Any) -> None:
-    """Print as Python does, or, if there are traced tensors among the values, at each call."""
+    """Print as Python does; if a value is a traced tensor, print at each call of the program."""
     if not any(is_traced(leaf) for leaf in nest.flatten(values)):
         builtins.print(*values, **options)
         return

@@ -1,7 +1,7 @@
-"""Types of values that two branches, or the rounds of a loop, compute: one type for all.
+"""Common types for values that the branches of a choice, or the rounds of a loop, compute.
 
-Tensors keep their dtype. Python's numbers stay weak: a float is carried as float64 and is a number
-again afterwards, so that it takes the dtype of the tensor that it meets, as it does in Python.
+Tensors keep their dtype. Python's numbers stay weak: a float is carried as float64 and becomes a
+number again afterwards, so it takes the dtype of the tensor it meets, as in Python.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ..errors import AutographError
 
 
 class Undefined:
-    """Stands for a name that has no value."""
+    """The value of a name that has none."""
 
     def __repr__(self) -> str:
         return "<undefined>"
@@ -42,7 +42,7 @@ undefined = Undefined()
 
 
 class Mismatch(Exception):
-    """Two values that no tensor can be; the message describes both."""
+    """Two values have no common type; the message describes both."""
 
 
 class Carried(NamedTuple):
@@ -53,7 +53,7 @@ class Carried(NamedTuple):
     weak: bool
 
     def tensor(self, value: Any) -> Tensor:
-        """Return a value as a tensor of this type; zeros for one that is undefined."""
+        """Return a value as a tensor of this type; zeros if it is undefined."""
         if value is undefined:
             return zeros(self.shape, self.dtype)
         if isinstance(value, Weak):
@@ -62,12 +62,12 @@ class Carried(NamedTuple):
         return tensor if tensor.dtype == self.dtype else cast(tensor, self.dtype)
 
     def value(self, tensor: Tensor, number: Callable[[Tensor], Any]) -> Any:
-        """Return what a tensor of this type carries."""
+        """Return the value that a tensor of this type carries."""
         return number(tensor) if self.weak else tensor
 
 
 class Kept:
-    """A value that is the same in all cases, whatever it is."""
+    """A value that is the same in all cases."""
 
     def __init__(self, value: Any):
         self.value = value
@@ -115,7 +115,7 @@ class Plan(NamedTuple):
 
 
 def plan(value: Any, other: Any) -> Plan:
-    """Return the type that both values have. Raises Mismatch if there is none."""
+    """Return the common type of two values. Raise Mismatch if there is none."""
     if value is undefined or other is undefined:
         value = other = value if other is undefined else other
         if value is undefined:
@@ -170,7 +170,7 @@ def _shape(value: Any) -> tuple[int, ...]:
 
 
 def _dtype(value: Any) -> tuple[np.dtype, bool]:
-    """Return the dtype that carries a value, and whether it is weak."""
+    """Return the dtype that can carry a value, and whether the value is weak."""
     if is_tensor(value) or isinstance(value, np.ndarray):
         return np.dtype(value.dtype), False
     if isinstance(value, (float, Weak, np.floating)):
@@ -183,7 +183,7 @@ def _dtype(value: Any) -> tuple[np.dtype, bool]:
 
 
 def describe(value: Any) -> str:
-    """Return what a value is, for a message."""
+    """Return a description of a value, for a message."""
     if value is undefined:
         return "nothing"
     if value is None:

@@ -1,4 +1,4 @@
-"""Names that statements read and assign, how they are left, and names live after them."""
+"""The names that statements read and assign, the ways control leaves them, and live names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _JUMPS = {ast.Break: BREAK, ast.Continue: CONTINUE, ast.Return: RETURN}
 
 
 def own_nodes(nodes: ast.AST | Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """Yield the nodes of statements, without what is inside of other functions and classes."""
+    """Yield the nodes of statements, except those inside functions and classes."""
     todo = [nodes] if isinstance(nodes, ast.AST) else list(nodes)
     while todo:
         node = todo.pop()
@@ -42,7 +42,7 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def _names_in(node: ast.AST, bound: Names = NONE) -> Iterator[ast.Name]:
-    """Yield the names in a node, but for those that comprehensions have for themselves."""
+    """Yield the names in a node, except the variables of comprehensions."""
     if isinstance(node, ast.Name):
         if node.id not in bound:
             yield node
@@ -78,7 +78,7 @@ def writes(nodes: Any) -> list[str]:
 
 
 def captured(body: Sequence[ast.AST]) -> Names:
-    """Return the names that functions, classes and generators inside mention."""
+    """Return the names that functions, classes and generators inside use."""
     names: set[str] = set()
     for node in own_nodes(body):
         if isinstance(node, (*SCOPES, ast.GeneratorExp)):
@@ -91,7 +91,7 @@ def captured(body: Sequence[ast.AST]) -> Names:
 
 
 def assigned_inside(body: Sequence[ast.AST]) -> Names:
-    """Return the names that functions inside declare nonlocal: a call may assign them."""
+    """Return the names that functions inside declare nonlocal: calls may assign them."""
     return declared([node for node in own_nodes(body) if isinstance(node, SCOPES)], ast.Nonlocal)
 
 
@@ -104,7 +104,7 @@ def declared(nodes: Iterable[ast.AST], kind: Any) -> Names:
 
 
 def jumps(statements: Sequence[ast.stmt]) -> frozenset[int]:
-    """Return how control may leave statements other than at their end."""
+    """Return the ways in which control may leave statements before their end."""
     ways: set[int] = set()
     for statement in statements:
         if type(statement) in _JUMPS:
@@ -134,21 +134,21 @@ def is_compound(statement: ast.stmt) -> bool:
 
 
 def may_leave_early(statements: Sequence[ast.stmt]) -> bool:
-    """Return whether a jump out of these statements stands in a statement inside of them."""
+    """Return whether a compound statement among these contains a jump out of them."""
     return any(is_compound(statement) and jumps([statement]) for statement in statements)
 
 
 class Liveness:
     """The names whose values may be read after each statement of a function.
 
-    A backward analysis over the blocks; loops are gone through until nothing changes.
+    This is a backward analysis over the blocks. Loops are analysed until nothing changes.
     """
 
     def __init__(self, body: Sequence[ast.stmt]):
         self.after: dict[int, Names] = {}
-        self.heads: dict[int, Names] = {}  # of loops: before each round
-        self.exits: dict[int, tuple[Names, Names]] = {}  # at the targets of break and continue
-        self._caught: Names = NONE  # what handlers around may read
+        self.heads: dict[int, Names] = {}  # of loops, before each round
+        self.exits: dict[int, tuple[Names, Names]] = {}  # live where break and continue lead
+        self._caught: Names = NONE  # read by handlers around
         self._block(body, NONE, NONE, NONE)
 
     def _block(self, body: Sequence[ast.stmt], out: Names, brk: Names, cont: Names) -> Names:
@@ -238,7 +238,7 @@ _PASS_ERRORS_ON = {"GradientTape", "ForwardAccumulator", "stop_recording", "name
 
 
 def _passes_errors_on(item: ast.withitem) -> bool:
-    """Return whether an error ends the `with`, and what is after it: not so with `suppress`."""
+    """Return whether an error leaves the `with`, unlike with `contextlib.suppress`."""
     called = getattr(item.context_expr, "func", None)
     return getattr(called, "attr", getattr(called, "id", "")) in _PASS_ERRORS_ON
 

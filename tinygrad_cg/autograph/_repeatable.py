@@ -1,9 +1,9 @@
-"""Bodies of loops over ranges of which each round is sure to do the same, whatever its number is.
+"""Loops over ranges whose rounds are all alike, whatever the number of the round.
 
-Python runs such a body a few times only, where it would run it for each number. So the number is an
-index, or nothing reads it, and nothing is called but the library's functions, methods of tensors,
-and functions of the user's that are seen to call nothing else: others may draw random numbers, go
-on in a file, or count.
+Python runs the body of such a loop a few times instead of once for each number. So the number may
+only be used as an index, and the body may only call functions of the library, methods of tensors,
+and user functions that visibly call nothing else: others may draw random numbers, read on in a
+file, or count.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BUILTINS = (range, len, abs, min, max)
 
 
 def is_repeatable(run: SiteRun, outer: Mapping[str, Any]) -> bool:
-    """Return whether all rounds of a `for` do the same; `outer` are global names."""
+    """Return whether all rounds of a `for` are alike; `outer` has the global names."""
     site = run.site
     target = site.target.id if isinstance(site.target, ast.Name) else ""
     nodes = [node for statement in site.then for node in ast.walk(statement)]
@@ -36,12 +36,12 @@ def is_repeatable(run: SiteRun, outer: Mapping[str, Any]) -> bool:
         return False
     values = {**vars(builtins), **outer}
     values |= {key: read_cell(cell) for key, cell in run.cells.items()} | run.names
-    values |= dict.fromkeys(site.written)  # which may be anything
+    values |= dict.fromkeys(site.written)  # their values are unknown
     return _calls_what_repeats(nodes, values, set())
 
 
 def _is_index(target: str, nodes: list[ast.AST]) -> bool:
-    """Return whether a name is read in indices alone, ``x[i + 1]`` say."""
+    """Return whether a name is read only in indices, such as ``x[i + 1]``."""
     parts = [list(ast.walk(node.slice)) for node in nodes if isinstance(node, ast.Subscript)]
     simple = [part for part in parts if all(isinstance(node, _INDEX) for node in part)]
     indices = {id(node) for part in simple for node in part}
@@ -50,7 +50,7 @@ def _is_index(target: str, nodes: list[ast.AST]) -> bool:
 
 
 def _calls_what_repeats(nodes: list[ast.AST], values: Mapping[str, Any], seen: set[Any]) -> bool:
-    """Return whether code does the same each time; `values` are those of its names."""
+    """Return whether code does the same each time; `values` are the values of its names."""
     loaded = [values.get(node.id) for node in nodes if isinstance(node, ast.Name)]
     if any(callable(value) and not _repeats(value, seen) for value in loaded):
         return False
@@ -58,7 +58,7 @@ def _calls_what_repeats(nodes: list[ast.AST], values: Mapping[str, Any], seen: s
         if isinstance(node, _UNKNOWN):
             return False
         if isinstance(node, ast.For) and not isinstance(node.iter, ast.Call):
-            return False  # it may be an iterator, which goes on from round to round
+            return False  # it may be an iterator that continues in the next round
         if isinstance(node, ast.Call):
             called = _root(node.func)
             value = values.get(called.id) if isinstance(called, ast.Name) else None
@@ -70,7 +70,7 @@ def _calls_what_repeats(nodes: list[ast.AST], values: Mapping[str, Any], seen: s
 
 
 def _repeats(value: Any, seen: set[Any]) -> bool:
-    """Return whether a function does the same each time, as far as that is seen."""
+    """Return whether a function visibly does the same each time."""
     if not isinstance(value, FunctionType):
         return any(value is builtin for builtin in _BUILTINS)
     code = value.__code__
@@ -91,7 +91,7 @@ def _repeats(value: Any, seen: set[Any]) -> bool:
 
 
 def _root(node: ast.AST) -> ast.AST:
-    """Return what the attribute that is called belongs to, in the end."""
+    """Return the object at the start of a chain of attributes, subscripts and calls."""
     while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node

@@ -1,8 +1,8 @@
 """Runs of a site that a tensor decides: both cases of a branch, or the rounds of a loop.
 
-The operations are the public ones: `cond`, `while_loop`. A region is run first only to learn
-which types its names have then (`FunctionTrace.trial`), so that both branches, and all rounds, can
-give tensors of the same types.
+The operations are the public ones, `cond` and `while_loop`. Before, each region runs as a trial
+(`FunctionTrace.trial`), to find the types of its names: all branches and all rounds must give
+tensors of the same types.
 """
 
 from __future__ import annotations
@@ -69,14 +69,15 @@ from ._traced import (
 from ._units import Effects
 
 _HOME = __name__.rpartition(".")[0]
-_MOST_TRIALS = 4  # until the types of a loop's names have to be found
+_MAX_TRIALS = 4  # for the types of a loop's names
 
 
 class Watch:
-    """Locations that functions may change where one run stands for several, or for none.
+    """Records the locations that functions may change in a run that stands for several, or for
+    none.
 
-    `locations` are those that are known, and `before` their values. Where a transformed function is
-    entered meanwhile, what it may change is noted, too, as far as it was there before.
+    `locations` are the locations found so far, and `before` their values. A transformed function
+    that is entered meanwhile adds what it may change, as far as that existed before.
     """
 
     def __init__(self, locations: Sequence[Location], roots: Iterable[Any]):
@@ -97,7 +98,7 @@ class Watch:
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """Return a context in which functions that are entered say what they may change."""
+        """Return a context in which functions that are entered report what they may change."""
         if self._there is None:
             self._there = reachable(
                 [*self._roots, *[location.owner for location in self.locations]]
@@ -110,7 +111,7 @@ class Watch:
             watches.remove(self)
 
     def entered(self, locations: Sequence[Location], effects: Effects) -> None:
-        """Note what a function may change, if it was there before."""
+        """Record what a function may change, if it existed before."""
         assert self._there is not None
         names = {*effects.outer, *effects.globals}
         for location in locations:
@@ -132,12 +133,12 @@ def _watches() -> list[Watch]:
 
 
 def cells_of(function: Any) -> dict[str, Any]:
-    """Return the cells that a function shares with others, by their names."""
+    """Return the closure cells of a function by their names."""
     return dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
 
 
 def enter(effects: Effects, values: dict, cells: dict, names: dict) -> None:
-    """Note what a function that is entered may change, where somebody watches."""
+    """Record what a function may change, where somebody watches; called when it is entered."""
     watches = _watches()
     if watches:
         locations = locations_of(effects, values, cells, names)
@@ -146,20 +147,21 @@ def enter(effects: Effects, values: dict, cells: dict, names: dict) -> None:
 
 
 class ChangedObjectError(AutographError, InaccessibleTensorError):
-    """A change of Python's objects, by a tensor of a trace say, that a program cannot make."""
+    """A side effect on a Python object, which a program cannot repeat."""
 
 
 @contextlib.contextmanager
 def unchanged(name: str, functions: Sequence[Any], unrolls: bool = False) -> Iterator[Any]:
-    """Return a context for functions of which a tensor decides whether, or how often, they run.
+    """Return a context for functions that a tensor may run conditionally or repeatedly.
 
-    It gives a function: what that returns is a context in which they can be traced again.
+    It gives a function. This returns a context in which the functions can be traced again, with the
+    objects as they were.
 
-    Tensors and numbers that they assign to what is outside of them cannot follow that: all is put
-    back, and it is an AutographError. One that is caught, if the loop `unrolls` then.
+    If the functions assign tensors or numbers to objects outside of them, the assignments are
+    undone, and AutographError is raised. If the loop `unrolls`, the caller catches the error.
     """
     if any(str(getattr(function, "__module__", "")).startswith(_HOME) for function in functions):
-        yield contextlib.nullcontext  # a run, which puts all back itself
+        yield contextlib.nullcontext  # a site's run restores everything itself
         return
     watch = Watch([], functions)
     cause: Exception | None = None
@@ -167,10 +169,10 @@ def unchanged(name: str, functions: Sequence[Any], unrolls: bool = False) -> Ite
     try:
         with watch.watching():
             yield lambda: held[0].restored() if held else contextlib.nullcontext()
-    except InaccessibleTensorError as error:  # a second trace has met what the first has left
+    except InaccessibleTensorError as error:  # the second trace uses a tensor of the first
         cause = error
     except Exception as error:
-        if not control_flow.is_users(error):  # the loop may be tried in another way
+        if not control_flow.is_users(error):  # the loop may be tried another way
             watch.put_back()
         raise
     for location, before in zip(watch.locations, watch.before, strict=True):
@@ -191,9 +193,9 @@ def unchanged(name: str, functions: Sequence[Any], unrolls: bool = False) -> Ite
 
 
 class Packing(NamedTuple):
-    """The tensors that carry the end of a region: how it was left, names and the result.
+    """The tensors that carry the end of a region: its flow, its names and its result.
 
-    `plans` has types by names, that of the result under "@ret"; `ways` says how it may be left.
+    `plans` has the types by name; the result has the name "@ret". `ways` are the possible flows.
     """
 
     plans: dict[Any, Plan]
@@ -219,9 +221,9 @@ class Packing(NamedTuple):
 
 
 class SiteRun(Watch):
-    """One run of a site, with the names of the function where it stands.
+    """One run of a site, with the names of the function around it.
 
-    If it is `strict`, all that functions change is taken for what the program has to do.
+    If it is `strict`, every change of an object counts as a side effect of the program.
     """
 
     strict = False
@@ -236,7 +238,7 @@ class SiteRun(Watch):
         result: Any = None,
     ):
         self.helper, self.number = helper, number
-        self.flow, self.result = flow, result  # what was left before it
+        self.flow, self.result = flow, result  # from before this site
         self.site = helper.unit.sites[number]
         self.cells = cells_of(cells)
         self.names = {name: names.get(name, undefined) for name in self.site.mentioned}
@@ -246,11 +248,11 @@ class SiteRun(Watch):
             locations_of(self.site, self.names, self.cells, helper.names),
             [*self.names.values(), *self.cells.values(), *outer],
         )
-        self.dense: dict[int, tuple[int, ...]] = {}  # arrays that are tensors, by their shapes
-        self.own = len(self.locations)  # the others are of functions that are called
+        self.dense: dict[int, tuple[int, ...]] = {}  # shapes of TensorArrays that are tensors
+        self.own = len(self.locations)  # further ones belong to functions that were called
 
     def outcome(self, which: str, names: dict) -> Outcome:
-        """Run a region; all but its names is as before afterwards, and among the names."""
+        """Run a region and undo its side effects; they are among the names of the outcome."""
         site = self.site
         arguments = [names.get(name, undefined) for name in site.mentioned]
         if site.target is not None and which != "test":
@@ -267,7 +269,7 @@ class SiteRun(Watch):
                 after[i] = self._rows(i, after[i], shape)
             if not self.strict:
                 for i in range(self.own, len(after)):
-                    if not matters(self.before[i], after[i]):  # done while tracing
+                    if not matters(self.before[i], after[i]):  # happens while tracing
                         self.before[i] = after[i]
         finally:
             self.put_back()
@@ -277,21 +279,21 @@ class SiteRun(Watch):
         return Outcome(end.flow, end.result, kept)
 
     def _complete(self, names: dict) -> None:
-        """Add to names what was found to be changed since."""
+        """Add the values of locations that were found later."""
         for i, value in enumerate(self.before):
             names.setdefault(i, value)
 
     def _rows(self, i: int, state: Any, shape: tuple[int, ...]) -> Tensor:
-        """Return what is in a TensorArray as one tensor."""
+        """Return the elements of a TensorArray as one tensor."""
         if isinstance(state, Tensor):
             return state
         location: Any = self.locations[i]
         return location.owner.rows_of(state, shape)
 
     def _find_dense(self, tables: Sequence[dict]) -> list[int]:
-        """Find the arrays that differ, and have to be tensors; return which are new.
+        """Find the arrays that differ and must become tensors; return those that are new.
 
-        In the tables, which are those of a trial, they are tensors then.
+        In the tables, which belong to a trial, they are replaced by tensors.
         """
         new = []
         for i, location in enumerate(self.locations):
@@ -323,7 +325,7 @@ class SiteRun(Watch):
     # Branches --------------------------------------------------------------------------------
 
     def branch(self, test: Any) -> Any:
-        """Return how the two cases leave, and what they assign, as one."""
+        """Run both cases as a choice; return their common flow and what they assign."""
         run = [lambda: self.outcome("then", self.names), lambda: self.outcome("other", self.names)]
         with trial():
             samples = [case() for case in run]
@@ -331,7 +333,7 @@ class SiteRun(Watch):
                 self._complete(sample.names)
             self._find_dense([sample.names for sample in samples])
         possible = [possible_ways(sample.flow) for sample in samples]
-        if self.site.kind == "guard":  # what is not run has been left before
+        if self.site.kind == "guard":  # otherwise something has left before
             possible[1] -= {NORMAL}
         plans: dict[Any, Plan] = {}
         for key in samples[0].names:
@@ -350,7 +352,7 @@ class SiteRun(Watch):
         return self.assign(packing.unpack(chosen))
 
     def assign(self, end: Outcome) -> Any:
-        """Set what is outside of the function's names; return the names, and how it was left."""
+        """Set the locations outside of the function's names; return the flow and the names."""
         for i, location in enumerate(self.locations):
             if i in end.names:
                 location.set(end.names[i])
@@ -395,14 +397,14 @@ class LoopRun(SiteRun):
     held: Snapshot | None = None
 
     def item(self, index: Any) -> Any:
-        """Return what a `for` assigns in a round."""
+        """Return the value that a `for` assigns in a round."""
         return undefined
 
     def check_round(self, first: dict, end: Outcome) -> None:
-        """Raise an exception for a round that cannot be one of a loop of the program."""
+        """Raise an exception if a round cannot be that of a loop of the program."""
 
     def check_types(self) -> None:
-        """Raise an exception where types do not stay the same from round to round."""
+        """Raise an exception if types do not stay the same from round to round."""
 
     def one_round(self, names: dict, item: Any) -> Outcome:
         values = dict(names)
@@ -414,7 +416,7 @@ class LoopRun(SiteRun):
 
     @contextlib.contextmanager
     def _at(self, names: dict) -> Iterator[None]:
-        """Return a context in which all is as in a round, also where it is traced again later."""
+        """Return a context in which objects are as when a round starts, also in a later trace."""
         held = contextlib.nullcontext() if self.held is None else self.held.restored()
         with restoring(self.locations), held:
             for key, value in names.items():
@@ -470,13 +472,13 @@ class LoopRun(SiteRun):
         return self.assign(after)
 
     def _find_types(self, first: dict) -> tuple[dict[Any, Plan], Outcome, frozenset[int]]:
-        """Return the types of what is carried, the end of a round, and how rounds may be left."""
+        """Return the types of the carried names, the outcome of a round, and the possible flows."""
         names: dict = dict(first)
         plans: Any = None
         result, ways = undefined, frozenset((NORMAL,))
-        for _ in range(_MOST_TRIALS):
+        for _ in range(_MAX_TRIALS):
             with trial():
-                item = self.item(placeholders([convert(0, INT32)])[0])  # no number, as later
+                item = self.item(placeholders([convert(0, INT32)])[0])  # no value, as in the loop
                 end = self.one_round(names, item)
                 for table in (first, names, end.names):
                     self._complete(table)
@@ -502,7 +504,7 @@ class LoopRun(SiteRun):
         return plans, end._replace(result=result), ways
 
     def _loop_plan(self, key: Any, value: Any, other: Any) -> Plan:
-        """Return the type of a value before a round, and after it."""
+        """Return the common type of a value before and after a round."""
         if isinstance(key, int):
             is_container = isinstance(self.locations[key], (ContainerLocation, ElementsLocation))
             if is_container and len(value) != len(other):
@@ -531,7 +533,7 @@ class LoopRun(SiteRun):
         return self._plan(key, value, other)
 
     def may_begin_without(self, key: str) -> bool:
-        """Return whether a name needs no value before the loop."""
+        """Return whether a name may be undefined before the loop."""
         return key not in self.helper.unit.live.after[id(self.site.node)]
 
 
@@ -565,13 +567,13 @@ class RangeLoopRun(LoopRun):
 
 
 class _Unrolled(Exception):
-    """A loop through rows stays Python's."""
+    """A loop over rows cannot become a loop of the program."""
 
 
 class RowsLoopRun(LoopRun):
-    """One run of a `for` through the rows of a tensor, or a range, as a loop of as many rounds.
+    """One run of a `for` over the rows of a tensor, or over a range, as a loop of the program.
 
-    It raises an exception where Python's own loop would do something else.
+    It raises an exception if Python's own loop would do something else.
     """
 
     strict = True

@@ -1,7 +1,7 @@
-"""State that a region may change: names, cells, attributes and containers, saved and restored.
+"""Side effects of a region: the cells, attributes and containers that it may change.
 
-A branch that a tensor decides runs at once for both cases, and a body for all rounds: what one of
-them changes must not be seen by the other.
+Both cases of a branch are run, and a loop's body stands for all rounds. So the side effects of a
+run must be undone before the next one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ._merging import undefined
 from ._units import Effects
 
 _CONTAINERS = (list, dict, set, tuple, np.ndarray, TensorArray)
-_LARGEST = 1_000_000  # elements of an array that is looked at
+_MAX_SIZE = 1_000_000  # elements of an array that is compared
 
 
 def read_cell(cell: CellType) -> Any:
@@ -34,9 +34,9 @@ def read_cell(cell: CellType) -> Any:
 
 
 class Location(ABC):
-    """Something outside of a region that it may change; `text` is what the user calls it.
+    """Something outside of a region that it may change; `text` is its name in the user's code.
 
-    `owner` has the value under `name`: they say whether two locations are the same.
+    `owner` holds the value under `name`; both identify the location.
     """
 
     def __init__(self, text: str, owner: Any, name: str = ""):
@@ -44,15 +44,15 @@ class Location(ABC):
 
     @abstractmethod
     def get(self) -> Any:
-        """Return the value there, or `undefined`."""
+        """Return the value, or `undefined`."""
 
     @abstractmethod
     def set(self, value: Any) -> None:
-        """Make it hold a value, or none if that is `undefined`."""
+        """Set the value, or delete it if that is `undefined`."""
 
 
 class CellLocation(Location):
-    """A name that functions inside, or outside, share."""
+    """A variable shared with functions inside or outside."""
 
     def get(self) -> Any:
         return read_cell(self.owner)
@@ -66,7 +66,7 @@ class CellLocation(Location):
 
 
 class GlobalLocation(Location):
-    """A global name, in the dictionary of them."""
+    """A global name, in its dictionary."""
 
     def get(self) -> Any:
         return self.owner.get(self.name, undefined)
@@ -93,7 +93,7 @@ class AttributeLocation(Location):
 
 
 class ContainerLocation(Location):
-    """The elements of a list, dictionary or array; those of a set are compared only."""
+    """The elements of a list, dictionary or array; those of a set are only compared."""
 
     def get(self) -> Any:
         return self.owner.copy()
@@ -118,7 +118,7 @@ class ElementsLocation(AttributeLocation):
 
 @contextlib.contextmanager
 def restoring(locations: Iterable[Location]) -> Iterator[None]:
-    """Return a context after which locations hold what they held before."""
+    """Return a context that restores the values of locations at its end."""
     present = [(location, location.get()) for location in locations]
     try:
         yield
@@ -128,7 +128,7 @@ def restoring(locations: Iterable[Location]) -> Iterator[None]:
 
 
 def is_same(value: Any, other: Any) -> bool:
-    """Return whether nothing was assigned in between."""
+    """Return whether two states are equal, element by element by identity."""
     if value is other:
         return True
     if type(value) is not type(other) or not isinstance(value, (list, dict, set, np.ndarray)):
@@ -145,9 +145,9 @@ def is_same(value: Any, other: Any) -> bool:
 
 
 def matters(before: Any, after: Any) -> bool:
-    """Return whether a change is one that a program would have to do: of a number or a tensor.
+    """Return whether a program would have to repeat a change: of a number or a tensor.
 
-    All else is done while tracing: a layer notes that it is built, a list what was called.
+    Other changes happen once, while tracing: a layer notes that it is built, a list records calls.
     """
     if isinstance(before, (list, tuple, set, dict)) or isinstance(after, (list, tuple, set, dict)):
         old = {id(element) for element in _elements(before)}
@@ -158,7 +158,7 @@ def matters(before: Any, after: Any) -> bool:
     numbers = (int, float, complex, Weak, np.generic)
     counts = isinstance(after, numbers) and not isinstance(after, bool)
     counted = isinstance(before, numbers) or is_tensor(before)
-    if isinstance(after, Tensor):  # a new one that is known is the weight of a layer, say
+    if isinstance(after, Tensor):  # a new one with a value may be a layer's weight
         return counted or isinstance(after._data, Aval)
     return counts and counted
 
@@ -172,7 +172,7 @@ def _elements(value: Any) -> list[Any]:
 def locations_of(
     site: Effects, values: Mapping[str, Any], cells: Mapping[str, CellType], names: dict
 ) -> list[Location]:
-    """Return all that a region may change, but for its own names."""
+    """Return everything that a region may change, except its own names."""
     locations: list[Location] = [CellLocation(name, cells[name]) for name in site.changed_cells]
     locations += [GlobalLocation(name, names, name) for name in site.globals]
 
@@ -199,7 +199,7 @@ def locations_of(
     for name in (*site.mentioned, *site.cells, *site.paths, *site.outer):
         for container in _containers(find(name), seen):
             if isinstance(container, np.ndarray) and name in site.outer:
-                continue  # a table, most likely
+                continue  # probably a table
             if isinstance(container, TensorArray):
                 locations.append(ElementsLocation(name, container))
             else:
@@ -214,7 +214,7 @@ def _containers(value: Any, seen: set[int]) -> Iterator[Any]:
     if isinstance(value, TensorArray):
         yield value
         return
-    if type(value) is np.ndarray and value.size <= _LARGEST:
+    if type(value) is np.ndarray and value.size <= _MAX_SIZE:
         yield value
     if type(value) in (list, dict, set):
         yield value
@@ -225,30 +225,30 @@ def _containers(value: Any, seen: set[int]) -> Iterator[Any]:
 
 
 _HOME = __name__.rpartition(".")[0]
-_MOST_OBJECTS = 20_000
+_MAX_OBJECTS = 20_000
 _PLAIN = (str, bytes, int, float, complex, type, ModuleType, np.ndarray, type(None))
 
 
 def reachable(roots: Iterable[Any]) -> dict[int, Any]:
-    """Return by identity the objects that can be reached from some: a region has not made these.
+    """Return the objects that can be reached from the roots, by identity: those existed before.
 
-    The nearest come first, since a test session, say, holds more objects than are worth a look.
+    The nearest come first, and their number is limited: a test session holds very many objects.
     """
     objects: dict[int, Any] = {}
     pending = deque(roots)
-    while pending and len(objects) < _MOST_OBJECTS:
+    while pending and len(objects) < _MAX_OBJECTS:
         item = pending.popleft()
         if id(item) in objects or isinstance(item, _PLAIN):
             continue
         if type(item).__module__.startswith(_HOME):
-            continue  # the helper of a transformed function, say
+            continue  # such as a helper
         objects[id(item)] = item
         pending += _held_by(item)
     return objects
 
 
 def _held_by(value: Any) -> list[Any]:
-    """Return the objects that a value refers to, as far as that is followed."""
+    """Return the objects that a value refers to, as far as references are followed."""
     if isinstance(value, Mapping):
         return [*value.values()]
     if isinstance(value, (list, tuple, set, frozenset)):
@@ -285,7 +285,7 @@ class Snapshot:
 
     @contextlib.contextmanager
     def restored(self) -> Iterator[None]:
-        """Return a context in which objects hold what they held."""
+        """Return a context in which the objects hold the values of the snapshot."""
         changed = [(place, value) for place, value in self._held if not is_same(place.get(), value)]
         with restoring([place for place, _ in changed]):
             for place, value in changed:

@@ -1,4 +1,4 @@
-"""Traced tensors: values that are not known while a program is made."""
+"""Traced values, which are not known while a program is traced."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from ._names import NORMAL, RETURN
 
 
 class Flow(NamedTuple):
-    """A way of leaving a region that a tensor decides: a number, and the numbers possible."""
+    """A way of leaving a region that a tensor decides: its number, and the possible numbers."""
 
     number: Tensor
     possible: frozenset[int]
 
 
 class Outcome(NamedTuple):
-    """The end of a region: how it was left, what it returned, and its names."""
+    """The end of a region: its flow, its result, and its names."""
 
     flow: Any
     result: Any
@@ -40,18 +40,18 @@ class Outcome(NamedTuple):
 
     @property
     def result_or_undefined(self) -> Any:
-        """Return what it returned, if it may have been left by a `return`."""
+        """Return the result, or `undefined` if no `return` can have left the region."""
         return self.result if RETURN in possible_ways(self.flow) else undefined
 
 
 class Range:
-    """A range whose length a tensor decides: a `for` goes through it; all else needs its values."""
+    """A range whose length a tensor decides. A `for` can loop over it; nothing else can."""
 
     def __init__(self, bounds: tuple, make: Callable[[], Any]):
         self.bounds, self._make = bounds, make
 
     def __iter__(self) -> Iterator:
-        return iter(self._make())  # the error of who made it
+        return iter(self._make())  # raises the maker's error
 
     def __array__(self, *arguments: Any, **options: Any) -> np.ndarray:
         return np.asarray(self._make())
@@ -61,16 +61,15 @@ class Range:
 
 
 LEAST_ROUNDS = 16
-"""A loop over the rows of a tensor is unrolled if it has fewer: one program of them is quicker."""
+"""With fewer rounds a loop over the rows of a tensor is unrolled, which runs faster."""
 MANY_ROUNDS = 100
-"""The same of a loop over a range, which unrolled keeps Python's numbers."""
+"""The same for a loop over a range, which keeps Python's numbers if it is unrolled."""
 
 
 class Rows:
-    """A tensor of many rows, or a range: a `for` through it becomes a loop of the program, if that
-    can be.
+    """A tensor with many rows, or a range, whose `for` may become a loop of the program.
 
-    `result` is then what the loop gives.
+    `result` is the result of that loop.
     """
 
     result: Any = None
@@ -83,7 +82,7 @@ class Rows:
 
 
 def has_many_rows(value: Any) -> bool:
-    """Return whether a `for` through a value is worth a loop of the program that is traced."""
+    """Return whether a `for` over a value is worth a loop of the program."""
     if type(value) is range:
         return len(value) >= MANY_ROUNDS and current_trace() is not None
     if not isinstance(value, ArrayLike) or current_trace() is None:
@@ -93,7 +92,7 @@ def has_many_rows(value: Any) -> bool:
 
 
 def is_traced(value: Any) -> bool:
-    """Return whether a value is a tensor, or a float, that has no value here for Python."""
+    """Return whether a value is a tensor or float without a value that Python could use here."""
     if isinstance(value, ArrayLike):
         tensor = value if isinstance(value, Tensor) else value._read()
         return isinstance(tensor._data, Aval) and ask_for_value(tensor) is None
@@ -115,7 +114,7 @@ def as_number(tensor: Tensor) -> Any:
 
 
 def truth(value: Any, where: str) -> Any:
-    """Return whether a value is true in Python's sense: a bool, or a scalar bool tensor."""
+    """Return the truth value of a value as in Python: a bool, or a scalar bool tensor."""
     if not is_traced(value):
         return bool(value)
     tensor = convert(value)
@@ -154,7 +153,7 @@ def without(flow: Any, ways: set[int]) -> Any:
 
 
 def trial() -> AbstractContextManager[None]:
-    """Return a context whose operations leave no trace."""
+    """Return a context whose operations are discarded."""
     level = current_trace()
     message = "{} is assigned inside vmap, in a case that differs between examples"
     return control_flow.NoAssignments(message) if level is None else level.trial()
@@ -166,7 +165,7 @@ def is_trying() -> bool:
 
 
 def placeholders(tensors: list[Tensor]) -> list[Tensor]:
-    """Return tensors of these types whose values are not known."""
+    """Return tensors with these shapes and dtypes and without values."""
     level = current_trace()
     if level is None:
         return tensors
@@ -174,10 +173,10 @@ def placeholders(tensors: list[Tensor]) -> list[Tensor]:
 
 
 def stand_ins(tensors: Sequence[Tensor], other: Sequence[Tensor], test: Any = None) -> list[Tensor]:
-    """Return what stands in a trial for the results of a branch, or of a loop without a `test`.
+    """Return stand-ins for the results of a branch in a trial, or of a loop if there is no `test`.
 
-    They are of the types of both sequences: what both cases give; or what a loop begins with, and
-    what a round gives. Tapes and accumulators record them, so that derivatives have types, too.
+    They have the types of both sequences: the results of both cases, or the loop variables before
+    and after a round. Tapes and accumulators record them, so that derivatives have types, too.
     """
     decides = placeholders([convert(False)])[0] if test is None else as_tensor(test)
     params = {"positions": range(1, 1 + len(tensors)), "is_loop": test is None}
@@ -185,7 +184,7 @@ def stand_ins(tensors: Sequence[Tensor], other: Sequence[Tensor], test: Any = No
 
 
 def _stand_in_rule(node: Any, dys: Any) -> list:
-    """Return the gradients: either case's is its own; of a loop all depends on all."""
+    """Return the gradients. Each case has its own; in a loop everything depends on everything."""
     inputs, positions, is_loop = node.saved
     gradients: list[Any] = [None] * len(inputs)
     pairs = [(k, dy) for k, dy in zip(positions, dys, strict=True) if not is_zero(dy)]
@@ -210,7 +209,7 @@ def _stand_in_examples(level: Any, inputs: tuple, params: dict) -> list:
     return [BatchTensor(result, level) for result in results]
 
 
-# Not an operation of programs: it is part of trials alone.
+# Used in trials only, never in programs.
 STAND_IN = Primitive(
     "stand_in",
     lambda *arrays, positions, is_loop: [arrays[k] for k in positions],
@@ -227,10 +226,10 @@ STAND_IN = Primitive(
 def choose(
     test: Any, cases: Sequence[Callable], samples: Sequence[Any], tensors: Callable[[Any], list]
 ) -> list[Tensor]:
-    """Return the tensors of one of two cases, of which there are samples."""
+    """Return the tensors of one of two cases; `samples` are the results of a trial."""
     if is_trying():
         return stand_ins(*map(tensors, samples), test=test)
-    if current_trace() is None:  # in a batch: these are the values
+    if current_trace() is None:  # in a batch the samples are the values
         cases = [lambda: samples[0], lambda: samples[1]]
     padded = [lambda case=case: tuple(tensors(case())) or (convert(0),) for case in cases]
     return list(control_flow.cond(test, *padded))

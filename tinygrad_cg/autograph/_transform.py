@@ -1,13 +1,13 @@
-"""A function's statements with a question at each branch and loop: does a tensor decide it?
+"""Rewriting of statements: each branch and loop is preceded by a question, does a tensor decide it?
 
-The text that results is Python's own for all that Python decides: its `if`, `while` and `for`
-stand there as they were written, with their `return`, `break` and `yield`. Beside each of them
-is a call for the case that a traced tensor decides; what that call runs, a branch or a body as a
-function of its own, is compiled when it is called for the first time (`regions`).
+The user's `if`, `while` and `for` stay as they were written, with their `return`, `break` and
+`yield`, and run if Python decides. Beside each stands a call for the case that a traced tensor
+decides. This call runs regions, such as a branch or a body, as functions; they are compiled at
+their first call (`region`).
 
-In what is generated, names begin with "@", so that no user's name is met. "@flow" says whether a
-tensor has decided to leave what runs now: 0, or a `Flow`. Statements that come after a
-statement where that may happen are guarded by it.
+Generated names begin with "@", so they cannot clash with a user's name. "@flow" is 0, or a `Flow`
+if a tensor has decided to leave the current block. Statements after a possible exit are guarded by
+it.
 """
 
 from __future__ import annotations
@@ -50,19 +50,18 @@ from ._units import (
 
 
 class Statements:
-    """Rewrites statements: of a function, or of a region of it, which is a function then.
+    """Rewrites the statements of a function, or of a region, which becomes a function.
 
-    In a region, what leaves it returns to the site: a `return`, and a `break` or `continue` of a
-    loop around the region.
+    In a region, a `return`, and a `break` or `continue` of a loop around it, return to the site.
     """
 
     def __init__(self, unit: Unit, lifted: bool):
         self.unit, self.lifted = unit, lifted
-        self.depth = 0  # loops around, inside this function
+        self.depth = 0  # number of loops around, in this function
         self.has_flow = False
 
     def block(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
-        """Return the statements of a block, rewritten."""
+        """Return the rewritten statements of a block."""
         statements: list[ast.stmt] = []
         for i, node in enumerate(body):
             rest = body[i + 1 :]
@@ -76,7 +75,7 @@ class Statements:
         return statements or [ast.Pass(lineno=1, col_offset=0, end_lineno=1, end_col_offset=0)]
 
     def _may_flow(self, node: Any) -> bool:
-        """Return whether "@flow" may be other than 0 after a statement."""
+        """Return whether "@flow" may be nonzero after a statement."""
         left = jumps([node])
         if isinstance(node, LOOPS):
             return RETURN in left
@@ -124,7 +123,7 @@ class Statements:
     # What leaves -----------------------------------------------------------------------------
 
     def _leave(self, way: int, value: Any, at: Any) -> ast.stmt:
-        """Return the statement that leaves in this way: a region returns it to its site."""
+        """Return the statement that leaves in this way; in a region it returns to the site."""
         if self.lifted and (way in (NORMAL, RETURN) or not self.depth):
             value = value if value is not None else constant(None, at)
             done = helper("done", [constant(way, at), value, helper("locals", [], at)], at)
@@ -170,7 +169,7 @@ class Statements:
         return self.unit.site_numbers[key]
 
     def _decide(self, number: int, method: str, extra: list, at: Any) -> list[ast.stmt]:
-        """Return the statements that run a site: what it changed, and how it was left."""
+        """Return the statements that run a site, assign its results, and leave if it has left."""
         site = self.unit.sites[number]
         call = helper(method, [constant(number, at), *_state(site, at), *extra], at)
         ways = site.leaves if site.kind not in ("while", "for") else site.leaves - {CONTINUE}
@@ -193,7 +192,7 @@ class Statements:
         return [located(node, at) for node in statements]
 
     def _jump(self, way: int, at: Any) -> list[ast.stmt]:
-        """Return the statements that leave, when a site was left in this way for certain."""
+        """Return the statements that leave after a site was certainly left in this way."""
         leave = self._leave(way, name(RESULT, at) if way == RETURN else None, at)
         if isinstance(leave, ast.Return):
             return [leave]
@@ -224,7 +223,7 @@ class Statements:
         return self._branch(node, [])
 
     def _guarded(self, rest: Sequence[ast.stmt], target: Any = None) -> list[ast.stmt]:
-        """Return statements that run if nothing has left before."""
+        """Return statements that run only if nothing has left before."""
         self.has_flow = True
         first = rest[0]
         number = self._site("guard", first, rest, [], target, rest[-1])
@@ -241,11 +240,11 @@ class Statements:
     # Loops -----------------------------------------------------------------------------------
 
     def _may_break(self, loop: Any) -> bool:
-        """Return whether a round may be left because of a tensor."""
+        """Return whether a round may be left early."""
         return bool(jumps(loop.body))
 
     def _round(self, loop: Any, target: Any = None, mark: str | None = None) -> list[ast.stmt]:
-        """Return the body of a loop of Python's; `mark` names what a `for` goes through."""
+        """Return the body of a Python loop; `mark` is the name of a `for` loop's iterable."""
         self.depth += 1
         body = self.block(loop.body) if target is None else self._guarded(loop.body, target)
         self.depth -= 1
@@ -303,7 +302,7 @@ _VALUE = "@value"
 
 
 def _is_python(test: ast.AST) -> bool:
-    """Return whether a test is Python's in any case: `x is None`, a constant, `isinstance`."""
+    """Return whether Python decides a test in any case: `x is None`, a constant, `isinstance`."""
     if isinstance(test, ast.Compare):
         return all(isinstance(operator, (ast.Is, ast.IsNot)) for operator in test.ops)
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
@@ -314,7 +313,7 @@ def _is_python(test: ast.AST) -> bool:
 
 
 def plain_body(unit: Unit) -> list[ast.stmt]:
-    """Return the body of a function, rewritten."""
+    """Return the rewritten body of a function."""
     writer = Statements(unit, lifted=False)
     body = writer.block(unit.body)
     if writer.has_flow:
@@ -328,7 +327,7 @@ def plain_body(unit: Unit) -> list[ast.stmt]:
 
 
 def _state(effects: Effects, at: Any) -> list[ast.expr]:
-    """Return what gives the names of a function, and of the cells that it shares with others."""
+    """Return expressions for the names of a function, and for the cells it shares with others."""
     shared: list[ast.expr] = [name(identifier, at) for identifier in (*effects.cells, HELPER)]
     return [helper("locals", [], at), thunk(located(ast.Tuple(shared, ast.Load()), at))]
 
@@ -344,9 +343,9 @@ def _start(at: Any) -> list[ast.stmt]:
 
 
 def region(site: Site, which: str) -> ast.FunctionDef:
-    """Return a region of a site as a function of the names that it mentions.
+    """Return a region of a site as a function of the names it mentions.
 
-    `which` is "then", "other" or "test". It returns how it was left, and all its names.
+    `which` is "then", "other" or "test". The function returns its flow and all its names.
     """
     unit, node = site.unit, site.node
     writer = Statements(unit, lifted=True)
@@ -378,6 +377,6 @@ def region(site: Site, which: str) -> ast.FunctionDef:
 
 
 def factory(names: Sequence[str], inside: ast.stmt) -> ast.Module:
-    """Return a module with a function around another, which has these names free."""
+    """Return a module with a function around another one, whose parameters are free there."""
     around = ast.FunctionDef("@factory", parameters(names), [inside], [])
     return ast.Module([located(around, inside)], [])

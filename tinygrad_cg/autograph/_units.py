@@ -1,4 +1,4 @@
-"""Functions that are transformed, the sites found in them, and nodes at the positions of others."""
+"""Functions that are transformed, their sites, and helpers that create nodes."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from ._names import (
 )
 
 HELPER = "@ag"
-INSIDE = "@f"  # what a generated function is called while it is compiled
+INSIDE = "@f"  # the name of a generated function during compilation
 FLOW, RESULT = "@flow", "@ret"
 
 
 class Unit:
-    """A function that is transformed: what its names are, and the sites found in it."""
+    """A function that is transformed: its names and its sites."""
 
     def __init__(self, name: str, tree: Any, file: str, own: Names, free: Names):
         self.name, self.tree, self.file = name, tree, file
         self.body: list[ast.stmt] = tree.body
         inside = captured(self.body)
-        self.cells = (own & inside) | free  # what functions inside share with it, and those outside
+        self.cells = (own & inside) | free  # shared with functions inside or outside
         self.own = own - self.cells
         self.declared = declared(self.body, ast.Global)
         self.assigned_inside = assigned_inside(self.body) & self.cells
@@ -53,9 +53,9 @@ class Unit:
 
 
 class Effects:
-    """Targets that statements may change: attributes, containers, cells and global names.
+    """What statements may change: attributes, containers, cells and global names.
 
-    `mentioned` are the function's own names, `outer` global ones.
+    `mentioned` are the function's own names, `outer` are global names.
     """
 
     def __init__(self, unit: Unit, nodes: Sequence[ast.AST] = ()):
@@ -80,11 +80,11 @@ class Effects:
 
 
 class Site(Effects):
-    """A branch or loop that a tensor may decide: its statements, and what is live after them.
+    """A branch or loop that a tensor may decide: its statements, and the names live after them.
 
-    `kind` is "if", "while", "for" or "guard". `then` and `other` are what runs in the two cases of
-    a branch; of a loop `then` is the body. `outs` are the names that it may change, as far as
-    somebody may read them, for each way of leaving it.
+    `kind` is "if", "while", "for" or "guard". `then` and `other` are the two cases of a branch;
+    `then` is the body of a loop. `outs` are the assigned names that may be read after some way of
+    leaving.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Site(Effects):
         self.test = node.test if kind == "while" else None
         self.line: int = node.lineno
         self.leaves = jumps(then) | jumps(other)
-        self.is_endless = (  # a `while True`: only a `return` ends it
+        self.is_endless = (  # a `while True` that only a `return` ends
             isinstance(self.test, ast.Constant)
             and bool(self.test.value)
             and BREAK not in self.leaves
@@ -113,7 +113,7 @@ class Site(Effects):
         else:
             brk, cont = live.exits[id(node)]
             self.live = {0: live.after[id(end)], BREAK: brk, CONTINUE: cont}
-            if target is not None:  # what is left of a round
+            if target is not None:  # the guarded rest of a round
                 self.live[0] = cont
         self.after = live.after[id(node)] if kind in ("while", "for") else self.live[0]
         self.live[RETURN] = NONE
@@ -126,7 +126,7 @@ class Site(Effects):
 
 
 def _attributes(statements: Sequence[ast.AST], context: Any) -> list[str]:
-    """Return the attributes that are assigned, or read, as ``self.h``."""
+    """Return the attributes that are assigned or read, such as ``self.h``."""
     texts: dict[str, None] = {}
     for statement in statements:
         for node in ast.walk(statement):
@@ -140,7 +140,7 @@ def _attributes(statements: Sequence[ast.AST], context: Any) -> list[str]:
 
 
 def reached(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """Return statements up to the first that leaves in any case."""
+    """Return the statements up to the first one that always leaves."""
     for i, statement in enumerate(statements):
         if isinstance(statement, (ast.Return, ast.Break, ast.Continue, ast.Raise)):
             return list(statements[: i + 1])
@@ -152,7 +152,7 @@ def name(identifier: str, at: Any, store: bool = False) -> ast.Name:
 
 
 def located(node: Any, at: Any) -> Any:
-    """Give a new node, and those in it that have none, the position of another."""
+    """Give the nodes that have no position the position of another node."""
     if not hasattr(node, "lineno"):
         ast.copy_location(node, at)
         if node.end_lineno != node.lineno:
@@ -167,13 +167,13 @@ def helper(method: str, arguments: list, at: Any) -> ast.Call:
 
 
 def question(mark: str, value: Any, at: Any, *flow: Any) -> ast.Call:
-    """Return the question whether a tensor decides; the value has the name `mark` afterwards."""
+    """Return the call that asks whether a tensor decides; the value is assigned to `mark`."""
     named = located(ast.NamedExpr(name(mark, at, store=True), value), at)
     return helper("traced", [named, *flow], at)
 
 
 def parameters(names: Sequence[str] = ()) -> ast.arguments:
-    """Return the parameters of a function, which it takes by position."""
+    """Return the parameters of a function, all positional."""
     return ast.arguments([], list(map(ast.arg, names)), None, [], [], None, [])
 
 

@@ -242,7 +242,7 @@ def _is_elementwise(value: Value) -> bool:
 
 
 def _invariant(draft: Draft) -> dict[Value, Value]:
-    """Return the values of the body that are equal in all rounds, and their values outside of it."""
+    """Return the values of the body that are equal in all rounds, with their values outside."""
     same = dict(draft.fixed)
     for value in draft.values():
         if value.array is not None:

@@ -47,7 +47,7 @@ class Gradient:
         return self.parts_for(())
 
     def parts_for(self, leaves: Sequence) -> ForwardBackward:
-        """Return the two programs; if they are not traced yet, trace them for a call with `leaves`."""
+        """Return the two programs, traced at first use for a call with these `leaves`."""
         if self._parts is None:
             self._parts = ForwardBackward(self, leaves)
         return self._parts
@@ -223,7 +223,7 @@ class ForwardBackward:
         return outputs, results[self.kept :], list(map(wrap_array, draws))
 
     def backward(self, inputs: Sequence, saved: list, dys: Sequence[Tensor]) -> list | None:
-        """Return each input's gradient; None if a level records the inputs or they have no values."""
+        """Return each input's gradient; None if a level records the inputs or they lack values."""
         reads = [variable._read() for variable in self.backward_reads]
         frame = state.frame
         tensors = [item for item in inputs if isinstance(item, Tensor)]
