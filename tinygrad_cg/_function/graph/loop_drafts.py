@@ -86,11 +86,6 @@ class Draft:
         self.wanted: set[int] = set()  # of the results
         self.needed: set[Value] = set()  # of the body
 
-    @property
-    def ends(self) -> list[Value]:
-        """Return the loop variables after a round."""
-        return self.results[: len(self.carried)]
-
     def values(self) -> list[Value]:
         return in_order(self.results)
 
