@@ -247,7 +247,7 @@ SOURCES = by_while_loop, by_fori_loop, by_scan, by_fold, by_rows, by_tensor, by_
 
 
 def test_all_ways_to_write_a_loop_give_the_same_program(monkeypatch):
-    monkeypatch.setattr(compiled, "LONG", 100)
+    monkeypatch.setattr(compiled, "MAX_OPERATIONS", 100)
     h = tf.constant(normal(4))
     expected = loops_of(by_scan, h, STEPS)
     assert len(expected) == 1

@@ -338,7 +338,7 @@ def test_random_loops(seed, rolled):
 
 def test_compiled_programs(monkeypatch):
     """All of it fused: rounds of other operations than elementwise ones become loops."""
-    monkeypatch.setattr(compiled, "LONG", 100)
+    monkeypatch.setattr(compiled, "MAX_OPERATIONS", 100)
     run = tf.value_and_grad(recurrent, (0, 1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -359,7 +359,7 @@ def test_few_rounds_are_a_loop_where_the_program_is_too_long_without(monkeypatch
     run = tf.value_and_grad(program, (0, 1))
     lengths = []
     for long in (1000, 60):
-        monkeypatch.setattr(compiled, "LONG", long)
+        monkeypatch.setattr(compiled, "MAX_OPERATIONS", long)
         compiled_run = tf.function(run)
         assert_close(compiled_run(*ARGS), run(*ARGS))
         (executable,) = compiled_run._programs.values()

@@ -197,10 +197,10 @@ class Helper:
         """
         if type(through) is _Unsized and isinstance(flow, Flow):
             through.rounds += 1
-            if through.rounds > _MOST_ROUNDS:
+            if through.rounds > _MAX_ROUNDS:
                 raise self.refusal(
                     through.line,
-                    f"`{type(through.iterable).__name__}` has given more than {_MOST_ROUNDS} "
+                    f"`{type(through.iterable).__name__}` has given more than {_MAX_ROUNDS} "
                     "rounds, which a tensor alone may end: Python goes through it while tracing",
                     "Write `while True:`, which becomes a loop, or go through a list or tf.range",
                 )
@@ -286,7 +286,7 @@ class _Unsized:
         return iter(self.iterable)
 
 
-_MOST_ROUNDS = 1000
+_MAX_ROUNDS = 1000
 
 
 # What stands in for functions of Python ----------------------------------------------------------

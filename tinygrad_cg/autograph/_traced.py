@@ -60,9 +60,9 @@ class Range:
         return getattr(self._make(), name)
 
 
-LEAST_ROUNDS = 16
+MIN_ROUNDS_OF_ROWS = 16
 """With fewer rounds a loop over the rows of a tensor is unrolled, which runs faster."""
-MANY_ROUNDS = 100
+MIN_ROUNDS_OF_RANGE = 100
 """The same for a loop over a range, which keeps Python's numbers if it is unrolled."""
 
 
@@ -84,11 +84,11 @@ class Rows:
 def has_many_rows(value: Any) -> bool:
     """Return whether a `for` over a value is worth a loop of the program."""
     if type(value) is range:
-        return len(value) >= MANY_ROUNDS and current_trace() is not None
+        return len(value) >= MIN_ROUNDS_OF_RANGE and current_trace() is not None
     if not isinstance(value, ArrayLike) or current_trace() is None:
         return False
     shape = tuple(value.shape)
-    return bool(shape) and shape[0] >= LEAST_ROUNDS
+    return bool(shape) and shape[0] >= MIN_ROUNDS_OF_ROWS
 
 
 def is_traced(value: Any) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from ..._core.tensor import Aval
 from .values import FuncGraph, Value, in_order, with_operands
 
-_MOST_BYTES = 2**28
+_MAX_STACK_BYTES = 2**28
 """The largest stack that is made before a loop, or kept for use after it."""
 
 
@@ -102,7 +102,7 @@ class Draft:
         """Return whether the rows of this value for all rounds fit into the memory allowed."""
         if isinstance(value.aval, list):
             return False
-        return self.length * prod(value.shape) * value.dtype.itemsize <= _MOST_BYTES
+        return self.length * prod(value.shape) * value.dtype.itemsize <= _MAX_STACK_BYTES
 
     def stack(self, value: Value) -> Value:
         """Return the stack of a value of the body: that of a slice, or a new row of the loop."""

@@ -27,7 +27,7 @@ from .loop_drafts import Body, Draft
 from .partition import is_cheap
 from .values import FuncGraph, Value, constant, operation, reach, with_operands
 
-_MOST_COUNTED = 10_000_000
+_MAX_ROUNDS = 10_000_000
 
 
 # Loop variables that stay, or count --------------------------------------------------------------
@@ -94,7 +94,7 @@ def _rounds(name: str, start: int, step: int, limit: np.ndarray) -> int | None:
     if step <= 0:
         return None
     count = max(-(-(distance + name.endswith("equal")) // step), 0)
-    return count if count <= _MOST_COUNTED else None
+    return count if count <= _MAX_ROUNDS else None
 
 
 def fix_what_stays(draft: Draft) -> None:

@@ -25,11 +25,11 @@ from .signature import FunctionCall
 from .trace import Build, FunctionTrace, aval_of
 
 new = object.__new__
-LONG = 1000
+MAX_OPERATIONS = 1000
 """A program with more operations takes minutes to compile."""
 
 
-_FEW_ROUNDS = 8  # enough for a loop where the program is too long to compile otherwise
+_MIN_ROUNDS = 8  # enough for a loop where the program is too long to compile otherwise
 
 
 def rolled(graph: FuncGraph, constants: Mapping[Value, Value], build: Build) -> FuncGraph:
@@ -40,12 +40,12 @@ def rolled(graph: FuncGraph, constants: Mapping[Value, Value], build: Build) -> 
 
     result = roll(graph, constants, build)
     if _is_long(result) and _is_long(optimize(result, constants)):
-        return roll(graph, constants, build, _FEW_ROUNDS)
+        return roll(graph, constants, build, _MIN_ROUNDS)
     return result
 
 
 def _is_long(graph: FuncGraph) -> bool:
-    return sum(value.primitive is not None for value in graph.values()) > LONG
+    return sum(value.primitive is not None for value in graph.values()) > MAX_OPERATIONS
 
 
 class Program:

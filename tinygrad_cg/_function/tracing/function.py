@@ -21,7 +21,7 @@ from ...errors import AutographError, FunctionWarning, OperatorNotAllowedInGraph
 from ..codegen.executable import build as fused
 from ..graph.interpret import interpreter
 from ..graph.values import FuncGraph
-from .compiled import LONG, Build
+from .compiled import MAX_OPERATIONS, Build
 from .concrete import AnySize, ConcreteFunction, example
 from .signature import FunctionCall, Statics, TensorSpec, check_signature, has_unknown_sizes
 from .specialization import Specialization
@@ -365,7 +365,7 @@ travels(Function)
 def _fuse_unless_long(graph: FuncGraph) -> Callable[[Sequence[Any]], list[Any]]:
     """Return a program; a very long one runs operation by operation, with a warning."""
     count = sum(value.primitive is not None for value in graph.values())
-    if count <= LONG:
+    if count <= MAX_OPERATIONS:
         return fused(graph)
     warn(
         f"a program of {count} operations would take minutes to compile, so it runs operation by "

@@ -30,9 +30,9 @@ from .choices import CHOICE
 from .loops import LOOP, LoopProgram
 from .trace import Build
 
-ROUNDS = 16
+MIN_ROUNDS = 16
 """The fewest rounds of a loop: fewer run faster unrolled, if that can be compiled."""
-_CANDIDATES = 12  # spans that are tried
+_MAX_TRIED = 12  # spans that are tried
 
 
 class _NotALoopError(Exception):
@@ -40,7 +40,7 @@ class _NotALoopError(Exception):
 
 
 def roll(
-    graph: FuncGraph, constants: Mapping[Value, Value], build: Build, least: int = ROUNDS
+    graph: FuncGraph, constants: Mapping[Value, Value], build: Build, least: int = MIN_ROUNDS
 ) -> FuncGraph:
     """Return a graph in which what is repeated at least `least` times is a loop.
 
@@ -99,7 +99,7 @@ class _Sequence:
             rounds = int(lengths[k] + period) // period
             if rounds >= self.least:
                 candidates.append((rounds * period, -period, int(bounds[k]) + 1))
-        for covered, minus, start in sorted(candidates, reverse=True)[:_CANDIDATES]:
+        for covered, minus, start in sorted(candidates, reverse=True)[:_MAX_TRIED]:
             for more, fewer in product((0, 1), (0, 1)):  # the first or last round may differ
                 rounds = covered // -minus - more - fewer
                 with contextlib.suppress(_NotALoopError):

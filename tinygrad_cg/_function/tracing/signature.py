@@ -85,7 +85,7 @@ def has_unknown_sizes(structure: Any) -> bool:
     return any(isinstance(leaf, TensorSpec) and not leaf.is_known for leaf in flat)
 
 
-MOST_SIZES = 64  # integers of a tensor whose values are known while tracing
+MAX_SIZES = 64  # integers of a tensor whose values are known while tracing
 
 
 class Statics:
@@ -206,7 +206,7 @@ class FunctionCall:
 
 
 def _may_be_size(array: Any) -> bool:
-    return type(array) is np.ndarray and array.dtype.kind in "iu" and array.size <= MOST_SIZES
+    return type(array) is np.ndarray and array.dtype.kind in "iu" and array.size <= MAX_SIZES
 
 
 class _Leaf:

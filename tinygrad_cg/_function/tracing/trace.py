@@ -36,7 +36,7 @@ from ...errors import OperatorNotAllowedInGraphError, is_ours, location_of, user
 from ..graph.interpret import device_of, interpreter
 from ..graph.values import FuncGraph, OutputItem, Value, constant, operation
 from .outside_calls import OutsideCalls, outside_operation
-from .signature import MOST_SIZES
+from .signature import MAX_SIZES
 
 Build = Callable[[FuncGraph], Callable[[Sequence[np.ndarray]], list[np.ndarray]]]
 """A function that makes a program of a graph: `interpreter`, or `executable.build`, which fuses."""
@@ -115,7 +115,7 @@ def leaves_behind(tensor: TraceTensor) -> set[int] | None:
         if isinstance(value, OutputItem) or value.primitive is not None:
             waiting += [(level, operand) for operand in value.inputs]
         elif value in level.arguments:
-            if value.dtype.kind not in "iu" or prod(value.shape) > MOST_SIZES:
+            if value.dtype.kind not in "iu" or prod(value.shape) > MAX_SIZES:
                 return None
             positions.add(level.arguments.index(value))
         else:
@@ -471,7 +471,7 @@ def _is_known_size(tensor: Any) -> bool:
     Results of such tensors are computed while tracing, so they can be sizes.
     """
     data = tensor._data
-    return type(data) is np.ndarray and is_exact(data.dtype) and data.size <= MOST_SIZES
+    return type(data) is np.ndarray and is_exact(data.dtype) and data.size <= MAX_SIZES
 
 
 def _counts(array: Any) -> bool:
