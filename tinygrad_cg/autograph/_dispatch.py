@@ -31,7 +31,6 @@ from ._traced import (
     Outcome,
     Range,
     Rows,
-    as_number,
     as_tensor,
     choose,
     has_many_rows,
@@ -131,7 +130,7 @@ class Helper:
                 "Give tensors of one "
                 "shape and dtype in both cases, by zeros_like, cast or broadcast_to",
             ) from None
-        return kind.pack(choose(test, values, samples, kind.tensors), as_number)
+        return kind.pack(choose(test, values, samples, kind.tensors))
 
     def _line(self) -> int:
         frame: Any = sys._getframe(1)

@@ -6,7 +6,6 @@ number again afterwards, so it takes the dtype of the tensor it meets, as in Pyt
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,8 +23,8 @@ from .._core.conversion import (
     scalar_dtype,
     weak_dtype,
 )
-from .._core.kinds import is_exact
-from .._core.tensor import Tensor
+from .._core.kinds import is_exact, is_inexact
+from .._core.tensor import Aval, Tensor
 from .._ops.creation import zeros
 from .._ops.shape import cast
 from ..errors import AutographError
@@ -45,6 +44,20 @@ class Mismatch(Exception):
     """Two values have no common type; the message describes both."""
 
 
+def as_number(tensor: Tensor) -> Any:
+    """Return the Python number that a tensor carries."""
+    level = getattr(tensor, "level", None)
+    if level is not None and level.is_abstract:
+        return level.number(tensor) if is_inexact(tensor.dtype) else tensor
+    if not isinstance(tensor._data, Aval):
+        return tensor.numpy().item()
+    if is_inexact(tensor.dtype):
+        raise AutographError(
+            "a Python float becomes one that differs between examples of a batch: make it a tensor"
+        )
+    return tensor
+
+
 class Carried(NamedTuple):
     """The type of a value that a tensor carries; `weak` for a Python number."""
 
@@ -60,10 +73,6 @@ class Carried(NamedTuple):
             return value.strong(self.dtype)
         tensor = convert(value, self.dtype if is_weak(value) else None)
         return tensor if tensor.dtype == self.dtype else cast(tensor, self.dtype)
-
-    def value(self, tensor: Tensor, number: Callable[[Tensor], Any]) -> Any:
-        """Return the value that a tensor of this type carries."""
-        return number(tensor) if self.weak else tensor
 
 
 class Kept:
@@ -104,13 +113,12 @@ class Plan(NamedTuple):
     def count(self) -> int:
         return sum(isinstance(kind, Carried) for kind in self.leaves)
 
-    def pack(self, tensors: list[Tensor], number: Callable[[Tensor], Any]) -> Any:
+    def pack(self, tensors: list[Tensor]) -> Any:
         """Return the value that tensors carry."""
-        supply = iter(tensors)
-        flat = [
-            kind.value(next(supply), number) if isinstance(kind, Carried) else kind.value
-            for kind in self.leaves
-        ]
+        supply, flat = iter(tensors), []
+        for kind in self.leaves:
+            value = next(supply) if isinstance(kind, Carried) else kind.value
+            flat.append(as_number(value) if isinstance(kind, Carried) and kind.weak else value)
         return nest.pack_sequence_as(self.structure, flat)
 
 

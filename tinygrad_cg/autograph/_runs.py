@@ -54,7 +54,6 @@ from ._traced import (
     Flow,
     Outcome,
     Range,
-    as_number,
     as_tensor,
     choose,
     flow_number,
@@ -215,7 +214,7 @@ class Packing(NamedTuple):
             flow = Flow(remaining.pop(0), self.ways)
         names = {}
         for key, kind in self.plans.items():
-            names[key] = kind.pack(remaining[: kind.count], as_number)
+            names[key] = kind.pack(remaining[: kind.count])
             del remaining[: kind.count]
         return Outcome(flow, names.pop("@ret"), names)
 
@@ -487,7 +486,7 @@ class LoopRun(SiteRun):
                 self.check_round(first, end)
                 plans = {key: self._loop_plan(key, names[key], end.names[key]) for key in first}
                 names = {
-                    key: kind.pack(placeholders(kind.tensors(names[key])), as_number)
+                    key: kind.pack(placeholders(kind.tensors(names[key])))
                     for key, kind in plans.items()
                 }
             for i in dense:

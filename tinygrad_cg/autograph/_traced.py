@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._core.conversion import BOOL, INT32, Weak, convert
-from .._core.kinds import is_bool, is_differentiable, is_inexact
+from .._core.kinds import is_bool, is_differentiable
 from .._core.levels import ask_for_value, current_trace
 from .._core.primitive import Primitive, apply
 from .._core.tensor import ArrayLike, Aval, Tensor, is_zero
@@ -19,7 +19,6 @@ from .._ops.shape import cast
 from .._rules.rebinding import asked_inputs
 from .._transforms import control_flow
 from .._transforms.batching import BatchTensor
-from ..errors import AutographError
 from ._merging import undefined
 from ._names import NORMAL, RETURN
 
@@ -97,20 +96,6 @@ def is_traced(value: Any) -> bool:
         tensor = value if isinstance(value, Tensor) else value._read()
         return isinstance(tensor._data, Aval) and ask_for_value(tensor) is None
     return isinstance(value, Weak)
-
-
-def as_number(tensor: Tensor) -> Any:
-    """Return the Python number that a tensor carries."""
-    level = getattr(tensor, "level", None)
-    if level is not None and level.is_abstract:
-        return level.number(tensor) if is_inexact(tensor.dtype) else tensor
-    if not isinstance(tensor._data, Aval):
-        return tensor.numpy().item()
-    if is_inexact(tensor.dtype):
-        raise AutographError(
-            "a Python float becomes one that differs between examples of a batch: make it a tensor"
-        )
-    return tensor
 
 
 def truth(value: Any, where: str) -> Any:
