@@ -434,7 +434,7 @@ def test_a_name_that_is_assigned_again_after_the_loop_that_read_it(autograph):
 
     def repeated(x):
         w = x
-        (y,) = tf.while_loop(lambda s: tf.reduce_sum(s) < 9.0, lambda s: (s * w + 1.0,), (x,))
+        (y,) = tf.while_loop(lambda s: tf.reduce_sum(s) < 2.0, lambda s: (s + w * w,), (x,))
         w = w * 100.0
         return tf.reduce_sum(y)
 

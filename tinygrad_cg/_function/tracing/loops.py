@@ -380,7 +380,7 @@ class Loop(LoopProgram):
             carries += [zeros((level.size,), INT64), reduce_any(carries[-1])]
         spec = self.spec._replace(python=python)
         ends, stacked = run_loop_of(spec, carries, stacks, constants, keep=False)
-        rows = [move_axis(output, 0, 1) for output in stacked]
+        rows = [] if until else [move_axis(output, 0, 1) for output in stacked]
         return [BatchTensor(result, level) for result in (*ends[: count + until], *rows)]
 
 
