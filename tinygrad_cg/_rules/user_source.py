@@ -1,4 +1,7 @@
-"""The syntax tree of a function, from its source file."""
+"""The user's source: the syntax trees of files, and of the functions in them.
+
+All that reads the user's code reads it here.
+"""
 
 from __future__ import annotations
 import __future__
@@ -22,8 +25,8 @@ _FUTURES = functools.reduce(
     __future__.all_feature_names,
     0,
 )
-_MAX_TREES = 16  # kept, one for each file
-_TIME_ERROR = 1.0  # seconds, of the modification times of files
+_MAX_FILES = 16  # files whose trees are kept
+_CLOCK_TOLERANCE = 1.0  # seconds by which the times of files may be off
 _FACTS = (
     *("co_code", "co_exceptiontable", "co_names", "co_varnames", "co_cellvars", "co_freevars"),
     *("co_argcount", "co_posonlyargcount", "co_kwonlyargcount"),
@@ -43,13 +46,56 @@ _files: OrderedDict[str, _File] = OrderedDict()
 
 
 class NoSource(Exception):
-    """A function cannot be transformed; the message has the reason and the remedy."""
+    """The source of a function is not there; the message says why, and what to do."""
+
+
+def parse_file(file: str) -> ast.Module | None:
+    """Return the syntax tree of a file or of a notebook's cell; None without its source."""
+    lines = linecache.getlines(file)
+    return _parsed(file, lines).tree if lines else None
+
+
+def _parsed(file: str, lines: list[str]) -> _File:
+    cached = _files.get(file)
+    if cached is not None and cached.lines is lines:
+        return cached
+    definitions: dict[int, list[Definition]] = {}
+    try:
+        tree, error = ast.parse("".join(lines), file), None
+        for node in ast.walk(tree):
+            if isinstance(node, Definition):
+                definitions.setdefault(first_line(node), []).append(node)
+    except SyntaxError as problem:  # as a notebook's magic
+        tree, error = None, problem
+    _files[file] = parsed = _File(lines, tree, error, definitions)
+    while len(_files) > _MAX_FILES:
+        _files.popitem(last=False)
+    return parsed
+
+
+def definition_of(code: CodeType) -> Definition | None:
+    """Return the syntax tree of a function; None where its source is not there, or unclear."""
+    lines = linecache.getlines(code.co_filename)
+    try:
+        definitions = _candidates(code, lines) if lines else []
+    except NoSource:
+        return None
+    return definitions[0] if len(definitions) == 1 else None
+
+
+def _candidates(code: CodeType, lines: list[str]) -> list[Definition]:
+    """Return the definitions in a file that `code` may have been compiled from."""
+    alone = _alone(code, lines)
+    if alone is not None and _is_of(alone, code):
+        return [alone]
+    return [definition for definition in _definitions(code, lines) if _is_of(definition, code)]
 
 
 def find_definition(function: FunctionType) -> Definition:
     """Return the syntax tree of a function, with the lines and columns of its file.
 
-    Raise NoSource if the text is not available, or is not the text that was compiled.
+    Raises NoSource where the text cannot be had, or is not the text that the function was
+    compiled from.
     """
     code = function.__code__
     linecache.checkcache(code.co_filename)
@@ -71,17 +117,17 @@ def find_definition(function: FunctionType) -> Definition:
 
 
 def _is_recent(file: str) -> bool:
-    """Return whether a file was written after, or shortly before, the library was imported."""
+    """Return whether a file was written since the library was imported, or just before."""
     try:
-        return os.stat(file).st_mtime > IMPORTED - _TIME_ERROR
+        return os.stat(file).st_mtime > IMPORTED - _CLOCK_TOLERANCE
     except OSError:
         return False
 
 
 def _gives(definition: Definition, lines: list[str], code: CodeType) -> bool:
-    """Return whether a definition compiles to the same code as `code`.
+    """Return whether a definition in the lines of a file compiles to what `code` does.
 
-    Names that pytest adds to code do not count as a difference.
+    What pytest has written into code is no sign of a change.
     """
     names = (
         name for inner in (code, *codes_in(code)) for name in (*inner.co_varnames, *inner.co_names)
@@ -127,12 +173,12 @@ class _WithoutImports(ast.NodeTransformer):
 
 
 def _meaning(value: Any) -> Any:
-    """Return a key that is equal for code, or constants, that do the same at any position."""
+    """Return what is equal for codes, or their constants, that do the same wherever they stand."""
     if isinstance(value, (tuple, frozenset)):
         return type(value)(map(_meaning, value))
     if not isinstance(value, CodeType):
         return type(value), repr(value)
-    own = _meaning(value.co_qualname)  # a constant of classes, which names the functions around
+    own = _meaning(value.co_qualname)  # a constant of a class; functions around it are in it
     constants = (
         None if constant == own else constant for constant in map(_meaning, value.co_consts)
     )
@@ -140,9 +186,9 @@ def _meaning(value: Any) -> Any:
 
 
 def _alone(code: CodeType, lines: list[str]) -> Definition | None:
-    """Parse a definition without the rest of its file, which may be long.
+    """Return a definition that is read without the rest of its file, which may be long.
 
-    Return None if that is not possible, as for a lambda expression.
+    None where it cannot be read so, as a lambda expression.
     """
     start = code.co_firstlineno - 1
     if code.co_name == "<lambda>" or not 0 <= start < len(lines):
@@ -163,30 +209,20 @@ def _alone(code: CodeType, lines: list[str]) -> Definition | None:
 
 
 def _definitions(code: CodeType, lines: list[str]) -> list[Definition]:
-    cached = _trees.get(code.co_filename)
-    if cached is None or cached[0] is not lines:
-        try:
-            tree = ast.parse("".join(lines), code.co_filename)
-        except SyntaxError as error:
-            raise NoSource(f"its source cannot be read: {error}") from None
-        index: dict[int, list[Definition]] = {}
-        for node in ast.walk(tree):
-            if isinstance(node, Definition):
-                index.setdefault(first_line(node), []).append(node)
-        cached = _trees[code.co_filename] = lines, index
-        while len(_trees) > _MAX_TREES:
-            _trees.popitem(last=False)
-    return cached[1].get(code.co_firstlineno, [])
+    file = _parsed(code.co_filename, lines)
+    if file.error is not None:
+        raise NoSource(f"its source cannot be read: {file.error}")
+    return file.definitions.get(code.co_firstlineno, [])
 
 
 def first_line(node: Definition) -> int:
-    """Return the line on which a definition begins; that is the line of its first decorator."""
+    """Return the line on which a definition begins, that of its first decorator if it has any."""
     decorators = getattr(node, "decorator_list", ())
     return decorators[0].lineno if decorators else node.lineno
 
 
 def _is_of(node: Definition, code: CodeType) -> bool:
-    """Return whether a definition is that of `code`, by its names and positions."""
+    """Return whether a definition is that of `code`: names agree, and so do the positions."""
     name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
     if name != code.co_name or _arguments(node) != _unmangled(code):
         return False
@@ -231,7 +267,7 @@ def _unmangled(code: CodeType) -> list[str]:
 
 
 def compile_tree(node: ast.Module, parents: CodeType) -> CodeType:
-    """Compile a module with the file name and future features of the code `parents`."""
+    """Return a module's code, with the file name and the future features of another's code."""
     flags = parents.co_flags & _FUTURES
     return compile(node, parents.co_filename, "exec", flags, True)
 

@@ -4,9 +4,9 @@
    reads compiled code and calls nothing. A function without branches is not transformed. If a
    function that detection did not find asks for a value all the same, the function is transformed,
    and traced again.
-2. `_source.py` finds the syntax tree of a function by its first line; for lambdas also by the
-   columns of the compiled instructions. `_names.py` finds the names that a statement assigns, and
-   the names that are live after it.
+2. `_rules/user_source.py` finds the syntax tree of a function by its first line; for lambdas also
+   by the columns of the compiled instructions. `_names.py` finds the names that a statement
+   assigns, and the names that are live after it.
 3. `_transform.py` keeps each branch and loop as it was, and puts a question before it: ``if
    traced(t := x > 0)``. If Python decides, the answer is no and the user's own statement runs.
    Lines and columns stay those of the user. Calls go through `call`, which transforms functions.
