@@ -213,8 +213,10 @@ class Loop(LoopProgram):
         bound = []
         for constant, operand in constants:
             bound.append(trace.argument(aval_of(operand)).value)
-            table: Any = trace.reads if isinstance(constant, Variable) else trace.met
-            table[id(constant)] = constant, bound[-1]
+            if isinstance(constant, Variable):
+                trace.reads[id(constant)] = constant, bound[-1]
+            else:
+                trace.met[id(constant)] = constant, bound[-1]
         begun = [trace.argument(aval_of(carry)) for carry in carries]
         slices = [trace.argument(Aval(tuple(x.shape[1:]), x.dtype)) for x in stacks]
         with trace.active():
