@@ -444,6 +444,23 @@ def test_a_name_that_is_assigned_again_after_the_loop_that_read_it(autograph):
             np.testing.assert_allclose(g(program)(tf.constant(X)), g(f)(tf.constant(X)), 1e-12)
 
 
+def test_loops_that_print_follow_each_other_in_a_batch(capfd):
+    def scanned(x):
+        return tf.foldl(lambda c, e: (tf.print("scanned"), c + e)[1], tf.constant([1.0, 2.0]), x)
+
+    def repeated(x):
+        return tf.while_loop(
+            lambda c: c < 9.0, lambda c: ((tf.print("repeated"), c + 1.0)[1],), (x,)
+        )[0]
+
+    xs = tf.constant([1.0, 2.0])
+    for f, times, expected in ((scanned, 4, [7.0, 8.0]), (repeated, 11, [9.0, 9.0])):
+        program = tf.function(tf.vmap(lambda x, f=f: f(f(x) - 3.0) if f is repeated else f(f(x))))
+        capfd.readouterr()
+        np.testing.assert_array_equal(program(xs), expected)
+        assert "".join(capfd.readouterr()).count(f.__name__) == times
+
+
 def test_a_condition_is_one_bool():
     f = tf.function(lambda x: tf.while_loop(lambda y: y < 3.0, lambda y: (y * 2.0,), (x,)))
     with pytest.raises(TypeError, match="the condition must be one bool, got bool of shape"):
