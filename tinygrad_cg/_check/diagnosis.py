@@ -216,7 +216,17 @@ def _detachments(evidence: Evidence) -> Iterator[Finding]:
             "tapes see: its rule computes with values that are not recorded, such as NumPy arrays, "
             "or tensors computed before the function was called."
         )
-    yield Finding(f"{text} {_describe(evidence, false)}")
+    text = f"{text} {_describe(evidence, false)}"
+    problem, check = evidence.check.problem, evidence.check
+
+    def differentiate(source: rewrite.SourceCode) -> None:
+        for name in names:
+            rewrite.differentiate_value(source, problem.name, check.names.index(name))
+
+    if first == 1 and problem.is_one_rule and {*names} <= {*check.names}:
+        yield _corrected(evidence, text, None, differentiate)
+    else:
+        yield Finding(text)
 
 
 def _of_detach_site(

@@ -92,10 +92,9 @@ def _ratio(elements: Elements) -> Iterator[Hypothesis]:
     ratio = _fitted_ratio(elements, lambda sample: sample.expected)
     if ratio is None or np.isclose(ratio, 1.0, rtol=elements.tolerance):  # few elements are wrong
         return
-    if isinstance(ratio, complex):
-        words, fix = f"It is {ratio:.6g} times the correct gradient.", None
-    else:
-        words, fix = _words_of_ratio(elements, ratio), _fix_of_ratio(elements, ratio)
+    words, fix = f"It is {ratio:.6g} times the correct gradient.", None
+    if not isinstance(ratio, complex):
+        words, fix = _meaning_of_ratio(elements, ratio)
     yield gives(words, lambda sample: ratio * sample.expected, 1, fix)
 
 
@@ -111,66 +110,58 @@ CONSTANTS: tuple[tuple[str, str, float], ...] = (
 )
 
 
-def _words_of_ratio(elements: Elements, ratio: float) -> str:
-    text = times_correct(ratio)
+def _meaning_of_ratio(elements: Elements, ratio: float) -> tuple[str, Fix | str | None]:
+    """Return words for a ratio, and a correction by the only thing that equals it."""
+    matches: list[tuple[str, str]] = []
+    for number, words, code in _named_numbers(elements):
+        if np.isclose(ratio, number, rtol=1e-5):
+            matches.append((words, f"gradient / {code}"))
+        elif np.isclose(ratio * number, 1.0, rtol=1e-5):
+            matches.append((words and f"1 / {words}", f"gradient * {code}"))
+    text, question = times_correct(ratio), _question_about_means(elements, ratio)
+    if question:
+        text = f"{text} {question}"
+    elif matches and matches[0][0]:
+        text = f"{text} {ratio:.6g} is {matches[0][0]}."
+    sizes = [*elements.x.shape, elements.x.size, *elements.upstream.shape]
+    for value in elements.others.values():
+        sizes += value.shape
+    if len(matches) == 1:
+        return text, matches[0][1]
+    is_size = any(np.isclose(size, (ratio, 1.0 / ratio), rtol=1e-5).any() for size in sizes)
+    return text, None if matches or is_size else partial(scale_gradient, ratio=ratio)
+
+
+def _named_numbers(elements: Elements) -> Iterator[tuple[float, str, str]]:
+    """Yield numbers that a ratio may be, with words (none for sizes) and code."""
+    for name, value in elements.others.items():
+        number = float(np.real(value.ravel()[0])) if value.size == 1 else 0.0
+        if number and abs(number) != 1.0:
+            yield number, name, name
+            yield number**2, f"{name}**2", f"{name}**2"
+    if 0 < elements.outputs.size < elements.x.size:
+        for axis, size in enumerate(elements.x.shape):
+            if size > 1:
+                yield size, "", f"{elements.name}.shape[{axis}]"
+    for words, code, number in CONSTANTS:
+        yield number, words, f"({code})"
+
+
+def _question_about_means(elements: Elements, ratio: float) -> str:
+    """Return a question if the ratio is that of a mean and a sum, or of means over other axes."""
     count = max(ratio, 1 / ratio) if ratio > 0 else 0.0
     size = elements.x.size // elements.outputs.size if elements.outputs.size else 0
-    if size > 1 and np.isclose(count, size, rtol=1e-5):
+    if size <= 1:
+        return ""
+    if np.isclose(count, size, rtol=1e-5):
         asked = "was the division of a mean forgotten?"
         if ratio < 1:
             asked = "was a sum divided as if it were a mean?"
-        return f"{text} {elements.name} has {size} elements for each output: {asked}"
-    sizes = [(a, b) for a, b in permutations(elements.x.shape, 2) if a != b]
-    alike = [(a, b) for a, b in sizes if np.isclose(ratio, a / b, rtol=1e-5)]
-    if size > 1 and alike:
-        a, b = alike[0]
-        return f"{text} Is a mean over {a} elements divided by {b}, the size of another axis?"
-    for words, _, constant in CONSTANTS:
-        for number in (constant, 1.0 / constant):
-            if np.isclose(ratio, number, rtol=1e-6):
-                return f"{text} {number:.6g} is {'' if number == constant else '1 over '}{words}."
-    named = [
-        (name, float(value.ravel()[0]))
-        for name, value in elements.others.items()
-        if value.size == 1 and np.isrealobj(value)
-    ]
-    for name, value in named:
-        for power, words in ((1, name), (-1, f"1 / {name}"), (2, f"{name}**2")):
-            if value and abs(value) != 1.0 and np.isclose(ratio, value**power, rtol=1e-5):
-                return f"{text} {ratio:.6g} is {words}."
-    return text
-
-
-def _fix_of_ratio(elements: Elements, ratio: float) -> Fix | str | None:
-    """Return a correction of a ratio: by the only size, argument or constant that equals it."""
-    patterns: list[str] = []
-    for name, value in elements.others.items():
-        number = float(np.real(value.ravel()[0])) if value.size == 1 else 0.0
-        for power, pattern in (
-            (1, f"gradient / {name}"), (-1, f"gradient * {name}"), (2, f"gradient / {name}**2")
-        ):  # fmt: skip
-            if number and np.isclose(ratio, number**power, rtol=1e-5):
-                patterns.append(pattern)
-    x, is_reduced = elements.name, 0 < elements.outputs.size < elements.x.size
-    for axis, size in enumerate(elements.x.shape if is_reduced else ()):
-        if size > 1 and np.isclose(ratio, size, rtol=1e-5):
-            patterns.append(f"gradient / {x}.shape[{axis}]")
-        if size > 1 and np.isclose(ratio, 1.0 / size, rtol=1e-5):
-            patterns.append(f"gradient * {x}.shape[{axis}]")
-    numbers = [elements.x.size, *elements.upstream.shape]
-    for value in elements.others.values():
-        numbers += value.shape
-    is_size = any(np.isclose(number, (ratio, 1 / ratio), rtol=1e-5).any() for number in numbers)
-    if patterns:
-        return patterns[0] if len(patterns) == 1 else None
-    if is_size and ratio not in (2.0, 0.5):  # perhaps a size that cannot be written down
-        return None
-    for _, text, constant in CONSTANTS:
-        if np.isclose(ratio, constant, rtol=1e-6):
-            return f"gradient / ({text})"
-        if np.isclose(ratio, 1.0 / constant, rtol=1e-6):
-            return f"gradient * ({text})"
-    return None if is_size else partial(scale_gradient, ratio=ratio)
+        return f"{elements.name} has {size} elements for each output: {asked}"
+    for a, b in permutations(elements.x.shape, 2):
+        if a != b and np.isclose(ratio, a / b, rtol=1e-5):
+            return f"Is a mean over {a} elements divided by {b}, the size of another axis?"
+    return ""
 
 
 def _fitted_ratio(elements: Elements, of: Callable[[Elements], Any]) -> Any:
@@ -282,11 +273,13 @@ def _fits(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
         return False
 
 
-def _factors_among(elements: Elements, named: Iterator[Named]) -> Iterator[Hypothesis]:
+def _factors(
+    elements: Elements, named: Callable[[Elements], Iterator[Named]]
+) -> Iterator[Hypothesis]:
     """Yield a named factor that is missing, or one too many."""
     if sum(sample.actual.size for sample in elements.samples) < 3:
         return
-    for words, code, factor in named:
+    for words, code, factor in named(elements):
         for is_missing, power in ((True, -1), (False, 1)):
 
             def scaled(sample: Elements, factor: Any = factor, power: int = power) -> Any:
@@ -304,23 +297,9 @@ def _factors_among(elements: Elements, named: Iterator[Named]) -> Iterator[Hypot
             yield gives(text, lambda sample, r=ratio, of=scaled: r * of(sample), 2, fix)
 
 
-def _factors(elements: Elements) -> Iterator[Hypothesis]:
-    yield from _factors_among(elements, _named_arguments(elements))
-
-
-def _factors_of_variables(elements: Elements) -> Iterator[Hypothesis]:
-    yield from _factors_among(elements, _named_variables(elements))
-
-
-def _missing_terms(elements: Elements) -> Iterator[Hypothesis]:
-    yield from _terms_among(elements, _named_arguments(elements))
-
-
-def _missing_variables(elements: Elements) -> Iterator[Hypothesis]:
-    yield from _terms_among(elements, _named_variables(elements))
-
-
-def _terms_among(elements: Elements, named: Iterator[Named]) -> Iterator[Hypothesis]:
+def _missing_terms(
+    elements: Elements, named: Callable[[Elements], Iterator[Named]]
+) -> Iterator[Hypothesis]:
     """Yield a named term of the factor of the upstream gradient that is missing."""
     upstream = elements.upstream
     if not upstream.size or upstream.shape not in (elements.x.shape, ()):
@@ -329,7 +308,7 @@ def _terms_among(elements: Elements, named: Iterator[Named]) -> Iterator[Hypothe
         return
     if sum(sample.actual.size for sample in elements.samples) < 3:
         return
-    for words, code, term in named:
+    for words, code, term in named(elements):
 
         def added(sample: Elements, term: Any = term) -> Any:
             return sample.upstream * np.asarray(term(sample), sample.expected.dtype)
@@ -889,9 +868,13 @@ def in_words(names: Any) -> str:
 
 FAMILIES: tuple[Callable[[Elements], Iterator[Hypothesis]], ...] = (
     *(_zero, _ratio, _of_complex, _of_outputs, _permuted, _summed, _permuted_upstream, _parts),
-    *(_factors, _quadratic, _softmax, _centred, _offset, _terms, _left_out, _where, _by_sign),
-    *(_missing_terms, _through, _factors_of_variables, _missing_variables, _somewhere),
-    *(_approximations, _digits),
+    partial(_factors, named=_named_arguments),
+    *(_quadratic, _softmax, _centred, _offset, _terms, _left_out, _where, _by_sign),
+    partial(_missing_terms, named=_named_arguments),
+    _through,
+    partial(_factors, named=_named_variables),
+    partial(_missing_terms, named=_named_variables),
+    *(_somewhere, _approximations, _digits),
 )
 
 
