@@ -342,7 +342,20 @@ def test_complex_numbers():
     def unconjugated(z):
         return z * z, lambda dy: dy * 2.0 * z
 
-    assert tf.check_gradients(unconjugated, z, order=1).first_false_order == 1
+    for point in (z, z[0], z[:1]):
+        for full in (False, True):
+            report = tf.check_gradients(unconjugated, point, order=1, full=full)
+            assert report.first_false_order == 1
+    squared = tf.custom_gradient(
+        lambda z: (tf.abs(z) ** 2, lambda dy: tf.cast(2.0 * dy, z.dtype) * z)
+    )
+    wrong = tf.custom_gradient(
+        lambda z: (tf.abs(z) ** 2, lambda dy: tf.cast(2.0 * dy, z.dtype) * tf.math.conj(z))
+    )
+    for point in (z, z[0], np.array([1.5j, 2.0])):
+        for full in (False, True):
+            assert tf.check_gradients(squared, point, full=full).ok
+            assert tf.check_gradients(wrong, point, full=full).first_false_order == 1
 
 
 # Kinks and rounding --------------------------------------------------------------------------

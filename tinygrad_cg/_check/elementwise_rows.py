@@ -164,7 +164,8 @@ def add_full_rows(check: Check, order: int) -> None:
         for unit in track(units, f"check_gradients: derivatives of order {order}"):
             with evaluate.using(problem, **instead(unit)):
                 gradients.append(evaluate.arrays(problem, check.base, order))
-    doubts = sorted(_doubts(check, order, gradients), key=lambda doubt: -doubt[0])[:MAX_DOUBTS]
+    doubts = _doubts(check, order, chosen, gradients)
+    doubts = sorted(doubts, key=lambda doubt: -doubt[0])[:MAX_DOUBTS]
     shown: set[tuple] = set()
     for _, number, unit, j, index in track(doubts, f"check_gradients: doubts of order {order}"):
         if (j, index) in shown or len(shown) >= MAX_SHOWN:
@@ -180,10 +181,12 @@ def add_full_rows(check: Check, order: int) -> None:
             check.rows.append(row)
 
 
-def _doubts(check: Check, order: int, gradients: list) -> list[tuple[float, int, list, int, tuple]]:
+def _doubts(
+    check: Check, order: int, chosen: list[np.ndarray], gradients: list
+) -> list[tuple[float, int, list, int, tuple]]:
     """Return where elements of the derivative may differ from differences, and how far.
 
-    `gradients` has those of each element of the order before.
+    `gradients` has those of each element of the order before, along the directions of `chosen`.
     """
     problem, base, precision = check.problem, check.base, check.precision
 
@@ -193,7 +196,7 @@ def _doubts(check: Check, order: int, gradients: list) -> list[tuple[float, int,
         else:
             pairs = zip(evaluate.arrays(problem, point, order - 1), problem.point, strict=False)
             arrays = [np.zeros(own.shape) if array is None else array for array, own in pairs]
-        return np.concatenate([_real_numbers(array) for array in arrays])
+        return np.concatenate(list(map(_real_numbers, arrays, chosen)))
 
     middle, doubts = elements(base), []
     count = sum(way.size for way in problem.last)
@@ -224,7 +227,7 @@ def _doubts(check: Check, order: int, gradients: list) -> list[tuple[float, int,
     return doubts
 
 
-def _real_numbers(array: np.ndarray) -> np.ndarray:
+def _real_numbers(array: np.ndarray, like: np.ndarray) -> np.ndarray:
     """Return the elements in the order of `unit_directions`: of complex ones both parts."""
-    parts = (np.real(array), np.imag(array)) if np.iscomplexobj(array) else (array,)
+    parts = (np.real(array), np.imag(array)) if np.iscomplexobj(like) else (np.real(array),)
     return np.stack(parts, axis=-1).astype(np.float64).ravel()

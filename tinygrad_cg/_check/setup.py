@@ -166,13 +166,13 @@ def _choose(problem: Problem, generator: np.random.Generator, order: int) -> Non
 
     def weights() -> list[np.ndarray]:
         return [
-            np.ones(output.shape) if is_single else _draw_signed(generator, output)
+            _ones(output, 1.0 + 1.0j) if is_single else _draw_signed(generator, output)
             for output in problem.values
         ]
 
     def ways(is_last: bool = False) -> list[np.ndarray]:
         return [
-            np.ones(value.shape)
+            _ones(value, 1.0 - 0.5j)
             if (value.size == 1 if is_last else alone)
             else _direction(generator, value, own.dtype)
             for value, own in pairs
@@ -215,6 +215,11 @@ def nearby_problem(problem: Problem, generator: np.random.Generator) -> Problem 
                     moved.offsets = _compare_outputs(moved, outputs)
                 return moved
     return None
+
+
+def _ones(like: np.ndarray, number: complex) -> np.ndarray:
+    """Return ones; for complex `like` another number, whose direction no conjugate has."""
+    return np.full(like.shape, number if is_complex(like.dtype) else 1.0)
 
 
 def _draw_signed(generator: np.random.Generator, like: np.ndarray) -> np.ndarray:
