@@ -154,3 +154,27 @@ def test_what_types_show_is_refused_at_the_call(name):
     with pytest.raises(tf.errors.UnsupportedCodeError, match=message) as raised:
         f(np.ones(3), np.ones(3), 0.5, 2)
     assert f'File "<refused {name}>", line ' in str(raised.value)
+
+
+def test_arrays_changed_in_place_in_loops_are_read():
+    body = "v = a * x\nfor i in range(n):\n    v *= 2.0\n    v += b\nreturn v[:2]"
+    result = tf.differentiable(function_of(body, "in place"))(np.ones(3), np.ones(3), 0.5, 2)
+    np.testing.assert_allclose(result, [5.0, 5.0])
+
+
+def test_the_test_of_a_while_loop_shares_no_values_with_its_body():
+    body = "s = 0.0\nwhile x * x > 0.1:\n    s += x * x * 3.0\n    x = x * 0.5\nreturn s"
+    f = tf.differentiable(function_of(body, "while"))
+    gradient = tf.grad(lambda x: f(np.ones(3), np.ones(3), x, 2))(tf.constant(3.0, tf.float64))
+    np.testing.assert_allclose(gradient, 2 * 3.0 * 3.0 * (1 + 1 / 4 + 1 / 16 + 1 / 64))
+
+
+def test_global_arrays_are_read_once():
+    f = tf.differentiable(function_of("return x * GLOBAL[1]", "globals"))
+    args = np.ones(3), np.ones(3), 0.5, 2
+    assert float(f(*args)) == 0.5
+    GLOBAL[1] = 7.0
+    try:
+        assert float(f(*args)) == 0.5
+    finally:
+        GLOBAL[1] = 1.0

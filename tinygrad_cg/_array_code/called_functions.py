@@ -468,7 +468,7 @@ def _ravel(reader: IndexReader, array: Any) -> Arraylike:
     return _reshape(reader, array, constant(-1))
 
 
-def _flatten(reader: IndexReader, array: Any) -> View:
+def _flatten(reader: IndexReader, array: Any) -> Arraylike:
     return _ravel(reader, reader.materialize(_array(reader, array)))
 
 

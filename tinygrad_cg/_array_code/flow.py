@@ -303,6 +303,7 @@ class FlowReader(ExpressionReader):
                 if name not in carried and name not in types and isinstance(value, Number):
                     types[name], again = value.type, True
                 is_new = name not in carried and name not in slots and isinstance(value, View)
+                is_new = is_new and value is not before_env.get(name)
                 if is_new and (name in live or name == RESULT):
                     raise self.refuse(
                         f"the array {name.strip('%')} is made in this loop and read after it: "
@@ -320,7 +321,8 @@ class FlowReader(ExpressionReader):
             carries.append(Carry(inside, init, result, out))
             self.env[name] = out
         for name in stored(node.body) - set(carried) - set(slots):
-            self.env.pop(name, None)
+            if after.get(name) is not before_env.get(name):  # else it was changed in place
+                self.env.pop(name, None)
         self.env |= slots
         if isinstance(node, ast.While):
             assert test is not None

@@ -1,0 +1,83 @@
+"""Derivatives of array functions in the style of code for Numba, and of random ones."""
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+
+from ..support.array_programs import disagreement
+from .functions import CASES
+
+
+def is_float(x):
+    return isinstance(x, float) or (isinstance(x, np.ndarray) and x.dtype.kind == "f")
+
+
+def replaced(value, floats):
+    """A value with other floats in it."""
+    if isinstance(value, tuple):
+        return tuple(replaced(item, floats) for item in value)
+    return next(floats) if is_float(value) else value
+
+
+def floats_of(value):
+    if isinstance(value, tuple):
+        return [x for item in value for x in floats_of(item)]
+    return [value] if is_float(value) else []
+
+
+def total(results, sin, total_of):
+    results = results if isinstance(results, tuple) else (results,)
+    return sum(total_of(sin(y + float(k))) for k, y in enumerate(results))
+
+
+@pytest.mark.parametrize(("function", "args"), CASES, ids=[f.__name__ for f, _ in CASES])
+def test_values_gradients_and_hessian_vector_products(function, args):
+    differentiated = tf.differentiable(function)
+    floats = floats_of(args)
+    rng = np.random.default_rng(1)
+    ways = [[rng.normal(size=np.shape(x)) for x in floats] for _ in range(2)]
+
+    def plain(xs):
+        copies = replaced(args, iter([np.copy(x) if np.ndim(x) else float(x) for x in xs]))
+        results = function(*copies)
+        return total(copies[-1] if results is None else results, np.sin, np.sum)
+
+    def program(*xs):
+        return total(differentiated(*replaced(args, iter(xs))), tf.sin, tf.reduce_sum)
+
+    def moved(h, way):
+        return [x + h * d for x, d in zip(floats, way, strict=True)]
+
+    def limit(f, way, h=1e-3):
+        """A derivative along a direction, by differences of order four."""
+
+        def slope(h):
+            return (f(moved(h, way)) - f(moved(-h, way))) / (2 * h)
+
+        return (4 * slope(h / 2) - slope(h)) / 3
+
+    def along(gradients, way):
+        return sum(np.sum(g.numpy() * d) for g, d in zip(gradients, way, strict=True))
+
+    point = [tf.constant(x, tf.float64) for x in floats]
+    tangents = [tf.constant(d, tf.float64) for d in ways[0]]
+    gradient = tf.grad(program, tuple(range(len(point))))
+    gradients, products = tf.jvp(gradient, tuple(point), tuple(tangents))
+    value, forward = tf.jvp(program, tuple(point), tuple(tangents))
+    assert float(value) == pytest.approx(plain(floats), rel=1e-11)
+    assert float(forward) == pytest.approx(limit(plain, ways[0]), rel=1e-6, abs=1e-7)
+    assert along(gradients, ways[0]) == pytest.approx(float(forward), rel=1e-10, abs=1e-11)
+
+    def directional(xs):
+        return along(gradient(*[tf.constant(x, tf.float64) for x in xs]), ways[1])
+
+    assert along(products, ways[1]) == pytest.approx(
+        limit(directional, ways[0]), rel=1e-6, abs=1e-7
+    )
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs(seed):
+    problem = disagreement(seed)
+    assert problem is None or problem.startswith("refused"), problem
