@@ -116,7 +116,8 @@ def _several_diagonals(
     values: Tensor, offsets: list[int], num_rows: Any, num_cols: Any, other: Any, align: str
 ) -> Tensor:
     """Return matrices with several diagonals, and `other` elsewhere."""
-    check_shapes("diag", {"diagonal": (values, f"... {len(offsets)} n")})
+    what = "of several diagonals, diagonal"
+    check_shapes("diag", {what: (values, f"... {len(offsets)} n")})
     length, high, low = values._data.shape[-1], offsets[0], offsets[-1]
     rows, columns = as_int("diag", "num_rows", num_rows), as_int("diag", "num_cols", num_cols)
     least = length - min(high, 0), length + max(low, 0)
