@@ -385,7 +385,7 @@ def assert_same(results, expected, dtype, message):
 def test_derivatives_are_those_of_unrolled_loops(name):
     f, unrolled, counts = CASES[name]
     for dtype in ("float32", "float64", "complex128"):
-        for n in counts:
+        for n in counts if dtype == "float64" else counts[-1:]:
             operands = list(map(tf.constant, inputs(dtype, n)))
             expected = derivatives(loss(unrolled, n))(*operands)
             results = unfused(derivatives(loss(f, n)))(*operands)
@@ -399,7 +399,7 @@ def test_derivatives_are_those_of_unrolled_loops(name):
 def test_derivatives_of_batches_are_those_of_each_example(name):
     f, unrolled, counts = CASES[name]
     for dtype in ("float64", "complex128"):
-        for n in (counts[0], counts[-1]):
+        for n in (counts[0], counts[-1]) if dtype == "float64" else counts[-1:]:
             x, *rest = map(tf.constant, inputs(dtype, n))
             xs = tf.stack([x, x[::-1] * 0.9])
             expected = of_examples(loss(unrolled, n))(xs, *rest)

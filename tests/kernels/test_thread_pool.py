@@ -298,7 +298,7 @@ if sys.argv[1] == "asleep":
 
 @pytest.mark.parametrize("workers", ["awake", "asleep", "daemon"])
 def test_the_interpreter_ends_in_silence(workers):
-    for _ in range(3):
+    for _ in range(2):
         done = program(EXIT, workers)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 

@@ -150,3 +150,11 @@ def test_extrema_of_complex_numbers_are_by_real_and_then_imaginary_parts():
     x = tf.constant([1 + 9j, 3 + 1j, 3 + 4j])
     gradient = tf.grad(lambda x: tf.math.real(np.max(x)) + 2 * tf.math.imag(np.max(x)))
     assert gradient(x).numpy().tolist() == [0, 0, 1 + 2j]
+
+
+@pytest.mark.parametrize("name", ["add", "fmod", "copysign", "hypot", "fmax"])
+def test_scalars_of_numpy_are_weak_and_numbers_of_python_are_as_numpy_takes_them(name):
+    """docs/behaviour.md, decision 1: also a `numpy.float64`, which is a Python float as well."""
+    x, function = tf.constant(np.array([5, -2], np.int32)), getattr(tf.numpy, name)
+    assert function(x, np.float64(2.0)).dtype == "float32"
+    assert function(x, 2.0).dtype == getattr(np, name)(x.numpy(), 2.0).dtype == "float64"
