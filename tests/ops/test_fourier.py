@@ -167,6 +167,8 @@ def test_cosine_transforms():
         )
     assert_raises(INVALID, "dct: type must be one of 1, 2, 3 or 4", tf.signal.dct, SIGNAL, 5)
     assert_raises(INVALID, "dct: x must be real numbers", tf.signal.dct, COMPLEX)
+    assert_raises(INVALID, "dct: type 1 of 1 elements is not", tf.signal.dct, SIGNAL[:, :1], 1)
+    assert_raises(INVALID, "dct: type 2 of 0 elements is not", tf.signal.dct, SIGNAL[:, :0])
 
 
 @pytest.mark.quick

@@ -59,6 +59,12 @@ def test_slices():
         y = tf.reduce_sum(v * v)
     assert v.numpy().tolist() == [9.0, 19.0, 9.0]
     assert tape.gradient(y, x).numpy().tolist() == [2 * 9 * 6 + 2 * 19, 2 * 19 * 8 + 2 * 9]
+    with tf.GradientTape() as tape, recorded():
+        tape.watch(x)
+        v[0].assign_sub(x[0] * x[1])
+        y = v[0] * 5.0
+    assert v.numpy().tolist() == [-3.0, 19.0, 9.0]
+    assert tape.gradient(y, x).numpy().tolist() == [-20.0, -15.0]
 
 
 @pytest.mark.parametrize("dtype", [tf.float64, tf.float32])
