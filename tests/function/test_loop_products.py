@@ -377,8 +377,9 @@ def test_rows_that_are_added_up_are_no_moves():
 
         return tf.reduce_sum(ops.fori_loop(0, 3, lambda i, x: change(tf.gather(x, ROWS)), x))
 
-    x = normal(9, 9)
-    for program in (loop, tf.grad(loop)):
+    x, w = normal(9, 9), normal(9, 9)
+    columns = again(lambda x: tf.tanh(tf.gather(x, ROWS, axis=1) @ w))  # two are read twice
+    for program in (loop, tf.grad(loop), columns, tf.grad(columns)):
         near(tf.function(program)(x), program(x))
 
 
