@@ -1,6 +1,7 @@
 """Random functions over arrays, and whether their derivatives are right.
 
 ``python -m tests.support.array_programs COUNT FIRST`` checks COUNT of them, from seed FIRST on.
+Python runs their programs; with a third argument, ``compiled``, they are compiled.
 Each is compared with itself run by Python; its gradient with the tangent program, and with
 differences; its Hessian-vector product with reverse over forward, and with differences.
 """
@@ -11,11 +12,15 @@ import linecache
 import math
 import random
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 import tinygrad_cg as tf
+from tinygrad_cg._array_code import running
 
 SIZE = 5
 """Elements of each array argument."""
@@ -155,7 +160,7 @@ class Writer:
         kinds: list[Any] = [
             (4, self.assign), (4, self.store), (2, self.augment_element), (2, self.slices),
             (2, self.whole), (1, self.swap), (1, self.temporary), (1, self.call),
-            (1, self.count_up), (1, self.define),
+            (1, self.count_up), (1, self.define), (0.7, self.alias), (0.4, self.pair),
         ]  # fmt: skip
         if depth <= MAX_DEPTH:
             kinds += [(3, self.branch), (4, self.loop), (1, self.while_loop)]
@@ -235,6 +240,23 @@ class Writer:
         )
         self.line(depth, self.pick(forms))
 
+    def alias(self, depth: int) -> None:
+        name, own, other = self.new("z"), self.pick(self.arrays), self.pick("uw")
+        forms = (f"{own}", f"{own}[::-1]", f"{own} if {self.test()} else {other}")
+        if self.chance(0.3):
+            self.line(depth, f"{other} = {self.pick(forms)}")
+            return
+        self.line(depth, f"{name} = {self.pick(forms)}")
+        self.arrays.append(name)
+
+    def pair(self, depth: int) -> None:
+        name = self.new("p")
+        self.line(depth, f"{name} = ({self.bounded()}, {self.pick(self.arrays)})")
+        if self.chance(0.5):
+            self.line(depth, f"if {self.test()}:")
+            self.line(depth + 1, f"{name} = ({self.bounded()}, {self.pick(self.arrays)})")
+        self.line(depth, f"{self.pick(('x', 'y', 's'))} = {name}[0] * {name}[1][{self.index()}]")
+
     def count_up(self, depth: int) -> None:
         self.line(depth, self.pick(("k += 1", "k = k // 2 + 1", "k = (k * 3 + 1) % 7", "k -= 1")))
 
@@ -299,6 +321,30 @@ class Writer:
     def leave(self, depth: int) -> None:
         self.line(depth, f"if {self.test()}:")
         self.line(depth + 1, self.result())
+
+
+@contextmanager
+def interpreted() -> Iterator[None]:
+    """Run programs by Python instead of compiling them: small ones are much faster then."""
+
+    def interpret(source: Any, _signature: Any) -> Any:
+        lines = source.text.splitlines()
+        hints = ("noalias", "wide_vectors")  # for the compiler
+        namespace: dict[str, Any] = {}
+        exec("\n".join(x for x in lines if not any(hint in x for hint in hints)), namespace)
+
+        def run(*arrays: np.ndarray) -> bool:
+            return namespace["run"](*[array.reshape(-1) for array in arrays])
+
+        return SimpleNamespace(run=run, owner=None)
+
+    service = running.service
+    running.service = SimpleNamespace(TextSource=service.TextSource, compile=interpret)
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    finally:
+        running.service = service
 
 
 def program(source: str, name: str) -> Any:
@@ -410,4 +456,8 @@ def main(count: int, first: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    if "compiled" in sys.argv:
+        main(int(sys.argv[1]), int(sys.argv[2]))
+    else:
+        with interpreted():
+            main(int(sys.argv[1]), int(sys.argv[2]))
