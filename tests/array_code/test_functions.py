@@ -5,7 +5,7 @@ import pytest
 
 import tinygrad_cg as tf
 
-from ..support.array_programs import disagreement, interpreted
+from ..support.array_programs import HEAD, check, disagreement, interpreted
 from .functions import CASES
 
 
@@ -90,3 +90,36 @@ def test_random_programs_that_python_runs(first):
     wrong = {k: p for k, p in problems.items() if p is not None and not p.startswith("refused")}
     assert not wrong
     assert sum(p is not None for p in problems.values()) < 8
+
+
+def test_an_array_without_tangent_is_saved_where_another_has_one():
+    source = f"""{HEAD}
+def program(a, b, x, y, n):
+    u = a.copy()
+    w = np.zeros_like(a)
+    s = x * y
+    k = n
+    for i1 in range(5):
+        for i2 in range(i1 % 3 + 1):
+            for i3, e4 in enumerate(w):
+                s += e4 * a[i3] * 0.2
+                if w[3] < 0.69:
+                    return math.sin((math.tanh(x) + s)) + np.sum(u * u) + s * 0.5
+                y = math.tanh(math.cos(s))
+                x = math.tanh((math.atan(a[(i1 + 5) % 5]) + min((s - x), y)))
+            y = math.tanh(y)
+            for i5 in range(5):
+                s = np.dot(w, w) * 0.2
+                u = np.sin(u) + b * math.tanh(b[-4])
+                w += w * w[2] * 0.3
+        u = np.where(u > 0.1, b, u * 0.5)
+    k -= 1
+    x += 0.5 * math.tanh(math.cos(s))
+    v6 = np.ones_like(a)
+    for i7 in range(5):
+        v6[i7] = math.tanh(w[(i7 + 0) % 5])
+    u = v6
+    return u[k % 5] + np.sum(u * u) + s * 0.5
+"""
+    with interpreted():
+        assert check(source, 40317) is None

@@ -52,6 +52,8 @@ def _closure(body: Block, reached: set[Thing], forward: bool) -> set[Thing]:
     if popped:  # which number was pushed is not known
         edges += [(x, popped[0]) for x in (*pushed, *popped)]
         edges += [(popped[0], y) for y in popped]
+        # What is popped has a tangent, so arrays that are pushed have one, if only of zeros.
+        edges += [(popped[0], x) for x in pushed if isinstance(x, Array)]
     following: dict[Thing, list[Thing]] = {}
     for source, target in edges:
         if source.is_float and target.is_float:
