@@ -589,6 +589,14 @@ def weighted_pairs(xs, pair, scale=2.0):
     return total
 
 
+def short_forms(a, b, m):
+    total = np.sum(np.diff(a) ** 2) + np.trace(m) * np.vdot(a, b)
+    for x in b:
+        total += np.interp(x, np.array((-1.0, -0.2, 0.3, 1.0)), a)
+    normal = np.cross(np.concatenate((a[:2], b[:1])), m[1])
+    return total + np.dot(normal, normal)
+
+
 SQUARE = p(4, 4) * 0.3 + 2.0 * np.eye(4)
 INDICES = np.array([[0, 1], [1, 2], [2, 0], [1, 0]])
 CASES = [
@@ -644,5 +652,6 @@ CASES = [
     (table_lookup, (np.array([0.0, 0.4, 1.0, 1.7]), r(4), np.array([0.2, 1.1, 1.6]))),
     (first_crossing, (np.array([0.1, 0.02, 0.3, 0.9, 1.5]), 0.8)),
     (median_free, (r(6), 2)),
+    (short_forms, (r(4), r(4), r(3, 3))),
     (weighted_pairs, (r(4), (0.3, 0.8))),
 ]

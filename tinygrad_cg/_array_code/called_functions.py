@@ -16,6 +16,7 @@ import numpy as np
 
 from tinygrad_cg_kernels import elementary
 
+from . import array_forms
 from .indices import IndexReader
 from .program import FLOATS, FixedNumber, Number, Op, Store, constant
 from .scalar_operations import OpBuilder, join
@@ -719,6 +720,23 @@ def _norm(reader: IndexReader, x: Any) -> Number:
     return _numeric(elementary.sqrt)(reader, _sum(reader, _square(reader, x)))
 
 
+def _form(function: Callable[..., Any], rank: int) -> Handler:
+    """Return the handler of a function of `array_forms`, for arrays of one type and rank."""
+
+    def handler(reader: IndexReader, *args: Any) -> Any:
+        args = tuple(map(reader.kept, args))
+        items = [item for arg in args for item in (arg if isinstance(arg, tuple) else (arg,))]
+        arrays = [item for item in items if not isinstance(item, Number)]
+        for array in arrays:
+            if not isinstance(array, View) or len(array.shape) != rank:
+                raise reader.refuse(f"takes arrays of {rank} axes here")
+            if array.type not in FLOATS or array.type != arrays[0].type:
+                raise reader.refuse("takes floats of one type here: use .astype(np.float64)")
+        return reader.call(function, args, {})
+
+    return handler
+
+
 # Loops ---------------------------------------------------------------------------------------
 
 
@@ -921,11 +939,14 @@ FUNCTIONS: dict[Any, Handler] = {
     np.bool_: _to("b1"),
     np.ceil: _numeric(elementary.ceil),
     np.clip: _clip,
+    np.concatenate: _form(array_forms.concatenate, 1),
     np.copy: _copy,
+    np.cross: _form(array_forms.cross, 1),
     np.cumprod: _cumulative("multiply"),
     np.cumsum: _cumulative("add"),
     np.deg2rad: _degrees(math.pi / 180.0),
     np.degrees: _degrees(180.0 / math.pi),
+    np.diff: _form(array_forms.diff, 1),
     np.divide: lambda reader, x, y: reader.binary("divide", x, y),
     np.dot: dot,
     np.empty: _new(None),
@@ -939,6 +960,7 @@ FUNCTIONS: dict[Any, Handler] = {
     np.int32: _to("i64"),
     np.int64: _to("i64"),
     np.intp: _to("i64"),
+    np.interp: _form(array_forms.interp, 1),
     np.isfinite: _of_truth(_is_finite),
     np.isinf: _of_truth(_is_inf),
     np.isnan: _of_truth(_is_nan),
@@ -977,8 +999,10 @@ FUNCTIONS: dict[Any, Handler] = {
     np.std: _deviation,
     np.subtract: lambda reader, x, y: reader.binary("subtract", x, y),
     np.sum: _sum,
+    np.trace: _form(array_forms.trace, 2),
     np.transpose: _transpose,
     np.var: _variance,
+    np.vdot: _form(array_forms.vdot, 1),
     np.where: _where,
     np.zeros: _new(0.0),
     np.zeros_like: _new_like(0.0),
