@@ -594,7 +594,7 @@ def short_forms(a, b, m):
     for x in b:
         total += np.interp(x, np.array((-1.0, -0.2, 0.3, 1.0)), a)
     normal = np.cross(np.concatenate((a[:2], b[:1])), m[1])
-    return total + np.dot(normal, normal)
+    return total + np.dot(normal, normal) + np.sum(np.linalg.norm(m, axis=1))
 
 
 SQUARE = p(4, 4) * 0.3 + 2.0 * np.eye(4)

@@ -68,6 +68,7 @@ CALLED = {
     "attribute": ("return x * a.nbytes", "no attribute 'nbytes'"),
     "method": ("a.sort()\nreturn a[0]", "the method sort of arrays"),
     "numpy function": ("return np.linalg.svd(a)[0]", "not among the functions"),
+    "numpy in Python": ("return np.sum(np.eye(3)) * x", "eye is not among the functions"),
     "unknown name": ("return x + missing", "missing is not defined"),
     "unassigned": ("y = x + z\nz = y\nreturn z", "z may have no value here"),
     "index of floats": ("return a[x]", r"an index is an integer: use int\(x\)"),

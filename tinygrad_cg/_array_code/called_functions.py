@@ -716,8 +716,8 @@ def _outer(reader: IndexReader, x: Any, y: Any) -> Lazy:
     return Lazy(join([x.type, y.type]), (x.shape[0], y.shape[0]), at, x.reads | y.reads)
 
 
-def _norm(reader: IndexReader, x: Any) -> Number:
-    return _numeric(elementary.sqrt)(reader, _sum(reader, _square(reader, x)))
+def _norm(reader: IndexReader, x: Any, *, axis: Any = None) -> Any:
+    return _numeric(elementary.sqrt)(reader, _sum(reader, _square(reader, x), axis))
 
 
 def _form(function: Callable[..., Any], rank: int) -> Handler:
@@ -819,7 +819,8 @@ def call(
         python = getattr(function, "py_func", function)
         if isinstance(function, type) and issubclass(function, Exception):
             return reader.wrap(function)
-        if not hasattr(python, "__code__"):
+        module = getattr(python, "__module__", None) or ""
+        if not hasattr(python, "__code__") or module.partition(".")[0] == "numpy":
             name = getattr(function, "__name__", repr(function))
             module = getattr(function, "__module__", None)
             raise reader.refuse(
