@@ -40,6 +40,8 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_gives_what_the_program_gives(case):
+    if case == "network":  # Numba's products of matrices call BLAS as SciPy has it
+        pytest.importorskip("scipy")
     f, args = CASES[case]
     program = tf.function(f)
     args = [np.float64(x) if isinstance(x, float) else x for x in args]

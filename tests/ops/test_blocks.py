@@ -63,7 +63,7 @@ def test_casts_stop_at_limits():
         (lambda: block_moves.batch_to_space(IMAGE, (2, 1), ((0, 0), (0, 0))), "the batch, 1, must"),
         (lambda: block_moves.unfold(IMAGE, 5), "no window of size"),
         (lambda: block_moves.fold(IMAGE[0], 3, 2), "fold: x must have shape"),
-        (lambda: block_moves.frames([1.0], 2, 1), "length no more than the last axis"),
+        (lambda: block_moves.frames([1.0], 2, 1), "length must be no more than the last axis"),
         (lambda: block_moves.reverse_sequence(IMAGE, [3], 2), "lengths must be"),
         (lambda: pooling.adaptive_pool(tf.reduce_mean, IMAGE, (1, 2, 3)), None),
         (lambda: sorting.in_top_k([0], [1.0], 1), None),

@@ -27,14 +27,14 @@ Thing = Number | Array
 
 def varied(program: ArrayProgram, sources: Iterable[Thing]) -> set[Thing]:
     """Return the floats, and arrays of floats, that depend on sources."""
-    found = set(sources)
-    return _closure(program.body, found, forward=True)
+    reached = set(sources)
+    return _closure(program.body, reached, forward=True)
 
 
 def useful(program: ArrayProgram, targets: Iterable[Thing]) -> set[Thing]:
     """Return the floats, and arrays of floats, that targets depend on."""
-    found = set(targets)
-    return _closure(program.body, found, forward=False)
+    reached = set(targets)
+    return _closure(program.body, reached, forward=False)
 
 
 def active(program: ArrayProgram, sources: Iterable[Thing], targets: Iterable[Thing]) -> set[Thing]:

@@ -282,10 +282,10 @@ def _dtype(reader: IndexReader, value: Any, default: str = "f64") -> str:
     """Return the element type that a `dtype` argument names."""
     if _is_none(value):
         return default
-    known = getattr(value, "value", value)
-    known = {float: np.float64, int: np.int64, bool: np.bool_}.get(known, known)
+    chosen = getattr(value, "value", value)
+    chosen = {float: np.float64, int: np.int64, bool: np.bool_}.get(chosen, chosen)
     try:
-        return element_of(known)
+        return element_of(chosen)
     except TypeError as error:
         raise reader.refuse(str(error)) from None
 

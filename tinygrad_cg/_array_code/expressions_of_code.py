@@ -189,8 +189,8 @@ class ExpressionReader(IndexReader):
     def compare_known(self, operator: ast.AST, left: Any, right: Any, node: ast.AST) -> Number:
         if not isinstance(operator, (ast.Eq, ast.NotEq)):
             raise self.refuse("is not supported", node)
-        known = isinstance(left, Known) and isinstance(right, Known)
-        equal = known and left.value == right.value
+        both = isinstance(left, Known) and isinstance(right, Known)
+        equal = both and left.value == right.value
         return constant(bool(equal) == isinstance(operator, ast.Eq))
 
     def boolean(self, node: ast.BoolOp) -> Any:
@@ -282,9 +282,9 @@ class ExpressionReader(IndexReader):
             if isinstance(node.slice, ast.Slice):
                 bounds = (node.slice.lower, node.slice.upper, node.slice.step)
                 parts = [None if x is None else self.integer(x) for x in bounds]
-                known = [x.number for x in parts if isinstance(x, FixedNumber)]
-                if len(known) == sum(x is not None for x in parts):
-                    numbers = iter(known)
+                constants = [x.number for x in parts if isinstance(x, FixedNumber)]
+                if len(constants) == sum(x is not None for x in parts):
+                    numbers = iter(constants)
                     ends = [None if x is None else int(next(numbers)) for x in parts]
                     return value[slice(*ends)]
             else:

@@ -332,8 +332,8 @@ class FlowReader(ExpressionReader):
 
     def check_test(self, node: ast.While, block: Block) -> None:
         """Refuse tests that do more than to test: they have no place in the backward sweep."""
-        made = {x.array for x in walk(block) if isinstance(x, Fill)}
-        stores = [x for x in walk(block) if isinstance(x, Store) and x.array not in made]
+        filled = {x.array for x in walk(block) if isinstance(x, Fill)}
+        stores = [x for x in walk(block) if isinstance(x, Store) and x.array not in filled]
         named = any(isinstance(x, ast.NamedExpr) for x in ast.walk(node.test))
         if stores or named:
             raise self.refuse(

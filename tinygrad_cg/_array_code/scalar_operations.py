@@ -107,10 +107,10 @@ class OpBuilder:
         else:
             values, kind = self.joined(values, name == "divide")
             kind = "b1" if name in _BOOLEAN else kind
-        known = [value.number for value in values if isinstance(value, FixedNumber)]
+        constants = [value.number for value in values if isinstance(value, FixedNumber)]
         exact = not any(value.is_float for value in values) and name in _FOLDS
-        if exact and len(known) == len(values):
-            return constant(_FOLDS[name](*known))
+        if exact and len(constants) == len(values):
+            return constant(_FOLDS[name](*constants))
         if name == "select" and isinstance(values[0], FixedNumber):
             return values[1] if values[0].number else values[2]
         return self._add(name, values, kind, hint, _low(name, values) if kind == "i64" else None)
@@ -328,5 +328,5 @@ def fold(function: Any, values: Sequence[Any]) -> Any:
     if function == "select":
         return values[1] if values[0] else values[2]
     others = {"as_i64": int, "as_f64": float, "as_f32": float, "divide": operator.truediv}
-    known = {**_FOLDS, **others}.get(function, function)
-    return known(*values)
+    evaluate = {**_FOLDS, **others}.get(function, function)
+    return evaluate(*values)

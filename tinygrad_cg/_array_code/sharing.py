@@ -27,7 +27,7 @@ from .program import (
     walk,
 )
 
-Known = dict[Any, Number]
+Available = dict[Any, Number]
 """Values by what they are: an operation and its arguments, or an element of an array."""
 
 
@@ -49,68 +49,68 @@ class _Sharing:
     def all(self, values: tuple[Number, ...]) -> tuple[Number, ...]:
         return tuple(map(self.now, values))
 
-    def block(self, block: Block, known: Known) -> Block:
+    def block(self, block: Block, available: Available) -> Block:
         result: Block = []
         for statement in block:
-            self.statement(statement, known, result)
+            self.statement(statement, available, result)
         return result
 
-    def statement(self, statement: Statement, known: Known, block: Block) -> None:
+    def statement(self, statement: Statement, available: Available, block: Block) -> None:
         match statement:
             case Op(out, function, args):
                 args = self.all(args)
                 key = function, *map(_key, args), out.type
-                if key in known:
-                    self.replaced[out] = known[key]
+                if key in available:
+                    self.replaced[out] = available[key]
                     return
-                known[key] = out
+                available[key] = out
                 block.append(Op(out, function, args))
             case LoadElement(out, array, index):
                 index = self.all(index)
                 key = array, *map(_key, index)
-                if key in known:
-                    self.replaced[out] = known[key]
+                if key in available:
+                    self.replaced[out] = available[key]
                     return
-                known[key] = out
+                available[key] = out
                 block.append(LoadElement(out, array, index))
             case Store(array, index, value, adds):
                 index, value = self.all(index), self.now(value)
-                _forget(known, {array})
+                _forget(available, {array})
                 if not adds and value.type == array.element:
-                    known[(array, *map(_key, index))] = value
+                    available[(array, *map(_key, index))] = value
                 block.append(Store(array, index, value, adds))
             case Fill(array, value):
-                _forget(known, {array})
+                _forget(available, {array})
                 block.append(Fill(array, None if value is None else self.now(value)))
             case PopArray(array):
-                _forget(known, {array})
+                _forget(available, {array})
                 block.append(statement)
             case Require(test, error):
                 block.append(Require(self.now(test), error))
             case Push(values):
                 block.append(Push(self.all(values)))
             case If():
-                self.branch(statement, known, block)
+                self.branch(statement, available, block)
             case For() | While():
-                self.loop(statement, known, block)
+                self.loop(statement, available, block)
             case _:
                 block.append(statement)
 
-    def branch(self, statement: If, known: Known, block: Block) -> None:
-        then = self.block(statement.then, dict(known))
-        otherwise = self.block(statement.otherwise, dict(known))
+    def branch(self, statement: If, available: Available, block: Block) -> None:
+        then = self.block(statement.then, dict(available))
+        otherwise = self.block(statement.otherwise, dict(available))
         merges = [Merge(m.out, self.now(m.then), self.now(m.otherwise)) for m in statement.merges]
-        _forget(known, _written(then) | _written(otherwise))
+        _forget(available, _written(then) | _written(otherwise))
         block.append(If(self.now(statement.test), then, otherwise, merges))
 
-    def loop(self, statement: For | While, known: Known, block: Block) -> None:
+    def loop(self, statement: For | While, available: Available, block: Block) -> None:
         written = _written(statement.body)
         if isinstance(statement, While):
             written |= _written(statement.before)
-        _forget(known, written)
+        _forget(available, written)
         is_while = isinstance(statement, While)
-        before = self.block(statement.before, dict(known)) if is_while else []
-        body = self.block(statement.body, dict(known))  # which sees nothing of the test
+        before = self.block(statement.before, dict(available)) if is_while else []
+        body = self.block(statement.body, dict(available))  # which sees nothing of the test
         carries = [
             Carry(c.inside, self.now(c.init), self.now(c.result), c.out) for c in statement.carries
         ]
@@ -132,7 +132,7 @@ def _written(block: Block) -> set[Array]:
     return {x.array for x in walk(block) if isinstance(x, (Store, Fill, PopArray))}
 
 
-def _forget(known: Known, arrays: set[Array]) -> None:
+def _forget(available: Available, arrays: set[Array]) -> None:
     """Forget the elements of arrays."""
-    for key in [key for key in known if isinstance(key[0], Array) and key[0] in arrays]:
-        del known[key]
+    for key in [key for key in available if isinstance(key[0], Array) and key[0] in arrays]:
+        del available[key]

@@ -81,8 +81,8 @@ class _Splitting:
         if not all(isinstance(x, (Op, LoadElement, Store)) for x in body):
             return []
         ends = loop.start, loop.stop
-        known = [int(x.number) for x in ends if isinstance(x, FixedNumber)]
-        if len(known) == 2 and abs(known[1] - known[0]) < MIN_ROUNDS:
+        constants = [int(x.number) for x in ends if isinstance(x, FixedNumber)]
+        if len(constants) == 2 and abs(constants[1] - constants[0]) < MIN_ROUNDS:
             return []
         loaded = {x.array for x in body if isinstance(x, LoadElement)}
         inner = {value: x for x in body for value in results(x)}

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+EPSILON = float(np.finfo(np.float64).eps)
 COMPLEX_STEP = "complex step"
 DIFFERENCES = "central differences"
 SECOND_DIFFERENCES = "second differences"
@@ -266,7 +267,8 @@ def by_complex_step(line: Callable[[complex], Any] | None, ladder: Ladder) -> Re
     for step in (ladder.step, 1e-5 * ladder.scale) if np.isfinite(derivative) else ():
         value, noise = ladder.difference(step)
         if abs(value - derivative) <= 1e-3 * max(abs(derivative), abs(value)) + 10 * noise:
-            error = 1e-12 * abs(derivative)  # without the rounding of the value
+            # Without the rounding of the value; where terms cancel to 0, they may have rounded.
+            error = 1e-12 * abs(derivative) if derivative else EPSILON * ladder.size
             size = ladder.size / ladder.scale
             return ReferenceValue(derivative, error, COMPLEX_STEP, False, size)
     return None

@@ -38,8 +38,8 @@ def compile_callable(
     call = numba.njit(**FLAGS)(define(text, f"Numba call of {name}", scope, "call"))
     names = ", ".join(f"x{k}" for k in range(len(arguments)))
 
-    def check(*given: Any) -> None:
-        for k, (kind, (dtype, shape)) in enumerate(zip(given, arguments, strict=True)):
+    def check(*kinds: Any) -> None:
+        for k, (kind, (dtype, shape)) in enumerate(zip(kinds, arguments, strict=True)):
             _check_type(name, k, kind, dtype, len(shape))
 
     lines = [

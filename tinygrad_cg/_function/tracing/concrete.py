@@ -74,10 +74,10 @@ class NumbaCalls:
         self.name, self.outputs, self.structure = name, program.outputs, traced.structure
         graph = program.outputs.graph
         avals = [(value.dtype, value.shape) for value in graph.inputs]
-        known = [*program.captures, *[variable._read() for variable in program.reads]]
-        count = len(avals) - len(known)
+        captured = [*program.captures, *[variable._read() for variable in program.reads]]
+        count = len(avals) - len(captured)
         self.arguments = avals[:count]
-        values = {count + k: x._data for k, x in enumerate(known)}
+        values = {count + k: x._data for k, x in enumerate(captured)}
         self.results = [(aval.dtype, aval.shape) for aval in program.avals]
         fusion = Fusion(Lowering(graph))
         self.program = NumbaProgram(name.replace("<lambda>", "program"), fusion, avals, values)
