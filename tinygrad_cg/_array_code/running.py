@@ -37,7 +37,7 @@ class Runner:
         kinds = []
         for x in self.arrays:
             dtype = dtype_of(x.element if isinstance(x, Array) else x.type)
-            kinds.append((dtype, len(x.shape) if isinstance(x, Array) else 1))
+            kinds.append((dtype, 1))  # elements of all arrays are addressed in one axis
         stacks = [(np.dtype(np.float64), 1), (np.dtype(np.int64), 1), (np.dtype(np.int64), 1)]
         source = service.TextSource(self.text, "run")
         entry = service.compile(source, signatures.program([*kinds, *stacks]))
@@ -102,7 +102,7 @@ class Runner:
             memory |= {x: original.copy() for x, original in originals.items()}
             floats, integers = np.empty(self.capacity[0]), np.empty(self.capacity[1], np.int64)
             report[0] = 0
-            arguments = [memory[x] for x in self.arrays]
+            arguments = [memory[x].reshape(-1) for x in self.arrays]
             self.entry(*arguments, floats, integers, report, sizes)
             if report[0] == FULL:
                 self.capacity = [4 * size for size in self.capacity]
