@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-TYPES = ("b1", "i64", "f32", "f64")
-"""Types of numbers, from narrow to wide: the names that the kernels' language has for them."""
 FLOATS = ("f32", "f64")
 
 

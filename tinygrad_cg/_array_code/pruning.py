@@ -8,14 +8,12 @@ from .program import (
     Array,
     ArrayProgram,
     Block,
-    Carry,
     Fill,
     For,
     If,
     LoadElement,
     Number,
     Op,
-    Pop,
     PopArray,
     Push,
     PushArray,
@@ -103,11 +101,7 @@ def _statement(statement: Statement, needed: set[Thing]) -> Block:
                 return []
             return [If(statement.test, *sides, merges)]
         case For() | While():
-            carries = [
-                Carry(c.inside, c.init, c.result, c.out)
-                for c in statement.carries
-                if c.inside in needed
-            ]
+            carries = [c for c in statement.carries if c.inside in needed]
             body = _block(statement.body, needed)
             if isinstance(statement, While):
                 before = _block(statement.before, needed)
@@ -116,6 +110,4 @@ def _statement(statement: Statement, needed: set[Thing]) -> Block:
                 return []
             head = statement.index, statement.start, statement.stop, statement.step
             return [For(*head, body, carries, statement.leaves)]
-        case Pop() | PopArray():
-            return [statement]
     return [statement]

@@ -17,10 +17,9 @@ from tinygrad_cg_kernels.runtime import service
 from ...errors import UnsupportedCodeError
 from ..fusion.fuse import Fusion, Kernel
 from ..fusion.nodes import ArrayNode, FusionNode, LiteralNode, OpaqueNode, base
-from .blocks import Block
 from .executable import Executable
 from .expressions import type_name
-from .segment import Segment, group_blocks
+from .segment import Segment
 from .target import Kinds, Target
 
 MAX_PART = 256
@@ -35,11 +34,10 @@ class NumbaTarget(Target):
     def segments(
         self, fusion: Fusion, kernels: list[Kernel], finals: list[FusionNode]
     ) -> list[Segment]:
-        *groups, last = group_blocks([Block(fusion, kernel) for kernel in kernels])
-        segments = [*[Segment(group, []) for group in groups], Segment(last, finals)]
+        segments = super().segments(fusion, kernels, finals)
         for segment in segments:
             segment.large = False
-        return [segment for segment in segments if segment.blocks or segment.finals]
+        return segments
 
     def compile_batch(self, segments: list[tuple[Segment, Kinds]]) -> Any:
         return service.compile_batch([])
