@@ -322,6 +322,7 @@ MAY_IMPORT = {  # docs/architecture.md explains it
     "_function": {"_core", "_ops", "_reverse", "_rules", "_transforms", "autograph", *GROUND},
     "_array_code": {"_core", "_ops", "_reverse", "_rules", "_function", *GROUND},
     "_check": {"_core", "_ops", "_reverse", "_rules", "_transforms", *GROUND},
+    "_sparse": {"_core", "_ops", "_reverse", "_rules", "_transforms", "_function", *GROUND},
     "debugging": {
         "_core",
         "_ops",
@@ -341,6 +342,7 @@ KERNELS_MAY_IMPORT = {
     "reduce": {"runtime", "elementary", "loops"},
     "move": {"runtime", "elementary", "loops", "reduce"},
     "linear": {"runtime", "elementary", "loops", "reduce", "move"},
+    "sparse": {"runtime", "elementary", "loops", "reduce", "move"},
     "cuda": {"runtime", "elementary", "loops", "reduce", "move", "linear"},
 }
 COMPILER_MAY_IMPORT = {

@@ -1,0 +1,1 @@
+"""Sets of indices in compressed rows: unions, products, transposes."""

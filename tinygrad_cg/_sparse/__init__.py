@@ -1,0 +1,1 @@
+"""Sparse derivatives: patterns, colourings, and evaluation by compressed products."""
