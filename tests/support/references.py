@@ -778,7 +778,9 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "divide_unbounded": lambda x, y: np.where(
         (x == 0) & ~((y != 0) & np.isfinite(y)), 0, x / y + (y - y)
     ),
-    "is_masked": lambda upstream, slope: (upstream == 0) & ~np.isfinite(slope),
+    "unless_masked": lambda upstream, slope, gradient: np.where(
+        (upstream == 0) & ~np.isfinite(slope), 0, gradient
+    ),
     "one_minus_square": lambda x: (1 - x) * (1 + x),
     "direction": _direction,
     "sigmoid_slope": each(lambda x: float(_exact_sigmoid_slope(x)) if x == x else x),

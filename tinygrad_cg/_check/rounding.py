@@ -18,7 +18,7 @@ from .observing import ObservingLevel
 AMPLITUDE = 16.0  # of the random rounding, in units of the usual one
 EXACT = (  # operations that do not round; rules compare with their results
     *("absolute", "ceil", "clip", "conj", "floor", "imag", "max", "maximum", "min", "minimum"),
-    *("negative", "real", "relu", "round", "sign", "where"),
+    *("negative", "real", "relu", "round", "sign", "unless_masked", "where"),
 )
 SUMS = (  # multilinear operations: the terms' size is the result for the operands' magnitudes
     *("sum", "mean", "cumsum", "matmul", "matvec", "conv", "conv_input", "conv_filter"),

@@ -83,12 +83,14 @@ divide = binary(
 # functions. Reverse mode multiplies an upstream gradient again (`multiply_upstream`); forward mode
 # multiplies the tangent of a slope (`multiply_tangent`), and there a zero of either factor counts.
 
-_is_masked = public_function(elementwise("is_masked", ("upstream", "slope"), "compare", None))
-
-
-def _unless_masked(upstream: Tensor, slope: Tensor, gradient: Tensor) -> Tensor:
-    """Return `gradient`, and 0 where a zero upstream gradient met a slope that is not finite."""
-    return where(_is_masked(upstream, slope), 0, gradient)
+_unless_masked = public_function(
+    elementwise(
+        "unless_masked",
+        ("upstream", "slope", "gradient"),
+        "same",
+        (None, None, lambda dy, upstream, slope: _unless_masked(upstream, slope, dy)),
+    )
+)
 
 
 def _product_by_upstream(dy: Tensor, x: Tensor, y: Tensor) -> Tensor:

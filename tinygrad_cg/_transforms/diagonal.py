@@ -328,6 +328,7 @@ _LINEAR_IN = {
     **dict.fromkeys(("cast", "conj", "imag", "identity", "negative", "real"), (0,)),
     "optimization_barrier": (0,),
     "where": (1, 2),
+    "unless_masked": (2,),
 }
 """Operations that give zero where one of these operands is zero, whatever the others are."""
 

@@ -20,7 +20,6 @@ from tinygrad_cg_kernels.elementary.arithmetic import (
     floor,
     floor_divide,
     imag,
-    is_masked,
     maximum,
     minimum,
     multiply,
@@ -38,6 +37,7 @@ from tinygrad_cg_kernels.elementary.arithmetic import (
     sqrt,
     square,
     subtract,
+    unless_masked,
     where,
 )
 from tinygrad_cg_kernels.elementary.bessel import bessel_i, bessel_ie, zeta
@@ -124,7 +124,7 @@ __all__ += ["bitwise_and", "bitwise_or", "bitwise_xor", "gcd", "invert", "lcm", 
 __all__ += ["right_shift", "softsign"]
 __all__ += ["round", "sign", "sqrt", "square", "subtract", "where"]
 __all__ += ["divide_unbounded", "divide_upstream"]
-__all__ += ["is_masked", "multiply_tangent", "multiply_upstream"]
+__all__ += ["multiply_tangent", "multiply_upstream", "unless_masked"]
 __all__ += ["exp", "exp2", "expm1"]
 __all__ += ["cosh", "log_sigmoid", "logaddexp", "sigmoid", "sinh", "softplus", "tanh"]
 __all__ += ["beta", "betaln", "gamma", "logit", "ndtr", "rgamma"]

@@ -104,9 +104,9 @@ def divide_unbounded(x, y):
 
 
 @jitable
-def is_masked(upstream, slope):
-    """Return whether a zero upstream gradient meets a slope that is infinite or nan."""
-    return (upstream == 0) & (slope - slope != 0)
+def unless_masked(upstream, slope, gradient):
+    """Return `gradient`; zero where a zero upstream gradient meets an infinite or nan slope."""
+    return like(0, gradient) if (upstream == 0) & (slope - slope != 0) else gradient
 
 
 @jitable

@@ -24,18 +24,18 @@ TILE = 8  # rows of a transpose that are made at a time: a cache line has that m
 COPY, CAST = "copy", "cast"  # the functions of an `ApplyNode` that are not scalar functions
 
 _CHEAP_NAMES = """
-    absolute add clip divide divide_unbounded divide_upstream equal greater greater_equal is_masked
+    absolute add clip divide divide_unbounded divide_upstream equal greater greater_equal
     isfinite isinf isnan less less_equal logical_and logical_not logical_or logical_xor maximum
     minimum multiply multiply_tangent multiply_upstream negative not_equal relu sign square subtract
-    where
+    unless_masked where
 """
 CHEAP: set[Any] = {COPY, CAST, *[getattr(kmath, name) for name in _CHEAP_NAMES.split()]}
 """Functions that take less time than a pass over memory. All others are polynomials."""
 
 _ARITHMETIC_NAMES = """
-    add divide divide_unbounded divide_upstream equal greater greater_equal is_masked less
+    add divide divide_unbounded divide_upstream equal greater greater_equal less
     less_equal logical_and logical_or logical_xor multiply multiply_tangent multiply_upstream
-    negative not_equal square subtract where
+    negative not_equal square subtract unless_masked where
 """
 ARITHMETIC: set[Any] = {COPY, CAST, *[getattr(kmath, name) for name in _ARITHMETIC_NAMES.split()]}
 """Functions that are as fast for a parameter as for a number in the text. Others (`maximum`, say)

@@ -90,7 +90,7 @@ class _Builder:
             simpler = self._without_mask(rebuilt)
         elif simpler is None and primitive.name == "multiply_tangent":
             simpler = self._without_one_mask(rebuilt)
-        elif simpler is None and primitive.name == "is_masked":
+        elif simpler is None and primitive.name == "unless_masked":
             simpler = self._never_masked(rebuilt)
         if simpler is None and primitive.kind == "elementwise":
             simpler = _without_repeats(rebuilt)
@@ -127,10 +127,11 @@ class _Builder:
         return None
 
     def _never_masked(self, value: Value) -> Value | None:
-        """Return False, if no zero upstream gradient meets a slope that is not finite."""
-        if self.polynomials.may_mask(*value.inputs):
+        """Return the gradient, if no zero upstream gradient meets a slope that is not finite."""
+        upstream, slope, gradient = value.inputs
+        if self.polynomials.may_mask(upstream, slope) or gradient.aval.dtype != value.aval.dtype:
             return None
-        return _in_shape(constant(np.zeros((), np.bool_)), value)
+        return _in_shape(gradient, value)
 
 
 def _in_shape(value: Value, like: Value) -> Value:
