@@ -229,3 +229,44 @@ def test_arrays_that_share_memory_are_refused_where_one_is_written_to():
     square = np.ones((3, 3))
     with pytest.raises(ValueError, match="share memory"):
         tf.differentiable(writes)(square, square)
+
+
+@tf.differentiable
+def roots(a, b):
+    total = 0.0
+    for x in a:
+        total += b * math.sqrt(x)
+    return total
+
+
+def test_a_loss_is_differentiated_for_any_upstream_gradient():
+    a, b = tf.constant([0.0, 1.0, 4.0], tf.float64), tf.constant(2.0, tf.float64)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch([a, b])
+        loss = roots(a, b)
+        scaled, lost = 3.0 * loss, 0.0 * loss
+    for _ in range(2):
+        np.testing.assert_array_equal(tape.gradient(loss, a), [np.inf, 1.0, 0.5])
+        np.testing.assert_array_equal(tape.gradient(scaled, a), [np.inf, 3.0, 1.5])
+        np.testing.assert_array_equal(tape.gradient(lost, a), [0.0, 0.0, 0.0])
+        assert float(tape.gradient(scaled, b)) == 9.0
+    assert roots(a, b).numpy() == loss.numpy()
+
+
+def test_a_gradient_that_is_changed_is_computed_again():
+    a = np.array([1.0, 4.0])
+    _, pullback = tf.vjp(lambda a: roots(a, 2.0), a)
+    (first,) = pullback(np.float64(1.0))
+    first[:] = 7.0
+    np.testing.assert_array_equal(pullback(np.float64(1.0))[0], [1.0, 0.5])
+
+
+def test_a_tape_outside_sees_the_gradient_of_a_loss():
+    b = tf.constant(2.0, tf.float64)
+
+    def slope(a):
+        return tf.reduce_sum(tf.grad(roots)(a, b))
+
+    a = tf.constant([1.0, 4.0], tf.float64)
+    np.testing.assert_allclose(tf.grad(slope)(a), [-0.5, -0.0625], rtol=1e-14)
+    assert float(tf.grad(lambda b: roots(a, b) ** 2)(b)) == 36.0

@@ -17,10 +17,12 @@ import numpy as np
 
 from .._core.conversion import convert, is_tensor
 from .._core.kinds import is_differentiable
+from .._core.levels import state
 from .._core.primitive import Primitive, apply
 from .._core.record import Node
 from .._core.tensor import Aval, Tensor
 from .._ops.creation import zeros
+from .._ops.elementwise import multiply_upstream
 from .._rules.pickling import travels
 from .._rules.rebinding import asked_inputs
 from .adjoints import adjoint
@@ -28,7 +30,7 @@ from .blocks_of_code import Known
 from .code_reading import check_source, read, written_arrays
 from .program import Array, ArrayProgram, Number
 from .pruning import prune
-from .running import Runner
+from .running import Runner, stored_dtype
 from .sharing import share
 from .splitting import split
 from .tangents import tangent
@@ -36,6 +38,7 @@ from .views import element_of
 
 Mask = tuple[int, ...]
 """Positions of inputs of a function's program."""
+ONE = np.ones(())
 
 
 class Derivative(NamedTuple):
@@ -70,15 +73,20 @@ class Family:
         self.written = {x for x in written_arrays(program) if x in program.inputs}
         floats = [x.is_float for x in program.outputs]
         self.float_outputs = [k for k, flag in enumerate(floats) if flag]
+        dtypes = {stored_dtype(x) for x in (*program.inputs, *program.outputs) if x.is_float}
+        self.is_loss = floats == [True] and len(dtypes) == 1
+        self.is_loss &= all(isinstance(x, Number) for x in program.outputs)
         self._runners: dict[Any, Runner] = {}
 
-    def runner(self, reverse: Mask | None, directions: tuple[Mask, ...]) -> Runner:
-        """Return the compiled program of a derivative."""
-        key = reverse, directions
+    def runner(
+        self, reverse: Mask | None, directions: tuple[Mask, ...], values: bool = False
+    ) -> Runner:
+        """Return the compiled program of a derivative, and of the outputs if `values`."""
+        key = reverse, directions, values
         if key not in self._runners:
             program = self.program
             if reverse is not None:
-                program = adjoint(program, self._flags(program, reverse))
+                program = adjoint(program, self._flags(program, reverse), values)
             for direction in directions:
                 program = tangent(program, self._flags(program, direction), values=False)
             if reverse is not None:
@@ -91,12 +99,34 @@ class Family:
         return [k in mask for k in range(len(program.inputs))]
 
 
-def _run(*arrays: np.ndarray, derivative: Derivative) -> list[np.ndarray]:
-    outputs = derivative.runner(derivative.inputs(arrays))
-    return [np.asarray(output) for output in outputs]
+class Gradients:
+    """The gradients of a loss by some inputs, which are computed together with its value."""
+
+    def __init__(self, wanted: Mask):
+        self.wanted = wanted
+        self.arrays: list[np.ndarray] = []
 
 
-def _abstract(*avals: Aval, derivative: Derivative) -> list[Aval]:
+def _run(
+    *arrays: np.ndarray, derivative: Derivative, gradients: Gradients | None = None
+) -> np.ndarray | list[np.ndarray]:
+    inputs = derivative.inputs(arrays)
+    if gradients is not None:
+        runner = derivative.family.runner(gradients.wanted, (), True)
+        value, *gradients.arrays = runner([*inputs, ONE])
+        return value
+    outputs = derivative.runner(inputs)
+    return outputs[0] if len(outputs) == 1 else outputs
+
+
+def _abstract(
+    *avals: Aval, derivative: Derivative, gradients: Gradients | None = None
+) -> Aval | list[Aval]:
+    outputs = _output_avals(avals, derivative)
+    return outputs[0] if len(outputs) == 1 else outputs
+
+
+def _output_avals(avals: Sequence[Aval], derivative: Derivative) -> list[Aval]:
     shapes = [aval if isinstance(aval, int) else aval.shape for aval in derivative.inputs(avals)]
     return [Aval(shape, dtype) for shape, dtype in derivative.runner.output_avals(shapes)]
 
@@ -104,15 +134,24 @@ def _abstract(*avals: Aval, derivative: Derivative) -> list[Aval]:
 class _Saved(NamedTuple):
     derivative: Derivative
     inputs: tuple
+    gradients: Gradients | None
 
 
 def _save(inputs: tuple, params: dict, out: Any) -> _Saved:
-    return _Saved(params["derivative"], inputs)
+    return _Saved(params["derivative"], inputs, params.get("gradients"))
 
 
 def _rule(node: Node, dys: Any) -> list:
     """Return the gradient of each operand: of the function's inputs, of `w`, of directions."""
-    d, operands = node.saved
+    d, operands, ready = node.saved
+    if ready is not None and state.frame is None and type(dys._data) is np.ndarray:
+        by_input = dict(zip(ready.wanted, ready.arrays, strict=True))
+        slopes = [by_input.get(k) for k, static in enumerate(d.family.static) if not static]
+        if dys._data.item() == 1:
+            return [None if slope is None else Tensor(slope) for slope in slopes]
+        return [
+            None if slope is None else multiply_upstream(dys, Tensor(slope)) for slope in slopes
+        ]
     asked = asked_inputs(node)
     own = d.family.static.count(False)
     count = 0 if d.reverse is None else len(d.family.float_outputs)
@@ -170,7 +209,7 @@ def _dense(dys: Any, d: Derivative, operands: Sequence[Any]) -> list[Any]:
     dys = dys if isinstance(dys, list) else [dys]
     if all(dy is not None for dy in dys):
         return dys
-    avals = _abstract(*[operand._data for operand in operands], derivative=d)
+    avals = _output_avals([operand._data for operand in operands], d)
     pairs = zip(dys, avals, strict=True)
     return [zeros(aval.shape, aval.dtype) if dy is None else dy for dy, aval in pairs]
 
@@ -186,8 +225,9 @@ PROGRAM = Primitive(
 )
 
 
-def _apply(derivative: Derivative, operands: Sequence[Any]) -> list[Any]:
-    return apply(PROGRAM, tuple(operands), {"derivative": derivative})
+def _apply(derivative: Derivative, operands: Sequence[Any], **params: Any) -> list[Any]:
+    outputs = apply(PROGRAM, tuple(operands), {"derivative": derivative, **params})
+    return outputs if isinstance(outputs, list) else [outputs]
 
 
 class ArrayFunction:
@@ -201,16 +241,20 @@ class ArrayFunction:
         self.made_by = differentiable, (function,), {}
         functools.update_wrapper(self, self._function)
         self._signature = inspect.signature(self._function)
+        parameters = self._signature.parameters.values()
+        plain = all(x.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for x in parameters)
+        self._names = tuple(self._signature.parameters) if plain else ()
         self._families: dict[Any, Family] = {}
         check_source(self._function)
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        bound = self._signature.bind(*args, **keywords)
+        if keywords or len(args) != len(self._names):
+            arguments = self._signature.bind(*args, **keywords).arguments.items()
+        else:
+            arguments = zip(self._names, args, strict=True)
         leaves: list[Any] = []
         arrays: list[Any] = []
-        kinds = {
-            name: self._kind(name, value, leaves, arrays) for name, value in bound.arguments.items()
-        }
+        kinds = {name: self._kind(name, value, leaves, arrays) for name, value in arguments}
         key = tuple(kinds.items())
         family = self._families.get(key)
         if family is None:
@@ -219,8 +263,20 @@ class ArrayFunction:
         integers = tuple(x for x, static in zip(leaves, family.static, strict=True) if static)
         if family.written:
             self._check_aliases(family, arrays)
-        outputs = _apply(Derivative(family, integers), operands)
+        outputs = _apply(Derivative(family, integers), operands, **self._ahead(family, leaves))
         return _packed(family.structure, outputs)
+
+    @staticmethod
+    def _ahead(family: Family, leaves: Sequence[Any]) -> dict[str, Gradients]:
+        """Return what a single tape makes a loss compute together with its value."""
+        frame = state.frame
+        if frame is None or frame.level is not None or not family.is_loss:
+            return {}
+        if len(frame.group) != 1 or frame.everything:
+            return {}
+        pairs = enumerate(zip(family.program.inputs, leaves, strict=True))
+        watched = tuple([k for k, (x, leaf) in pairs if x.is_float and leaf._rec is not None])
+        return {"gradients": Gradients(watched)} if watched else {}
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -233,31 +289,11 @@ class ArrayFunction:
 
         Add its numbers and arrays to leaves, and arrays as they are passed to `arrays`.
         """
-        if isinstance(value, tuple):
-            parts = ((f"{name}[{k}]", item) for k, item in enumerate(value))
-            return tuple(self._kind(*part, leaves, arrays) for part in parts)
-        if isinstance(value, (bool, np.bool_)):
-            leaves.append(bool(value))
-            return "b1", None
-        if isinstance(value, (int, np.integer)):
-            leaves.append(int(value))
-            return "i64", None
-        if isinstance(value, float) and not isinstance(value, np.floating):
-            value = np.float64(value)
-        if isinstance(value, list):
-            raise TypeError(
-                f"{self.__name__}: {name} is a list: pass an array, np.array(...), or a tuple"
-            )
-        if not (isinstance(value, (np.ndarray, np.floating)) or is_tensor(value)):
-            try:
-                hash(value)
-            except TypeError:
-                raise TypeError(
-                    f"{self.__name__}: {name} is {type(value).__name__}: pass arrays, tensors, "
-                    "numbers, tuples of these, functions, or None"
-                ) from None
-            return "known", value
-        tensor = convert(value)
+        if type(value) is not Tensor:
+            kind = self._foreign_kind(name, value, leaves, arrays)
+            if kind is not None:
+                return kind
+        tensor = convert(np.float64(value) if isinstance(value, float) else value)
         aval = tensor._data
         try:
             element = element_of(aval.dtype)
@@ -271,6 +307,32 @@ class ArrayFunction:
         if rank:
             arrays.append(value if isinstance(value, np.ndarray) else aval)
         return element, rank
+
+    def _foreign_kind(self, name: str, value: Any, leaves: list[Any], arrays: list[Any]) -> Any:
+        """Return the kind of an argument that does not become a tensor; None if it does."""
+        if isinstance(value, tuple):
+            parts = ((f"{name}[{k}]", item) for k, item in enumerate(value))
+            return tuple(self._kind(*part, leaves, arrays) for part in parts)
+        if isinstance(value, (bool, np.bool_)):
+            leaves.append(bool(value))
+            return "b1", None
+        if isinstance(value, (int, np.integer)):
+            leaves.append(int(value))
+            return "i64", None
+        if isinstance(value, list):
+            raise TypeError(
+                f"{self.__name__}: {name} is a list: pass an array, np.array(...), or a tuple"
+            )
+        if isinstance(value, (np.ndarray, float, np.floating)) or is_tensor(value):
+            return None
+        try:
+            hash(value)
+        except TypeError:
+            raise TypeError(
+                f"{self.__name__}: {name} is {type(value).__name__}: pass arrays, tensors, "
+                "numbers, tuples of these, functions, or None"
+            ) from None
+        return "known", value
 
     def _family(self, kinds: dict[str, Any]) -> Family:
         args = {name: _specified(name, kind) for name, kind in kinds.items()}

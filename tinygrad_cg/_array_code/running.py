@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinygrad_cg_kernels.runtime import service, signatures
+from tinygrad_cg_kernels.runtime import memory, service, signatures
 
 from .kernel_text import FULL, emit
 from .program import Array, ArrayProgram, FixedNumber, Number, Op
@@ -19,9 +20,25 @@ _DTYPES |= {"u32": np.uint32, "u64": np.uint64}
 FIRST_STACK = 256
 """Numbers that a stack has room for at first."""
 
+MAX_LAYOUTS = 64
+FLOAT, INTEGER = np.dtype(np.float64), np.dtype(np.int64)
 
-def dtype_of(element: str) -> np.dtype:
-    return np.dtype(_DTYPES[element])
+
+class Layout(NamedTuple):
+    """What calls with inputs of the same shapes and integers share.
+
+    `arguments` has the constants, and None for what each call fills in. `allocated` are position,
+    shape and dtype of arrays of each call. `outputs` are positions, or numbers, with their shapes.
+    """
+
+    arguments: list[Any]
+    allocated: list[tuple[int, tuple[int], np.dtype]]
+    outputs: list[tuple[Any, tuple[int, ...]]]
+
+
+def stored_dtype(x: Array | Number) -> np.dtype:
+    """Return the dtype of an array's elements, or of the array that holds a number."""
+    return np.dtype(_DTYPES[x.element if isinstance(x, Array) else x.type])
 
 
 class Runner:
@@ -33,27 +50,29 @@ class Runner:
     def __init__(self, program: ArrayProgram, written: frozenset[Array]):
         self.program = program
         self.text, self.arrays, self.sizes = emit(program)
-        self.written = written
-        kinds = []
-        for x in self.arrays:
-            dtype = dtype_of(x.element if isinstance(x, Array) else x.type)
-            kinds.append((dtype, 1))  # elements of all arrays are addressed in one axis
-        stacks = [(np.dtype(np.float64), 1), (np.dtype(np.int64), 1), (np.dtype(np.int64), 1)]
+        kinds = [(stored_dtype(x), 1) for x in self.arrays]  # elements are addressed in one axis
+        stacks = [(FLOAT, 1), (INTEGER, 1), (INTEGER, 1)]
         source = service.TextSource(self.text, "run")
         entry = service.compile(source, signatures.program([*kinds, *stacks]))
         self.entry, self.owner = entry.run, entry.owner
         self.capacity = [FIRST_STACK, FIRST_STACK]
-        self.constants = {array: np.ascontiguousarray(x) for array, x in program.constants}
+        self.constants: dict[Any, np.ndarray] = {
+            a: np.ascontiguousarray(x).reshape(-1) for a, x in program.constants
+        }
+        self.passed = [
+            (self.arrays.index(x), place, stored_dtype(x), x in written)
+            for place, x in enumerate(program.inputs)
+            if isinstance(x, Array) or x.is_float
+        ]
+        self.layouts: dict[tuple, Layout] = {}
 
     def output_avals(self, inputs: Sequence[Any]) -> list[tuple[tuple[int, ...], np.dtype]]:
         """Return shapes and dtypes of the outputs, from shapes and integers of the inputs."""
         numbers = self._numbers(inputs)
         result = []
         for x in self.program.outputs:
-            if isinstance(x, Array):
-                result.append((self._shape(x, numbers), dtype_of(x.element)))
-            else:
-                result.append(((), dtype_of(x.type)))
+            shape = self._shape(x, numbers) if isinstance(x, Array) else ()
+            result.append((shape, stored_dtype(x)))
         return result
 
     def _numbers(self, inputs: Sequence[Any]) -> dict[Number, Any]:
@@ -80,41 +99,56 @@ class Runner:
             )
         return tuple(map(int, sizes))
 
-    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
-        """Return the outputs: arrays, and numbers."""
-        program = self.program
-        pairs = [*zip(program.inputs, inputs, strict=True)]
-        numbers = self._numbers([np.shape(v) if isinstance(x, Array) else v for x, v in pairs])
-        memory: dict[Array | Number, Any] = {**self.constants}
-        for x, value in pairs:
-            if isinstance(x, Array):
-                memory[x] = np.ascontiguousarray(value)
-            elif x.is_float:
-                memory[x] = np.full(1, value, dtype_of(x.type))
-        originals = {x: memory[x] for x in self.written if x in memory}
-        for x in self.arrays:
-            if x not in memory:
-                shape = self._shape(x, numbers) if isinstance(x, Array) else (1,)
-                memory[x] = np.empty(shape, dtype_of(x.element if isinstance(x, Array) else x.type))
-        sizes = np.array([numbers[value] for value in self.sizes], np.int64)
-        report = np.full(1, FULL)
+    def __call__(self, inputs: Sequence[np.ndarray | int]) -> list[np.ndarray]:
+        """Return the outputs, numbers as arrays of rank 0."""
+        key = tuple([getattr(value, "shape", value) for value in inputs])
+        layout = self.layouts.get(key)
+        if layout is None:
+            if len(self.layouts) >= MAX_LAYOUTS:
+                self.layouts.clear()
+            layout = self.layouts[key] = self._layout(key)
+        arguments, copied = layout.arguments.copy(), []
+        for position, place, dtype, is_written in self.passed:
+            value = inputs[place]
+            arguments[position] = own = np.ascontiguousarray(value, dtype).reshape(-1)
+            if is_written:
+                copied.append((position, own))
+        for position, size, dtype in layout.allocated:
+            arguments[position] = memory.empty(size, dtype)
+        report = arguments[-2] = np.full(1, FULL)
         while report[0] == FULL:
-            memory |= {x: original.copy() for x, original in originals.items()}
-            floats, integers = np.empty(self.capacity[0]), np.empty(self.capacity[1], np.int64)
+            for position, original in copied:
+                arguments[position] = original.copy()
+            arguments[-4] = memory.empty((self.capacity[0],), FLOAT)
+            arguments[-3] = memory.empty((self.capacity[1],), INTEGER)
             report[0] = 0
-            arguments = [memory[x].reshape(-1) for x in self.arrays]
-            self.entry(*arguments, floats, integers, report, sizes)
+            self.entry(*arguments)
             if report[0] == FULL:
                 self.capacity = [4 * size for size in self.capacity]
         if report[0]:
-            kind, message = program.errors[report[0] - 1]
+            kind, message = self.program.errors[report[0] - 1]
             raise kind(message)
-        return [self._output(x, memory, numbers) for x in program.outputs]
+        return [
+            np.full(shape, which.number, stored_dtype(which))
+            if isinstance(which, FixedNumber)
+            else arguments[which].reshape(shape)
+            for which, shape in layout.outputs
+        ]
 
-    @staticmethod
-    def _output(x: Array | Number, memory: dict, numbers: dict) -> Any:
-        if isinstance(x, Array):
-            return memory[x]
-        if isinstance(x, FixedNumber):
-            return dtype_of(x.type).type(x.number)
-        return memory[x][0]
+    def _layout(self, key: tuple) -> Layout:
+        """Return what is the same in all calls with inputs of some shapes and integers."""
+        numbers = self._numbers(key)
+        arguments: list[Any] = [self.constants.get(x) for x in self.arrays]
+        passed = {position for position, *_ in self.passed}
+        allocated = []
+        for k, x in enumerate(self.arrays):
+            if k not in passed and arguments[k] is None:
+                shape = self._shape(x, numbers) if isinstance(x, Array) else (1,)
+                allocated.append((k, (prod(shape),), stored_dtype(x)))
+        outputs: list[tuple[Any, tuple]] = []
+        positions = {x: k for k, x in enumerate(self.arrays)}
+        for x in self.program.outputs:
+            which = x if isinstance(x, FixedNumber) else positions[x]
+            outputs.append((which, self._shape(x, numbers) if isinstance(x, Array) else ()))
+        sizes = np.array([numbers[value] for value in self.sizes], np.int64)
+        return Layout([*arguments, None, None, None, sizes], allocated, outputs)

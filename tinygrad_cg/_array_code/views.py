@@ -114,7 +114,7 @@ ELEMENTS = {
 
 def element_of(dtype: Any) -> str:
     """Return the name of an array's dtype; TypeError for one that programs do not know."""
-    name = ELEMENTS.get(np.dtype(dtype))
+    name = ELEMENTS.get(dtype) or ELEMENTS.get(np.dtype(dtype))
     if name is None:
         raise TypeError(f"arrays of dtype {np.dtype(dtype)} are not supported")
     return name
