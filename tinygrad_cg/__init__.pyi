@@ -94,6 +94,9 @@ from tinygrad_cg._rules.printing import print as print
 from tinygrad_cg._rules.user_ops import NotDifferentiable as NotDifferentiable
 from tinygrad_cg._rules.user_ops import RegisterGradient as RegisterGradient
 from tinygrad_cg._rules.user_ops import no_gradient as no_gradient
+from tinygrad_cg._sparse.colorings import Coloring as Coloring
+from tinygrad_cg._sparse.colorings import hessian_coloring as hessian_coloring
+from tinygrad_cg._sparse.colorings import jacobian_coloring as jacobian_coloring
 from tinygrad_cg._sparse.sparsity import SparsityPattern as SparsityPattern
 from tinygrad_cg._transforms.batching import vectorized_map as vectorized_map, vmap as vmap
 from tinygrad_cg._transforms.control_flow import case as case, cond as cond

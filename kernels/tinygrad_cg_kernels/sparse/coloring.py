@@ -1,0 +1,346 @@
+"""Colourings of sparse matrices, and the entries that are read from compressed products.
+
+Patterns are compressed rows: `indptr` int64, `indices` int32, sorted. Vertices are columns, and
+lines are rows; with both patterns swapped, rows are coloured. Colours are int32, from 1; 0 is none.
+The algorithms are those of Gebremedhin, Manne and Pothen, "What color is your Jacobian?", SIAM
+Review 47 (2005), and of Gebremedhin, Tarafdar, Manne and Pothen, "New acyclic and star coloring
+algorithms with application to computing Hessians", SIAM J. Sci. Comput. 29 (2007).
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tinygrad_cg_kernels.runtime.entries import ByDtype, array_type, numbers, words
+from tinygrad_cg_kernels.runtime.promotion import INT64
+
+INT32, INT8 = np.dtype(np.int32), np.dtype(np.int8)
+Rows = tuple[np.ndarray, np.ndarray]
+"""A pattern: `indptr` and `indices`."""
+
+
+def _kernel(function: Callable, name: str, *dtypes: np.dtype, sizes: int) -> Callable:
+    """Return a compiled function of arrays of these dtypes, and a tuple of sizes."""
+    types = (*map(array_type, dtypes), numbers(sizes))
+    run = ByDtype(function, name, lambda _: types)
+    return lambda *operands: run(INT32, *operands)
+
+
+# Patterns ------------------------------------------------------------------------------------
+
+
+def _transpose_rows(indptr, indices, starts, lines, places, sizes):
+    (rows,) = sizes
+    for k in range(np.uintp(indices.size)):
+        starts[np.uintp(indices[k]) + np.uintp(1)] += 1
+    for j in range(np.uintp(1), np.uintp(starts.size)):
+        starts[j] += starts[j - np.uintp(1)]
+    for i in range(np.uintp(rows)):
+        for k in range(np.uintp(indptr[i]), np.uintp(indptr[i + np.uintp(1)])):
+            j = np.uintp(indices[k])
+            place = np.uintp(starts[j])
+            lines[place] = i
+            if places.size:
+                places[place] = k
+            starts[j] += 1
+    for j in range(np.uintp(1), np.uintp(starts.size)):
+        last = np.uintp(starts.size) - j
+        starts[last] = starts[last - np.uintp(1)]
+    starts[0] = 0
+
+
+_transpose_kernel = _kernel(
+    _transpose_rows, "transpose_rows", INT64, INT32, INT64, INT32, INT64, sizes=1
+)
+
+
+def transpose(pattern: Rows, columns: int, with_places: bool = False) -> tuple[Rows, np.ndarray]:
+    """Return the transposed pattern; with `with_places`, also the entry that each entry was."""
+    indptr, indices = pattern
+    starts, lines = np.zeros(columns + 1, INT64), np.empty(indices.size, INT32)
+    places = np.empty(indices.size if with_places else 0, INT64)
+    _transpose_kernel(indptr, indices, starts, lines, places, (indptr.size - 1,))
+    return (starts, lines), places
+
+
+# Distance-2 colouring ------------------------------------------------------------------------
+
+
+def _count_neighbours(vertex_ptr, vertex_lines, line_ptr, lines, degrees, stamps, sizes):
+    (count,) = sizes
+    for v in range(np.uintp(count)):
+        degree = 0
+        for a in range(np.uintp(vertex_ptr[v]), np.uintp(vertex_ptr[v + np.uintp(1)])):
+            line = np.uintp(vertex_lines[a])
+            for b in range(np.uintp(line_ptr[line]), np.uintp(line_ptr[line + np.uintp(1)])):
+                w = np.uintp(lines[b])
+                if stamps[w] != np.int64(v) and w != v:
+                    stamps[w] = v
+                    degree += 1
+        degrees[v] = degree
+
+
+_degrees_kernel = _kernel(
+    _count_neighbours, "distance2_degrees", INT64, INT32, INT64, INT32, INT32, INT32, sizes=1
+)
+
+
+def _dynamic_order(
+    vertex_ptr, vertex_lines, line_ptr, lines, degrees, order, heads, nexts, before, stamps, sizes
+):
+    """Order vertices by degrees that change: smallest last, or by incidence degrees.
+
+    Vertices of equal degree are a list with two links. A vertex that is ordered has degree -1.
+    """
+    count, is_last = sizes
+    for i in range(np.uintp(count)):
+        v = np.uintp(count) - np.uintp(1) - i
+        degree = np.uintp(degrees[v])
+        head = heads[degree]
+        nexts[v], before[v] = head, -1
+        if head >= 0:
+            before[np.uintp(head)] = v
+        heads[degree] = v
+    step = 1 if is_last == 1 else -1
+    top = np.int64(heads.size) - 1
+    at = 0 if is_last == 1 else top
+    for i in range(np.uintp(count)):
+        while heads[np.uintp(at)] < 0:
+            at += step
+        v = np.uintp(heads[np.uintp(at)])
+        following = nexts[v]
+        heads[np.uintp(at)] = following
+        if following >= 0:
+            before[np.uintp(following)] = -1
+        degrees[v] = -1
+        order[np.uintp(count) - np.uintp(1) - i if is_last == 1 else i] = v
+        for a in range(np.uintp(vertex_ptr[v]), np.uintp(vertex_ptr[v + np.uintp(1)])):
+            line = np.uintp(vertex_lines[a])
+            for b in range(np.uintp(line_ptr[line]), np.uintp(line_ptr[line + np.uintp(1)])):
+                w = np.uintp(lines[b])
+                old = np.int64(degrees[w])
+                if old >= 0 and stamps[w] != np.int64(v):
+                    stamps[w] = v
+                    previous, following = before[w], nexts[w]
+                    if previous >= 0:
+                        nexts[np.uintp(previous)] = following
+                    else:
+                        heads[np.uintp(old)] = following
+                    if following >= 0:
+                        before[np.uintp(following)] = previous
+                    changed = np.uintp(old - step)
+                    head = heads[changed]
+                    nexts[w], before[w] = head, -1
+                    if head >= 0:
+                        before[np.uintp(head)] = w
+                    heads[changed] = w
+                    degrees[w] = old - step
+        at = min(max(at - step, 0), top)
+
+
+_dynamic_kernel = _kernel(
+    _dynamic_order, "dynamic_order", INT64, INT32, INT64, *(INT32,) * 7, sizes=2
+)
+
+
+def _greedy_distance2(vertex_ptr, vertex_lines, line_ptr, lines, order, colors, stamps, sizes):
+    (count,) = sizes
+    for i in range(np.uintp(count)):
+        v = np.uintp(order[i])
+        for a in range(np.uintp(vertex_ptr[v]), np.uintp(vertex_ptr[v + np.uintp(1)])):
+            line = np.uintp(vertex_lines[a])
+            for b in range(np.uintp(line_ptr[line]), np.uintp(line_ptr[line + np.uintp(1)])):
+                stamps[np.uintp(colors[np.uintp(lines[b])])] = v
+        color = np.uintp(1)
+        while stamps[color] == np.int64(v):
+            color += np.uintp(1)
+        colors[v] = color
+
+
+_greedy_kernel = _kernel(
+    _greedy_distance2, "greedy_distance2", INT64, INT32, INT64, INT32, *(INT32,) * 3, sizes=1
+)
+
+ORDERS = ("natural", "smallest_last", "largest_first", "incidence_degree")
+
+
+def order_vertices(vertices: Rows, lines: Rows, name: str) -> np.ndarray:
+    """Return an order of the vertices, one of ORDERS, by their degrees at distance 2."""
+    count = vertices[0].size - 1
+    if name == "natural":
+        return np.arange(count, dtype=INT32)
+    degrees = np.zeros(count, INT32)
+    _degrees_kernel(*vertices, *lines, degrees, np.full(count, -1, INT32), (count,))
+    if name == "largest_first":
+        return np.argsort(-degrees, kind="stable").astype(INT32)
+    heads = np.full(int(degrees.max(initial=0)) + 2, -1, INT32)
+    if name == "incidence_degree":
+        degrees[:] = 0
+    links = [np.empty(count, INT32) for _ in range(3)]
+    stamps = np.full(count, -1, INT32)
+    sizes = count, int(name == "smallest_last")
+    _dynamic_kernel(*vertices, *lines, degrees, links[0], heads, *links[1:], stamps, sizes)
+    return links[0]
+
+
+def color_distance2(vertices: Rows, lines: Rows, order: np.ndarray) -> np.ndarray:
+    """Return colours of the vertices in an order: two that share a line have different ones."""
+    count = vertices[0].size - 1
+    colors, stamps = np.zeros(count, INT32), np.full(count + 2, -1, INT32)
+    _greedy_kernel(*vertices, *lines, order, colors, stamps, (count,))
+    return colors
+
+
+# Star colouring ------------------------------------------------------------------------------
+
+
+def _greedy_star(
+    indptr, indices, reverse, order, colors, stamps, first, edges, treated, stars, hubs, sizes
+):
+    """Colour a symmetric graph so that each path of four vertices has three colours.
+
+    Vertices of two colours form stars. `stars` has the star of each edge, `hubs` the centre of each
+    star, -1 for a single edge. `first` and `edges` have for a colour the last vertex that has a
+    neighbour of it, and the edge there.
+    """
+    (count,) = sizes
+    made = np.uintp(0)
+    for i in range(np.uintp(count)):
+        v = np.uintp(order[i])
+        start, end = np.uintp(indptr[v]), np.uintp(indptr[v + np.uintp(1)])
+        for a in range(start, end):
+            w = np.uintp(indices[a])
+            if w != v:
+                stamps[np.uintp(colors[w])] = v
+        for a in range(start, end):
+            w = np.uintp(indices[a])
+            color = np.uintp(colors[w])
+            if w != v and color > 0:
+                if first[color] == np.int64(v):
+                    for turn in range(2):
+                        u = w if turn == 1 else np.uintp(indices[np.uintp(edges[color])])
+                        if treated[u] != np.int64(v):
+                            treated[u] = v
+                            for b in range(np.uintp(indptr[u]), np.uintp(indptr[u + np.uintp(1)])):
+                                x = np.uintp(indices[b])
+                                if x != v:
+                                    stamps[np.uintp(colors[x])] = v
+                else:
+                    first[color], edges[color] = v, a
+                    for b in range(np.uintp(indptr[w]), np.uintp(indptr[w + np.uintp(1)])):
+                        x = np.uintp(indices[b])
+                        if x != v and x != w and colors[x] > 0:
+                            hub = hubs[np.uintp(stars[b])]
+                            if hub == np.int64(x):
+                                stamps[np.uintp(colors[x])] = v
+        own = np.uintp(1)
+        while stamps[own] == np.int64(v):
+            own += np.uintp(1)
+        colors[v] = own
+        for a in range(start, end):
+            w = np.uintp(indices[a])
+            color = np.uintp(colors[w])
+            if w != v and color > 0:
+                star = np.int64(-1)
+                for b in range(np.uintp(indptr[w]), np.uintp(indptr[w + np.uintp(1)])):
+                    x = np.uintp(indices[b])
+                    if x != v and x != w and np.uintp(colors[x]) == own:
+                        star = stars[b]
+                        break
+                if star >= 0:
+                    hubs[np.uintp(star)] = w
+                elif np.uintp(edges[color]) != a:
+                    star = stars[np.uintp(edges[color])]
+                    hubs[np.uintp(star)] = v
+                else:
+                    star = np.int64(made)
+                    made += np.uintp(1)
+                stars[a] = star
+                stars[np.uintp(reverse[a])] = star
+
+
+_star_kernel = _kernel(
+    _greedy_star,
+    "greedy_star",
+    *(INT64, INT32, INT64, INT32, INT32, INT32, INT32, INT64, INT32, INT64, INT32),
+    sizes=1,
+)
+
+
+def color_star(pattern: Rows, reverse: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """Return a star colouring of a symmetric pattern; `reverse` has the places of its transpose."""
+    count, edges = pattern[0].size - 1, pattern[1].size
+    colors, treated = np.zeros(count, INT32), np.full(count, -1, INT32)
+    stamps, first = np.full(count + 2, -1, INT32), np.full(count + 2, -1, INT32)
+    of_color, stars = np.zeros(count + 2, INT64), np.zeros(edges, INT64)
+    hubs = np.full(max(edges, 1), -1, INT32)
+    marks = colors, stamps, first, of_color, treated, stars, hubs
+    _star_kernel(*pattern, reverse, order, *marks, (count,))
+    return colors
+
+
+# Recovery ------------------------------------------------------------------------------------
+
+
+def _mark_unique(indptr, indices, colors, seen, counts, unique, sizes):
+    (rows,) = sizes
+    for i in range(np.uintp(rows)):
+        for k in range(np.uintp(indptr[i]), np.uintp(indptr[i + np.uintp(1)])):
+            color = np.uintp(colors[np.uintp(indices[k])])
+            counts[color] = counts[color] + 1 if seen[color] == np.int64(i) else 1
+            seen[color] = i
+        for k in range(np.uintp(indptr[i]), np.uintp(indptr[i + np.uintp(1)])):
+            color = np.uintp(colors[np.uintp(indices[k])])
+            unique[k] = 1 if color > 0 and counts[color] == 1 else 0
+
+
+_unique_kernel = _kernel(_mark_unique, "mark_unique", INT64, *(INT32,) * 4, INT8, sizes=1)
+
+
+def mark_unique(pattern: Rows, colors: np.ndarray) -> np.ndarray:
+    """Return for each entry whether its column's colour occurs once in its row: int8, 0 or 1."""
+    size = int(colors.max(initial=0)) + 1
+    seen, unique = np.full(size, -1, INT32), np.empty(pattern[1].size, INT8)
+    _unique_kernel(*pattern, colors, seen, np.zeros(size, INT32), unique, (pattern[0].size - 1,))
+    return unique
+
+
+def _decompression(is_whole: bool) -> Callable:
+    """Return a kernel that reads entries from products, at places that count from `first`.
+
+    Entries whose place is not among the products are left as they are, unless `is_whole`.
+    """
+
+    def kernel(places, products, data, sizes):
+        (first,) = sizes
+        for k in range(np.uintp(places.size)):
+            place = np.uintp(places[k]) - np.uintp(first)
+            if is_whole or place < np.uintp(products.size):
+                data[k] = products[place]
+
+    return kernel
+
+
+def _decompression_types(place: np.dtype) -> Callable[[np.dtype], tuple]:
+    return lambda dtype: (*map(array_type, (place, dtype, dtype)), numbers(1))
+
+
+_DECOMPRESSIONS = {
+    (place, is_whole): ByDtype(
+        _decompression(is_whole), f"decompress_{place}_{is_whole}", _decompression_types(place)
+    )
+    for place in (INT32, INT64)
+    for is_whole in (False, True)
+}
+
+
+def decompress(
+    places: np.ndarray, products: np.ndarray, first: int, data: np.ndarray, is_whole: bool
+) -> None:
+    """Write ``products[places - first]`` into `data`, where `products` has that place.
+
+    With `is_whole` it has them all. Places are int32 or int64, and -1 for none.
+    """
+    kind, _ = words(data.dtype)
+    kernel = _DECOMPRESSIONS[places.dtype, is_whole]
+    kernel(kind, places, products.reshape(-1).view(kind), data.view(kind), (first,))
