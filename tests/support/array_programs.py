@@ -3,7 +3,8 @@
 ``python -m tests.support.array_programs COUNT FIRST`` checks COUNT of them, from seed FIRST on.
 Python runs their programs; with a third argument, ``compiled``, they are compiled.
 Each is compared with itself run by Python; its gradient with the tangent program, and with
-differences; its Hessian-vector product with reverse over forward, and with differences.
+differences; its Hessian-vector product with reverse over forward, and with differences; both with
+those of loops with checkpoints.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ SIZE = 5
 """Elements of each array argument."""
 MAX_DEPTH = 3
 """Statements inside one another."""
+STEEPEST = 1e10
+"""Gradients of more times the value have no differences of float64: such programs are chaotic."""
 HEAD = """
 def bent(x, y, k=2):
     if x > y:
@@ -413,12 +416,23 @@ def check(source: str, seed: int, second: bool = True) -> str | None:
     forward = float(tf.jvp(of_floats, tuple(point), tuple(ways[0]))[1])
     if not _close(first, forward, 1e-9):
         return f"gradient {first}, tangent {forward}"
+    depth = 1 + seed % 3
+    again = tf.differentiable(plain, checkpoint=depth)
+    of_segments = tf.grad(lambda *xs: again(*xs, n), (0, 1, 2, 3))
+    rerun = float(along(of_segments(*point), ways[0]))
+    if not _close(rerun, first, 1e-13):
+        return f"gradient {first}, with checkpoint={depth} {rerun}"
+    if abs(first) > STEEPEST * max(1.0, abs(value)):
+        return None
     if not _is_derivative(lambda h: float(plain(*at(h), n)), first, 1e-5):
         return f"gradient {first} is not the limit of differences"
     if not second:
         return None
     products = tf.jvp(gradient, tuple(point), tuple(ways[0]))[1]
     product = float(along(products, ways[1]))
+    rerun = float(along(tf.jvp(of_segments, tuple(point), tuple(ways[0]))[1], ways[1]))
+    if not _close(rerun, product, 1e-12):
+        return f"Hessian-vector product {product}, with checkpoint={depth} {rerun}"
 
     def directional(*xs: Any) -> Any:
         return tf.jvp(of_floats, xs, tuple(ways[1]))[1]

@@ -4,11 +4,19 @@ A forward sweep runs the program, and saves what the backward sweep needs and ca
 that is pushed at the end of each round of a loop and of each branch in a loop. The backward sweep
 runs rounds and statements in reverse order. In each round it takes back what was saved, computes
 again what follows from it, and propagates the adjoints.
+
+A loop with checkpoints saves its state at the beginning of rounds 0, 1, 3, 6, 10, ... instead: what
+it carries, and arrays that it changes. The backward sweep takes these segments from the last one
+on, runs each again from its state, and what that pushes is used at once. Segments, and rounds of
+the longest one, are at most sqrt(2 n) + 1 of n rounds, which need not be known before (Griewank
+and Walther, Evaluating Derivatives, 2008, chapter 12).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from .activity import Thing, active
 from .program import (
@@ -34,21 +42,26 @@ from .program import (
     While,
     blocks_of,
     constant,
+    copied,
     operands,
     results,
     walk,
+    zero,
 )
 from .reloading import Reloading
 from .scalar_operations import OpBuilder, Operands, scaled
 
 
-def adjoint(program: ArrayProgram, wanted: Sequence[bool], values: bool = False) -> ArrayProgram:
+def adjoint(
+    program: ArrayProgram, wanted: Sequence[bool], values: bool = False, checkpoint: int = 0
+) -> ArrayProgram:
     """Return the program that has upstream gradients of the float outputs as further inputs.
 
-    It gives the outputs, if `values` are wanted, and the gradients of the wanted inputs.
+    It gives the outputs, if `values` are wanted (they are numbers then), and the gradients of the
+    wanted inputs. Loops that are nested at most `checkpoint` deep save their state at some rounds.
     """
     sources = [x for x, flag in zip(program.inputs, wanted, strict=True) if flag]
-    return _Adjoints(program, sources).program(values)
+    return _Adjoints(program, sources, checkpoint).program(values)
 
 
 class _BackwardScope:
@@ -104,9 +117,22 @@ class _BackwardScope:
         return [*([pops] if self.saved else []), *self.prologue]
 
 
+class _State(NamedTuple):
+    """What a loop with checkpoints saves: its numbers and arrays at some rounds."""
+
+    rounds: Number
+    segments: Number
+    numbers: list[Number]
+    arrays: list[Array]
+    ended: list[Array]
+    """Arrays that the loop reads, and that change after it: saved at its end."""
+
+
 class _Adjoints:
-    def __init__(self, program: ArrayProgram, sources: Sequence[Thing]):
-        self.primal, self.sources = program, sources
+    def __init__(self, program: ArrayProgram, sources: Sequence[Thing], checkpoint: int):
+        self.primal, self.sources, self.checkpoint = program, sources, checkpoint
+        self.depth = 0  # loops around
+        self.states: dict[Statement, _State] = {}
         targets = [x for x in program.outputs if x.is_float and not isinstance(x, FixedNumber)]
         self.active = active(program, sources, targets)
         self.home: dict[Number, Block] = {}
@@ -140,8 +166,7 @@ class _Adjoints:
 
     def program(self, values: bool) -> ArrayProgram:
         p = self.primal
-        result = ArrayProgram(p.name, [*p.inputs], [], [*p.sizes], [*p.scratch])
-        result.constants, result.errors = p.constants, p.errors
+        result = replace(p, inputs=[*p.inputs], outputs=[], scratch=[*p.scratch])
         backward = self.b.block
         used = [x for x in walk(p.body) if isinstance(x, (LoadElement, Store, Fill))]
         for array in dict.fromkeys([*(x.array for x in used), *_arrays(p.inputs)]):
@@ -166,24 +191,23 @@ class _Adjoints:
         zeros: Block = []
         for array in fresh.values():
             result.scratch.append(array)
-            zeros.append(Fill(array, FixedNumber(array.element, "c", None, 0.0)))
+            zeros.append(Fill(array, zero(array)))
         self.block(p.body)
         forward = self.forward(p.body)
         result.scratch += self.copies.values()
         result.body = [*forward, *zeros, *backward]
-        result.outputs = [*(p.outputs if values else ())]
-        for x in self.sources:
-            result.outputs.append(self.gradient(x, result))
+        gradients = [self.gradient(x, result) for x in self.sources]
+        result.outputs = [*(p.outputs if values else ()), *gradients]
         return result
 
     def gradient(self, x: Thing, result: ArrayProgram) -> Thing:
         if isinstance(x, Number):
-            return self.bars.get(x) or FixedNumber(x.type, "c", None, 0.0)
+            return self.bars.get(x) or zero(x)
         if x in self.arrays:
             return self.arrays[x]
         zeros = Array(x.element, x.shape, f"{x.hint}_bar")
         result.scratch.append(zeros)
-        result.body.append(Fill(zeros, FixedNumber(x.element, "c", None, 0.0)))
+        result.body.append(Fill(zeros, zero(x)))
         return zeros
 
     def add_array(self, total: Array, term: Array) -> None:
@@ -222,7 +246,8 @@ class _Adjoints:
         for statement in block:
             result.append(self.forward_statement(statement))
             if isinstance(statement, (For, While)):
-                result += [PushArray(array) for array in self.copied_in(statement)]
+                ended = self.states[statement].ended if statement in self.states else []
+                result += [PushArray(array) for array in (*ended, *self.copied_in(statement))]
         saved = self.saved.get(id(block))
         if saved:
             result.append(Push(tuple(saved)))
@@ -232,20 +257,35 @@ class _Adjoints:
         match statement:
             case If():
                 then, otherwise = self.forward(statement.then), self.forward(statement.otherwise)
-                return If(statement.test, then, otherwise, statement.merges)
+                return replace(statement, then=then, otherwise=otherwise)
+            case For() | While() if statement in self.states:
+                return self.forward_segments(statement, self.states[statement])
             case For() | While():
                 body, carries = self.forward(statement.body), [*statement.carries]
                 count = self.counts.get(statement)
                 if count is not None:
-                    inside = Number("i64", "round", 0)
-                    following = OpBuilder(body).op("add", inside, 1)
-                    carries.append(Carry(inside, constant(0), following, count))
-                if isinstance(statement, While):
-                    rest = statement.test, body, carries, statement.leaves
-                    return While(statement.before, *rest)
-                head = statement.index, statement.start, statement.stop, statement.step
-                return For(*head, body, carries, statement.leaves)
+                    carries.append(_counting(OpBuilder(body), count))
+                return replace(statement, body=body, carries=carries)
         return statement
+
+    def forward_segments(self, loop: For | While, state: _State) -> Statement:
+        """Return a loop that saves its state where a segment begins."""
+        body: Block = []
+        b = OpBuilder(body)
+        rounds = _counting(b, state.rounds)
+        number, following = Number("i64", "segment", 0), Number("i64", "next", 0)
+        begins = b.op("equal", rounds.inside, following)
+        ended = b.op("add", number, b.cast(begins, "i64"))
+        later = b.op("add", following, b.op("select", begins, ended, 0))
+        saved = [Push(tuple(state.numbers)), *(PushArray(array) for array in state.arrays)]
+        body += [If(begins, saved if state.numbers else saved[1:], []), *loop.body]
+        carries = [
+            *loop.carries,
+            rounds,
+            Carry(number, constant(0), ended, state.segments),
+            Carry(following, constant(0), later, Number("i64", "next", 0)),
+        ]
+        return replace(loop, body=body, carries=carries)
 
     # Backward sweep --------------------------------------------------------------------------
 
@@ -286,8 +326,7 @@ class _Adjoints:
                     self.store(self.arrays[array], tuple(map(self.fetch, index)), value, adds)
             case Fill(array, _):
                 if array in self.arrays:
-                    zero = FixedNumber(array.element, "c", None, 0.0)
-                    b.block.append(Fill(self.arrays[array], zero))
+                    b.block.append(Fill(self.arrays[array], zero(array)))
             case If():
                 self.branch(statement)
             case For() | While():
@@ -304,19 +343,11 @@ class _Adjoints:
             b.block.append(LoadElement(out, bar, place))
             self.add(value, out)
         if not adds:
-            b.block.append(Store(bar, place, FixedNumber(bar.element, "c", None, 0.0)))
+            b.block.append(Store(bar, place, zero(bar)))
 
     def outer(self, *blocks: Block, also: Sequence[Number] = ()) -> list[Number]:
         """Return the active numbers that blocks use, and that are defined around them."""
-        inner: set[Number] = set()
-        used: dict[Number, None] = dict.fromkeys(also)
-        for block in blocks:
-            for statement in walk(block):
-                inner.update(results(statement))
-                if isinstance(statement, (For, While)):
-                    inner.update(carry.inside for carry in statement.carries)
-                used |= dict.fromkeys(operands(statement))
-        return [value for value in used if value in self.active and value not in inner]
+        return [value for value in _free(blocks, also) if value in self.active]
 
     def branch(self, statement: If) -> None:
         sides = statement.then, statement.otherwise
@@ -344,7 +375,7 @@ class _Adjoints:
             ends_here = {}
             for value in outer:
                 bar = self.bars.get(value)
-                ends_here[value] = bar or FixedNumber(value.type, "c", None, 0.0)
+                ends_here[value] = bar or zero(value)
             self.b, self.scope = around
             if scope.saved:
                 self.saved[id(block)] = scope.saved
@@ -378,7 +409,9 @@ class _Adjoints:
         results_of = [c.result for c in carried]
         insides = {c.inside for c in carried}
         outer = [v for v in self.outer(body, also=results_of) if v not in insides]
-        index, start, stop, step = self.rounds(statement)
+        index = Number("i64", "round")
+        if isinstance(statement, For):
+            index = Number("i64", statement.index.hint, statement.index.low)
         scope = _BackwardScope(body, self.scope, False, self)
         if isinstance(statement, For):
             scope.values[statement.index] = index
@@ -389,21 +422,23 @@ class _Adjoints:
         own = self.b.block
         for carry, seed in zip(carried, seeds, strict=True):
             bar = Number(carry.inside.type, f"{carry.inside.hint}_bar")
-            init = seed or FixedNumber(bar.type, "c", None, 0.0)
+            init = seed or zero(bar)
             init = around[0].cast(init, bar.type)
             carries.append(Carry(bar, init, bar, Number(bar.type, bar.hint)))
         totals: dict[Number, Carry] = {}
         for value in outer:
             bar = Number(value.type, f"{value.hint}_bar")
-            init = before.get(value) or FixedNumber(bar.type, "c", None, 0.0)
+            init = before.get(value) or zero(bar)
             totals[value] = Carry(bar, init, bar, Number(bar.type, bar.hint))
             self.bars[value] = bar
         for carry, own_carry in zip(carried, carries, strict=True):
             self.add(carry.result, own_carry.inside)
+        self.depth += 1
         self.block(body)
+        self.depth -= 1
         for carry, own_carry in zip(carried, carries, strict=True):
             end = self.bars.pop(carry.inside, None)
-            own_carry.result = end or FixedNumber(own_carry.inside.type, "c", None, 0.0)
+            own_carry.result = end or zero(own_carry.inside)
         for value, total in totals.items():
             total.result = self.bars[value]
         self.b, self.scope, self.bars = around
@@ -413,21 +448,24 @@ class _Adjoints:
         block = [*scope.begin(), *own]
         for array in reversed(self.copied_in(statement)):
             self.b.block.append(PopArray(self.copies[array, statement]))
-        self.b.block.append(For(index, start, stop, step, block, [*carries, *kept]))
+        if self.depth < self.checkpoint and self.saves(body):
+            self.segments(statement, index, block, [*carries, *kept])
+        else:
+            bounds = self.rounds(statement)
+            self.b.block.append(For(index, *bounds, block, [*carries, *kept]))
         for value, total in totals.items():
             if total in kept:
                 self.bars[value] = total.out
         for carry, own_carry in zip(carried, carries, strict=True):
             self.add(carry.init, own_carry.out)
 
-    def rounds(self, statement: For | While) -> tuple[Number, Number, Number, FixedNumber]:
-        """Return a loop's rounds in reverse order: index, start, stop and step."""
+    def rounds(self, statement: For | While) -> tuple[Number, Number, FixedNumber]:
+        """Return a loop's rounds in reverse order: start, stop and step."""
         b = self.b
         count = self.counts.get(statement)
         if isinstance(statement, While):
             assert count is not None
-            top = b.op("subtract", self.fetch(count), 1)
-            return Number("i64", "round"), top, constant(-1), constant(-1)
+            return b.op("subtract", self.fetch(count), 1), constant(-1), constant(-1)
         start, stop = self.fetch(statement.start), self.fetch(statement.stop)
         jump = int(statement.step.number)
         end = b.op("subtract", start, jump)
@@ -439,8 +477,103 @@ class _Adjoints:
             span = b.op("subtract", stop, start) if jump > 0 else b.op("subtract", start, stop)
             whole = b.op("floor_divide", b.op("add", span, abs(jump) - 1), abs(jump))
             last = b.op("add", end, b.op("multiply", b.op("maximum", whole, 0), jump))
-        index = Number("i64", statement.index.hint, statement.index.low)
-        return index, last, end, constant(-jump)
+        return last, end, constant(-jump)
+
+    # Checkpoints -----------------------------------------------------------------------------
+
+    def saves(self, block: Block) -> bool:
+        """Return whether rounds of a loop would push anything."""
+        inner = (part for x in block for part in blocks_of(x))
+        loops = (x for x in block if isinstance(x, (For, While)))
+        own = id(block) in self.saved or any(map(self.copied_in, loops))
+        return own or any(map(self.saves, inner))
+
+    def state(self, loop: For | While) -> tuple[_State, set[Array]]:
+        """Return what a loop saves at checkpoints, and the arrays that it only writes to.
+
+        A round that runs again finds arrays as they were later. That is right for an element that
+        nothing overwrites after it was read, and for arrays that a round begins to fill.
+        """
+        read, changed, written = {}, {}, {}
+        filled: set[Array] = set()
+        for top in loop.body:
+            for x in walk([top]):
+                match x:
+                    case LoadElement(_, array):
+                        read[array] = None
+                        if not self.reloading.is_safe(x):
+                            changed[array] = None
+                    case Fill(array) if x is top and array not in {*read, *written}:
+                        filled.add(array)
+                        written[array] = None
+                    case Fill(array) | Store(array):
+                        written[array] = None
+                        if isinstance(x, Store) and x.adds:
+                            changed[array] = None
+        again = [x for x in changed if x in read and x not in filled]
+        home = self.scope.block
+        counts = Number("i64", "rounds", 0), Number("i64", "segments", 0)
+        self.home |= dict.fromkeys(counts, home)
+        arrays = [x for x in again if x in written], [x for x in again if x not in written]
+        return _State(*counts, [c.inside for c in loop.carries], *arrays), {*written} - {*read}
+
+    def segments(
+        self, loop: For | While, index: Number, backward: Block, carries: Sequence[Carry]
+    ) -> None:
+        """Add the backward sweep of a loop with checkpoints: `backward` is that of a round."""
+        state, unread = self.state(loop)
+        self.states[loop] = state
+        self.b.block += [PopArray(array) for array in reversed(state.ended)]
+        rounds, segments = self.fetch(state.rounds), self.fetch(state.segments)
+        number = Number("i64", "segment", 0)
+        block: Block = [PopArray(array) for array in reversed(state.arrays)]
+        b = OpBuilder(block)
+        begin = b.op("floor_divide", b.op("multiply", number, b.op("add", number, 1)), 2)
+        end = b.op("minimum", b.op("add", b.op("add", begin, number), 1), rounds)
+        jump = 1
+        if isinstance(loop, For):  # from numbers of rounds to indices
+            start, jump = self.fetch(loop.start), int(loop.step.number)
+            begin = b.op("add", start, b.op("multiply", begin, jump))
+            end = b.op("add", start, b.op("multiply", end, jump))
+        again = self.forward(loop.body)
+        inits = [Number(x.type, x.hint, x.low) for x in state.numbers]
+        if inits:
+            block.append(Pop(tuple(inits)))
+        pairs = zip(loop.carries, inits, strict=True)
+        around = [Carry(c.inside, init, c.result, Number(c.inside.type)) for c, init in pairs]
+        own = loop.index if isinstance(loop, For) else Number("i64", "round", 0)
+        rerun = For(own, begin, end, constant(jump), again, around)
+        fetched = {x: self.fetch(x) for x in _free([[rerun]]) if x in self.home}
+        block += copied([rerun], fetched, unread)
+        first, last = b.op("subtract", begin, jump), b.op("subtract", end, jump)
+        sums = [Number(c.out.type, c.out.hint) for c in carries]
+        parts = [*zip(carries, sums, strict=True)]
+        inner = [Carry(c.inside, x, c.result, Number(x.type, x.hint)) for c, x in parts]
+        block.append(For(index, last, first, constant(-jump), backward, inner))
+        top = self.b.op("subtract", segments, 1)
+        outer = [Carry(x, c.init, i.out, c.out) for (c, x), i in zip(parts, inner, strict=True)]
+        self.b.block.append(For(number, top, constant(-1), constant(-1), block, outer))
+
+
+def _counting(b: OpBuilder, out: Number) -> Carry:
+    """Return what counts the rounds of a loop."""
+    inside = Number("i64", "round", 0)
+    return Carry(inside, constant(0), b.op("add", inside, 1), out)
+
+
+def _free(blocks: Sequence[Block], also: Sequence[Number] = ()) -> list[Number]:
+    """Return the numbers that blocks use, and that are defined around them."""
+    inner: set[Number] = set()
+    used: dict[Number, None] = dict.fromkeys(also)
+    for block in blocks:
+        for statement in walk(block):
+            inner.update(results(statement))
+            if isinstance(statement, (For, While)):
+                inner.update(carry.inside for carry in statement.carries)
+            if isinstance(statement, For):
+                inner.add(statement.index)
+            used |= dict.fromkeys(operands(statement))
+    return [value for value in used if value not in inner]
 
 
 def _arrays(things: Sequence[Thing]) -> list[Array]:

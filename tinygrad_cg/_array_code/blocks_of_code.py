@@ -28,6 +28,7 @@ from .program import (
     Store,
     While,
     constant,
+    fixed,
     results,
 )
 from .scalar_operations import OpBuilder
@@ -166,7 +167,7 @@ class BlockReader:
         if isinstance(value, (int, np.integer)):
             return constant(int(value))
         if isinstance(value, np.floating) and value.itemsize <= 4:
-            return FixedNumber("f32", "c", None, float(value))
+            return fixed("f32", float(value))
         if isinstance(value, (float, np.floating)):
             return constant(float(value))
         if isinstance(value, tuple):

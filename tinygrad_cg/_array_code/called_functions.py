@@ -18,7 +18,7 @@ from tinygrad_cg_kernels import elementary
 
 from . import array_forms
 from .indices import IndexReader
-from .program import FLOATS, FixedNumber, Number, Op, Store, constant
+from .program import FLOATS, FixedNumber, Number, Op, Store, constant, fixed
 from .scalar_operations import OpBuilder, join
 from .views import ELEMENTS, Arraylike, Lazy, View, element_of, same, transposed
 
@@ -88,7 +88,7 @@ def _power(b: OpBuilder, x: Number, y: Number) -> Number:
         product = _product(b, _integer(b, x), abs(exponent))
         if exponent >= 0:
             return product
-        return b.op("divide", FixedNumber(product.type, "c", None, 1), product)
+        return b.op("divide", fixed(product.type, 1), product)
     if not (x.is_float or y.is_float):
         raise TypeError("an integer to an unknown power: write float(x) ** n")
     if isinstance(y, FixedNumber) and y.number == 0.5:
@@ -101,7 +101,7 @@ def _power(b: OpBuilder, x: Number, y: Number) -> Number:
 def _product(b: OpBuilder, x: Number, exponent: int) -> Number:
     """Return a power by repeated squares."""
     if exponent == 0:
-        return FixedNumber(x.type, "c", None, 1)
+        return fixed(x.type, 1)
     result: Number | None = None
     while True:
         if exponent & 1:
@@ -293,16 +293,10 @@ def _dtype(reader: IndexReader, value: Any, default: str = "f64") -> str:
 def _new(fill: float | None, default: str = "f64") -> Handler:
     def handler(reader: IndexReader, shape: Any, dtype: Any = None) -> View:
         kind = _dtype(reader, dtype, default)
-        value = None if fill is None else _typed(fill, kind)
+        value = None if fill is None else fixed(kind, fill)
         return reader.allocate(kind, _shape(reader, shape), value)
 
     return handler
-
-
-def _typed(number: float, kind: str) -> FixedNumber:
-    number = number if kind in FLOATS else bool(number) if kind == "b1" else int(number)
-    kind = kind if kind in (*FLOATS, "b1") else "i64"
-    return FixedNumber(kind, "c", None, float(number) if kind in FLOATS else number)
 
 
 def _new_like(fill: float | None) -> Handler:
@@ -310,7 +304,7 @@ def _new_like(fill: float | None) -> Handler:
         array = _array(reader, like)
         kind = array.array.element if isinstance(array, View) else array.type
         kind = _dtype(reader, dtype, kind)
-        value = None if fill is None else _typed(fill, kind)
+        value = None if fill is None else fixed(kind, fill)
         return reader.allocate(kind, array.shape, value)
 
     return handler
@@ -527,7 +521,7 @@ def _axes(reader: IndexReader, array: Arraylike, axis: Any) -> tuple[int, ...]:
 
 
 def _reduction(
-    init: Callable[[str], Number],
+    init: int,
     step: Callable[[OpBuilder, Number, Number], Number],
     first: bool = False,
 ) -> Handler:
@@ -535,6 +529,7 @@ def _reduction(
 
     def handler(reader: IndexReader, array: Any, axis: Any = None) -> Any:
         array = _array(reader, array)
+        begin = constant(init) if isinstance(init, bool) else fixed(_counted(array.type), init)
         axes = _axes(reader, array, axis)
         kept = [k for k in range(len(array.shape)) if k not in axes]
         over = tuple(array.shape[k] for k in axes)
@@ -544,7 +539,7 @@ def _reduction(
                 places = dict(zip(axes, inner, strict=True)) | dict(zip(kept, outer, strict=True))
                 return array.at(b, tuple(places[k] for k in range(len(array.shape))))
 
-            start = element_at(b, [constant(0) for _ in over]) if first else init(array.type)
+            start = element_at(b, [constant(0) for _ in over]) if first else begin
 
             def combine(inner: Any, totals: Sequence[Number]) -> list[Number]:
                 return [step(reader.b, totals[0], element_at(reader.b, inner))]
@@ -556,19 +551,16 @@ def _reduction(
                 reader.check(
                     reader.b.op("greater", size, 0), ValueError, "a reduction of an empty array"
                 )
-        kind = step(OpBuilder([]), init(array.type), Number(array.type)).type
+        kind = step(OpBuilder([]), begin, Number(array.type)).type
         result = Lazy(kind, tuple(array.shape[k] for k in kept), at, array.reads)
         return reader.evaluated(result)
 
     return handler
 
 
-def _zero(kind: str) -> Number:
-    return FixedNumber(kind if kind in FLOATS else "i64", "c", None, 0.0 if kind in FLOATS else 0)
-
-
-def _one(kind: str) -> Number:
-    return FixedNumber(kind if kind in FLOATS else "i64", "c", None, 1.0 if kind in FLOATS else 1)
+def _counted(kind: str) -> str:
+    """Return the type of sums of elements."""
+    return kind if kind in FLOATS else "i64"
 
 
 def _add(b: OpBuilder, x: Number, y: Number) -> Number:
@@ -579,8 +571,8 @@ def _times(b: OpBuilder, x: Number, y: Number) -> Number:
     return b.op("multiply", x, _integer(b, y))
 
 
-_sum = _reduction(_zero, _add)
-_prod = _reduction(_one, _times)
+_sum = _reduction(0, _add)
+_prod = _reduction(1, _times)
 
 
 def _reduce_extreme(name: str) -> Handler:
@@ -589,12 +581,12 @@ def _reduce_extreme(name: str) -> Handler:
             return b.apply(getattr(elementary, name), x, y)
         return b.op(name, x, _integer(b, y))
 
-    return _reduction(_zero, step, first=True)
+    return _reduction(0, step, first=True)
 
 
 _max, _min = _reduce_extreme("maximum"), _reduce_extreme("minimum")
-_any = _reduction(lambda kind: constant(False), lambda b, x, y: b.op("or", x, b.cast(y, "b1")))
-_all = _reduction(lambda kind: constant(True), lambda b, x, y: b.op("and", x, b.cast(y, "b1")))
+_any = _reduction(False, lambda b, x, y: b.op("or", x, b.cast(y, "b1")))
+_all = _reduction(True, lambda b, x, y: b.op("and", x, b.cast(y, "b1")))
 
 
 def _mean(reader: IndexReader, array: Any, axis: Any = None) -> Any:
@@ -661,7 +653,7 @@ def _cumulative(step: str) -> Handler:
             b.block.append(Store(out.array, index, value))
             return [value]
 
-        reader.reduced(array.shape, [_typed(step == "multiply", kind)], write)
+        reader.reduced(array.shape, [fixed(kind, step == "multiply")], write)
         return out
 
     return handler
@@ -676,7 +668,7 @@ def dot(reader: IndexReader, left: Any, right: Any) -> Any:
     if not same(inner, other):
         reader.check_equal(inner, other)
     x, y = (v if isinstance(v, View) else reader.materialize(v) for v in (x, y))
-    kind = join([x.type, y.type])
+    kind = _counted(join([x.type, y.type]))
     rows, columns = x.shape[:-1], y.shape[1:]
 
     def at(b: OpBuilder, index: Any) -> Number:
@@ -686,12 +678,12 @@ def dot(reader: IndexReader, left: Any, right: Any) -> Any:
             right = y.at(b, (*k, *index[len(rows) :]))
             return [b.op("add", totals[0], b.op("multiply", left, right))]
 
-        return reader.reduced((inner,), [_zero(kind)], step)[0]
+        return reader.reduced((inner,), [fixed(kind, 0)], step)[0]
 
     if len(rows) + len(columns) < 2:
         result = Lazy(kind, (*rows, *columns), at, x.reads | y.reads)
         return reader.evaluated(result) if not result.shape else reader.materialize(result)
-    out = reader.allocate(kind, (*rows, *columns), _typed(0, kind))
+    out = reader.allocate(kind, (*rows, *columns), fixed(kind, 0))
 
     def row(index: Any) -> None:
         i, k = index

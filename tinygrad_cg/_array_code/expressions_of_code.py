@@ -10,7 +10,7 @@ from typing import Any
 from . import called_functions as functions
 from .blocks_of_code import Known, Unassigned
 from .indices import IndexReader
-from .program import Block, FixedNumber, If, Merge, Number, constant, results
+from .program import Block, FixedNumber, If, Merge, Number, constant, fixed, results
 from .scalar_operations import join
 from .views import Arraylike, Lazy, View
 
@@ -152,7 +152,7 @@ class ExpressionReader(IndexReader):
                 return self.map(lambda b, x: b.op("not", x), value)
             return self.map(lambda b, x: b.op("bit_xor", x, -1), value)
         if isinstance(value, FixedNumber) and value.is_float:
-            return FixedNumber(value.type, "c", None, -value.number)
+            return fixed(value.type, -value.number)
         return self.map(
             lambda b, x: b.op(
                 "negative", b.cast(x, join([x.type, "i64"])) if x.type == "b1" else x

@@ -17,7 +17,6 @@ from .program import (
     Block,
     Carry,
     Fill,
-    FixedNumber,
     For,
     If,
     Merge,
@@ -25,7 +24,9 @@ from .program import (
     Store,
     While,
     constant,
+    fixed,
     walk,
+    zero,
 )
 from .scalar_operations import join
 from .views import View, same
@@ -81,8 +82,7 @@ class FlowReader(ExpressionReader):
         for side, other in ((then, otherwise), (otherwise, then)):
             if isinstance(side, Unassigned) or (name == RESULT and side is NOTHING):
                 if isinstance(other, Number):
-                    zero = FixedNumber(other.type, "c", 0 if other.type == "i64" else None, 0)
-                    pair = (other, zero) if side is otherwise else (zero, other)
+                    pair = (other, zero(other)) if side is otherwise else (zero(other), other)
                     return self.merged(statement, name, *pair)
                 if isinstance(other, tuple):
                     pads = tuple(Unassigned(name) for _ in other)
@@ -243,7 +243,7 @@ class FlowReader(ExpressionReader):
                     kind = types.get(name) or ("b1" if name in live_in_loop(node, live) else None)
                     if kind is None:
                         continue  # known after the first attempt
-                    init = FixedNumber(kind, "c", 0 if kind == "i64" else None, 0)
+                    init = fixed(kind, 0)
                 kind = types.setdefault(name, init.type)
                 init = self.b.cast(init, kind)
                 low = lows.setdefault(name, init.low) if kind == "i64" else None
@@ -276,7 +276,7 @@ class FlowReader(ExpressionReader):
             for name, inside in zip(carried, insides, strict=True):
                 result = after[name]
                 if name == RESULT and result is NOTHING:
-                    result = FixedNumber(inside.type, "c", None, 0)
+                    result = zero(inside)
                 if isinstance(result, View) and not isinstance(before[name], Number):
                     raise self.refuse(
                         f"the array {name.strip('%')} is made in this loop and read after it, or "

@@ -8,7 +8,7 @@ program begins. Different arrays never share memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -253,8 +253,83 @@ def results(statement: Statement) -> tuple[Number, ...]:
     return ()
 
 
+def fixed(kind: str, number: float) -> FixedNumber:
+    """Return a constant of an element type; that of all integers is i64."""
+    if kind in FLOATS:
+        return FixedNumber(kind, "c", None, float(number))
+    if kind == "b1":
+        return FixedNumber(kind, "c", None, bool(number))
+    return FixedNumber("i64", "c", int(number), int(number))
+
+
 def constant(number: float | int | bool) -> FixedNumber:
     """Return a constant of Python's type: f64, i64 or b1."""
-    kind = "b1" if isinstance(number, bool) else "i64" if isinstance(number, int) else "f64"
-    low = int(number) if kind == "i64" else None
-    return FixedNumber(kind, "c", low, number)
+    return fixed({bool: "b1", int: "i64"}.get(type(number), "f64"), number)
+
+
+def zero(thing: Number | Array) -> FixedNumber:
+    """Return the zero of a number's type, or of an array's elements."""
+    return fixed(thing.element if isinstance(thing, Array) else thing.type, 0)
+
+
+def rebuilt(
+    statement: Statement, now: Callable, fresh: Callable, blocks: Sequence[Block]
+) -> Statement:
+    """Return a statement of other values, `now`, and other blocks, with `fresh` results."""
+
+    def carries(old: Sequence[Carry]) -> list[Carry]:
+        return [Carry(now(c.inside), now(c.init), now(c.result), fresh(c.out)) for c in old]
+
+    match statement:
+        case Op(out, function, args):
+            return Op(fresh(out), function, tuple(map(now, args)))
+        case LoadElement(out, array, index):
+            return LoadElement(fresh(out), array, tuple(map(now, index)))
+        case Store(array, index, value, adds):
+            return Store(array, tuple(map(now, index)), now(value), adds)
+        case Fill(array, value):
+            return Fill(array, None if value is None else now(value))
+        case Require(test, error):
+            return Require(now(test), error)
+        case Push(values):
+            return Push(tuple(map(now, values)))
+        case Pop(outs):
+            return Pop(tuple(map(fresh, outs)))
+        case If(test, _, _, merges):
+            merges = [Merge(fresh(m.out), now(m.then), now(m.otherwise)) for m in merges]
+            return If(now(test), blocks[0], blocks[1], merges)
+        case For(index, start, stop, step, _, old, leaves):
+            ends = None if leaves is None else now(leaves)
+            bounds = now(start), now(stop), step
+            return For(now(index), *bounds, blocks[0], carries(old), ends)
+        case While(_, test, _, old, leaves):
+            ends = None if leaves is None else now(leaves)
+            return While(blocks[0], now(test), blocks[1], carries(old), ends)
+    return statement
+
+
+def copied(block: Block, values: dict[Number, Number], without: Collection[Array] = ()) -> Block:
+    """Return a block of other values, with results of its own, which are added to `values`.
+
+    It does not write to the arrays of `without`.
+    """
+
+    def now(value: Number) -> Number:
+        return values.get(value, value)
+
+    def fresh(value: Number) -> Number:
+        values[value] = Number(value.type, value.hint, value.low)
+        return values[value]
+
+    result: Block = []
+    for statement in block:
+        if isinstance(statement, (For, While)):
+            for carry in statement.carries:
+                fresh(carry.inside)
+            if isinstance(statement, For):
+                fresh(statement.index)
+        if isinstance(statement, (Store, Fill)) and statement.array in without:
+            continue
+        blocks = [copied(inner, values, without) for inner in blocks_of(statement)]
+        result.append(rebuilt(statement, now, fresh, blocks))
+    return result

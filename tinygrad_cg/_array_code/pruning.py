@@ -99,15 +99,14 @@ def _statement(statement: Statement, needed: set[Thing]) -> Block:
             merges = [m for m in statement.merges if m.out in needed]
             if not (sides[0] or sides[1] or merges):
                 return []
-            return [If(statement.test, *sides, merges)]
+            return [replace(statement, then=sides[0], otherwise=sides[1], merges=merges)]
         case For() | While():
             carries = [c for c in statement.carries if c.inside in needed]
             body = _block(statement.body, needed)
-            if isinstance(statement, While):
-                before = _block(statement.before, needed)
-                return [While(before, statement.test, body, carries, statement.leaves)]
-            if not (body or carries):
+            if isinstance(statement, For) and not (body or carries):
                 return []
-            head = statement.index, statement.start, statement.stop, statement.step
-            return [For(*head, body, carries, statement.leaves)]
+            result = replace(statement, body=body, carries=carries)
+            if isinstance(result, While):
+                result.before = _block(result.before, needed)
+            return [result]
     return [statement]

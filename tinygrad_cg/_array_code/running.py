@@ -19,6 +19,8 @@ _DTYPES |= {"i32": np.int32, "i16": np.int16, "i8": np.int8, "u8": np.uint8, "u1
 _DTYPES |= {"u32": np.uint32, "u64": np.uint64}
 FIRST_STACK = 256
 """Numbers that a stack has room for at first."""
+UNUSED = -0x7FF5_3A1C_96E0_8B42
+"""The bits of what no program has written to a stack, for `stack_bytes`."""
 
 MAX_LAYOUTS = 64
 FLOAT, INTEGER = np.dtype(np.float64), np.dtype(np.int64)
@@ -99,8 +101,18 @@ class Runner:
             )
         return tuple(map(int, sizes))
 
-    def __call__(self, inputs: Sequence[np.ndarray | int]) -> list[np.ndarray]:
-        """Return the outputs, numbers as arrays of rank 0."""
+    def stack_bytes(self, inputs: Sequence[np.ndarray | int]) -> int:
+        """Return the bytes of the stacks that a call writes to."""
+        stacks: list[np.ndarray] = []
+        self(inputs, stacks)
+        used = (np.flatnonzero(stack != UNUSED) for stack in stacks)
+        return sum(8 * int(places[-1] + 1) for places in used if places.size)
+
+    def __call__(
+        self, inputs: Sequence[np.ndarray | int], stacks: list[np.ndarray] | None = None
+    ) -> list[np.ndarray]:
+        """Return the outputs, numbers as arrays of rank 0; the bits of the two stacks in `stacks`.
+        """
         key = tuple([getattr(value, "shape", value) for value in inputs])
         layout = self.layouts.get(key)
         if layout is None:
@@ -121,6 +133,10 @@ class Runner:
                 arguments[position] = original.copy()
             arguments[-4] = memory.empty((self.capacity[0],), FLOAT)
             arguments[-3] = memory.empty((self.capacity[1],), INTEGER)
+            if stacks is not None:
+                stacks[:] = [stack.view(np.int64) for stack in arguments[-4:-2]]
+                for stack in stacks:
+                    stack.fill(UNUSED)
             report[0] = 0
             self.entry(*arguments)
             if report[0] == FULL:

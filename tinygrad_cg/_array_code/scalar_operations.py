@@ -19,7 +19,7 @@ from tinygrad_cg_kernels import elementary
 from .._core.primitive import OPS, Primitive
 from .._core.tensor import Aval, Tensor
 from .._function.codegen.fused_rules import ScalarTrace
-from .program import FLOATS, Block, FixedNumber, Number, Op, constant
+from .program import FLOATS, Block, FixedNumber, Number, Op, constant, fixed, zero
 
 DTYPES = {"f32": np.dtype(np.float32), "f64": np.dtype(np.float64)}
 
@@ -145,8 +145,7 @@ class OpBuilder:
         if value.type == kind:
             return value
         if isinstance(value, FixedNumber):
-            number = {"b1": bool, "i64": int}.get(kind, float)(value.number)
-            return FixedNumber(kind, "c", int(number) if kind == "i64" else None, number)
+            return fixed(kind, value.number)
         low = 0 if (value.type, kind) == ("b1", "i64") else None
         return self._add(f"as_{kind}", [value], kind, value.hint, low)
 
@@ -241,8 +240,7 @@ def scaled(
         case "select" if position == 0:
             return None
         case "select":
-            zero = FixedNumber(factor.type, "c", None, 0.0)
-            pair = (factor, zero) if position == 1 else (zero, factor)
+            pair = (factor, zero(factor)) if position == 1 else (zero(factor), factor)
             return b.op("select", operands[0], *pair)
         case str():
             return None
@@ -262,7 +260,7 @@ class DerivativeSteps:
         values = []
         for name in self.names:
             if name == "dy":
-                values.append(FixedNumber(self.kind, "c", None, 1.0))
+                values.append(fixed(self.kind, 1.0))
             else:
                 values.append(operands.out if name == "out" else operands[int(name)])
         for kernel, inputs in self.trace.steps:
@@ -274,7 +272,7 @@ def _value(values: Sequence[Number], operand: int | np.ndarray) -> Number:
     if isinstance(operand, int):
         return values[operand]
     kinds = {"f": f"f{8 * operand.itemsize}", "b": "b1"}
-    return FixedNumber(kinds.get(operand.dtype.kind, "i64"), "c", None, operand.item())
+    return fixed(kinds.get(operand.dtype.kind, "i64"), operand.item())
 
 
 def _step(b: OpBuilder, function: Callable, operands: list[Number]) -> Number:

@@ -9,21 +9,19 @@ from .program import (
     Array,
     ArrayProgram,
     Block,
-    Carry,
     Fill,
     FixedNumber,
     For,
     If,
     LoadElement,
-    Merge,
     Number,
     Op,
     PopArray,
-    Push,
-    Require,
     Statement,
     Store,
     While,
+    blocks_of,
+    rebuilt,
     walk,
 )
 
@@ -46,9 +44,6 @@ class _Sharing:
     def now(self, value: Number) -> Number:
         return self.replaced.get(value, value)
 
-    def all(self, values: tuple[Number, ...]) -> tuple[Number, ...]:
-        return tuple(map(self.now, values))
-
     def block(self, block: Block, available: Available) -> Block:
         result: Block = []
         for statement in block:
@@ -56,70 +51,36 @@ class _Sharing:
         return result
 
     def statement(self, statement: Statement, available: Available, block: Block) -> None:
-        match statement:
+        blocks: list[Block] = []
+        if isinstance(statement, (If, For, While)):
+            written = set().union(*map(_written, blocks_of(statement)))
+            if isinstance(statement, If):  # whose branches begin with what is available
+                blocks = [self.block(side, dict(available)) for side in blocks_of(statement)]
+            _forget(available, written)
+            if not isinstance(statement, If):  # a loop's body sees nothing of its test
+                blocks = [self.block(part, dict(available)) for part in blocks_of(statement)]
+        new = rebuilt(statement, self.now, lambda value: value, blocks)
+        match new:
             case Op(out, function, args):
-                args = self.all(args)
-                key = function, *map(_key, args), out.type
-                if key in available:
-                    self.replaced[out] = available[key]
+                if self.is_available(out, (function, *map(_key, args), out.type), available):
                     return
-                available[key] = out
-                block.append(Op(out, function, args))
             case LoadElement(out, array, index):
-                index = self.all(index)
-                key = array, *map(_key, index)
-                if key in available:
-                    self.replaced[out] = available[key]
+                if self.is_available(out, (array, *map(_key, index)), available):
                     return
-                available[key] = out
-                block.append(LoadElement(out, array, index))
             case Store(array, index, value, adds):
-                index, value = self.all(index), self.now(value)
                 _forget(available, {array})
                 if not adds and value.type == array.element:
                     available[(array, *map(_key, index))] = value
-                block.append(Store(array, index, value, adds))
-            case Fill(array, value):
+            case Fill(array) | PopArray(array):
                 _forget(available, {array})
-                block.append(Fill(array, None if value is None else self.now(value)))
-            case PopArray(array):
-                _forget(available, {array})
-                block.append(statement)
-            case Require(test, error):
-                block.append(Require(self.now(test), error))
-            case Push(values):
-                block.append(Push(self.all(values)))
-            case If():
-                self.branch(statement, available, block)
-            case For() | While():
-                self.loop(statement, available, block)
-            case _:
-                block.append(statement)
+        block.append(new)
 
-    def branch(self, statement: If, available: Available, block: Block) -> None:
-        then = self.block(statement.then, dict(available))
-        otherwise = self.block(statement.otherwise, dict(available))
-        merges = [Merge(m.out, self.now(m.then), self.now(m.otherwise)) for m in statement.merges]
-        _forget(available, _written(then) | _written(otherwise))
-        block.append(If(self.now(statement.test), then, otherwise, merges))
-
-    def loop(self, statement: For | While, available: Available, block: Block) -> None:
-        written = _written(statement.body)
-        if isinstance(statement, While):
-            written |= _written(statement.before)
-        _forget(available, written)
-        is_while = isinstance(statement, While)
-        before = self.block(statement.before, dict(available)) if is_while else []
-        body = self.block(statement.body, dict(available))  # which sees nothing of the test
-        carries = [
-            Carry(c.inside, self.now(c.init), self.now(c.result), c.out) for c in statement.carries
-        ]
-        leaves = None if statement.leaves is None else self.now(statement.leaves)
-        if isinstance(statement, While):
-            block.append(While(before, self.now(statement.test), body, carries, leaves))
-        else:
-            bounds = self.now(statement.start), self.now(statement.stop), statement.step
-            block.append(For(statement.index, *bounds, body, carries, leaves))
+    def is_available(self, out: Number, key: tuple, available: Available) -> bool:
+        """Return whether there is a value for a key, which `out` is from now on."""
+        found = available.setdefault(key, out)
+        if found is not out:
+            self.replaced[out] = found
+        return found is not out
 
 
 def _key(value: Number) -> Any:

@@ -28,7 +28,9 @@ from .program import (
     Store,
     While,
     constant,
+    copied,
     results,
+    zero,
 )
 from .scalar_operations import OpBuilder
 
@@ -60,17 +62,16 @@ class _Splitting:
 
     def statement(self, statement: Statement) -> Block:
         match statement:
-            case If(test, then, otherwise, merges):
-                return [If(test, self.block(then), self.block(otherwise), merges)]
-            case While(before, test, body, carries, leaves):
-                return [While(before, test, self.block(body), carries, leaves)]
+            case If(_, then, otherwise):
+                sides = self.block(then), self.block(otherwise)
+                return [replace(statement, then=sides[0], otherwise=sides[1])]
+            case While(_, _, body):
+                return [replace(statement, body=self.block(body))]
             case For():
                 stores = self.candidates(statement)
                 if stores:
                     return self.both(statement, stores)
-                head = statement.index, statement.start, statement.stop, statement.step
-                body = self.block(statement.body)
-                return [For(*head, body, statement.carries, statement.leaves)]
+                return [replace(statement, body=self.block(statement.body))]
         return [statement]
 
     def candidates(self, loop: For) -> list[Store]:
@@ -151,7 +152,7 @@ class _Splitting:
                 value = replaced.get(statement.value, statement.value)
                 body.append(Store(buffers[chosen[id(statement)]], (place,), value))
             else:
-                body.append(_copied(statement, replaced))
+                body += copied([statement], replaced)
         for carry in carries:
             carry.result = replaced.get(carry.result, carry.result)
         chunk.append(For(position, constant(0), count, constant(1), body, carries))
@@ -223,7 +224,7 @@ class _Splitting:
         for value in store.index:
             op = definitions.get(value)
             if op is not None and value not in replaced:
-                body.append(_copied(op, replaced))
+                body += copied([op], replaced)
         place = [replaced.get(value, value) for value in store.index]
         if most > least:
             place[-1] = inner.op("add", inner.op("add", lowest, position), least, hint="i")
@@ -244,7 +245,7 @@ class _Splitting:
         position = Number("i64", "k", 0)
         body: Block = []
         place = OpBuilder(body).op("add", start, position, hint="k")
-        body.append(Store(buffer, (place,), FixedNumber(buffer.element, "c", None, 0.0)))
+        body.append(Store(buffer, (place,), zero(buffer)))
         b.block.append(For(position, constant(0), constant(PAD), constant(1), body, []))
 
 
@@ -260,23 +261,3 @@ def _is_simple(value: Number, index: Number, inner: dict[Number, Statement]) -> 
     if not isinstance(op, Op) or op.function not in ("add", "subtract"):
         return False
     return all(arg is index or arg not in inner for arg in op.args)
-
-
-def _copied(statement: Statement, replaced: dict[Number, Number]) -> Statement:
-    """Return a statement of other values, with results of its own."""
-
-    def now(value: Number) -> Number:
-        return replaced.get(value, value)
-
-    match statement:
-        case Op(out, function, args):
-            new = Op(Number(out.type, out.hint, out.low), function, tuple(map(now, args)))
-            replaced[out] = new.out
-            return new
-        case LoadElement(out, array, index):
-            load = LoadElement(Number(out.type, out.hint, out.low), array, tuple(map(now, index)))
-            replaced[out] = load.out
-            return load
-        case Store(array, index, value, adds):
-            return Store(array, tuple(map(now, index)), now(value), adds)
-    raise TypeError(statement)

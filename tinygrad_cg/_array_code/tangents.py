@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from .activity import Thing, varied
 from .program import (
@@ -11,7 +12,6 @@ from .program import (
     Block,
     Carry,
     Fill,
-    FixedNumber,
     For,
     If,
     LoadElement,
@@ -25,6 +25,8 @@ from .program import (
     Statement,
     Store,
     While,
+    fixed,
+    zero,
 )
 from .scalar_operations import OpBuilder, Operands, scaled
 
@@ -33,7 +35,7 @@ def partial(program: ArrayProgram, position: int) -> ArrayProgram:
     """Return the program of the derivatives of a program's outputs by one of its numbers."""
     source = program.inputs[position]
     tangents = _Tangents(program, [source])
-    tangents.of[source] = FixedNumber(source.type, "c", None, 1.0)  # type: ignore[union-attr]
+    tangents.of[source] = fixed(source.type, 1.0)  # type: ignore[union-attr]
     return tangents.program(False)
 
 
@@ -55,8 +57,7 @@ class _Tangents:
 
     def program(self, values: bool) -> ArrayProgram:
         p = self.primal
-        result = ArrayProgram(p.name, [*p.inputs], [], [*p.sizes], [*p.scratch])
-        result.constants, result.errors = p.constants, p.errors
+        result = replace(p, inputs=[*p.inputs], outputs=[], scratch=[*p.scratch], body=[])
         for x in self.sources:
             if x not in self.of:
                 self.of[x] = _like(x)
@@ -71,7 +72,7 @@ class _Tangents:
             if isinstance(x, Array) and x in self.active and x not in self.of:
                 self.of[x] = _like(x)
                 result.scratch.append(self.of[x])  # type: ignore[arg-type]
-                block.append(Fill(self.of[x], _zero(x)))  # type: ignore[arg-type]
+                block.append(Fill(self.of[x], zero(x)))  # type: ignore[arg-type]
         block += self.block(p.body)
         outputs = [x for x in p.outputs if x.is_float]
         result.outputs = [*(p.outputs if values else ())]
@@ -83,15 +84,15 @@ class _Tangents:
         if x in self.of:
             return self.of[x]
         if isinstance(x, Number):
-            return _zero(x)
+            return zero(x)
         zeros = _like(x)
         result.scratch.append(zeros)  # type: ignore[arg-type]
-        result.body.append(Fill(zeros, _zero(x)))  # type: ignore[arg-type]
+        result.body.append(Fill(zeros, zero(x)))  # type: ignore[arg-type]
         return zeros
 
     def dot(self, value: Number) -> Number:
         """Return the tangent of a number."""
-        return self.of.get(value) or _zero(value)  # type: ignore[return-value]
+        return self.of.get(value) or zero(value)  # type: ignore[return-value]
 
     def block(self, block: Block) -> Block:
         result: Block = []
@@ -118,7 +119,7 @@ class _Tangents:
             case Fill(array, value):
                 block.append(statement)
                 if array in self.active:
-                    block.append(Fill(self.array(array), _zero(array)))
+                    block.append(Fill(self.array(array), zero(array)))
             case Push(values):
                 dots = tuple(self.dot(value) for value in values if value.is_float)
                 block.append(Push((*values, *dots)))
@@ -177,18 +178,13 @@ class _Tangents:
         for c in carried:
             ends = self.dot(c.init), self.dot(c.result)
             carries.append(Carry(self.dot(c.inside), *ends, self.dot(c.out)))
-        if isinstance(statement, While):
-            before = self.block(statement.before)
-            return While(before, statement.test, body, carries, statement.leaves)
-        head = statement.index, statement.start, statement.stop, statement.step
-        return For(*head, body, carries, statement.leaves)
+        result = replace(statement, body=body, carries=carries)
+        if isinstance(result, While):
+            result.before = self.block(result.before)
+        return result
 
 
 def _like(thing: Thing) -> Thing:
     if isinstance(thing, Array):
         return Array(thing.element, thing.shape, f"{thing.hint}_dot")
     return Number(thing.type, f"{thing.hint}_dot")
-
-
-def _zero(thing: Thing) -> FixedNumber:
-    return FixedNumber(thing.element if isinstance(thing, Array) else thing.type, "c", None, 0.0)
