@@ -117,7 +117,7 @@ class _BackwardScope:
         return [*([pops] if self.saved else []), *self.prologue]
 
 
-class _State(NamedTuple):
+class _Checkpoints(NamedTuple):
     """What a loop with checkpoints saves: its numbers and arrays at some rounds."""
 
     rounds: Number
@@ -132,7 +132,7 @@ class _Adjoints:
     def __init__(self, program: ArrayProgram, sources: Sequence[Thing], checkpoint: int):
         self.primal, self.sources, self.checkpoint = program, sources, checkpoint
         self.depth = 0  # loops around
-        self.states: dict[Statement, _State] = {}
+        self.states: dict[Statement, _Checkpoints] = {}
         targets = [x for x in program.outputs if x.is_float and not isinstance(x, FixedNumber)]
         self.active = active(program, sources, targets)
         self.home: dict[Number, Block] = {}
@@ -268,7 +268,7 @@ class _Adjoints:
                 return replace(statement, body=body, carries=carries)
         return statement
 
-    def forward_segments(self, loop: For | While, state: _State) -> Statement:
+    def forward_segments(self, loop: For | While, state: _Checkpoints) -> Statement:
         """Return a loop that saves its state where a segment begins."""
         body: Block = []
         b = OpBuilder(body)
@@ -488,7 +488,7 @@ class _Adjoints:
         own = id(block) in self.saved or any(map(self.copied_in, loops))
         return own or any(map(self.saves, inner))
 
-    def state(self, loop: For | While) -> tuple[_State, set[Array]]:
+    def state(self, loop: For | While) -> tuple[_Checkpoints, set[Array]]:
         """Return what a loop saves at checkpoints, and the arrays that it only writes to.
 
         A round that runs again finds arrays as they were later. That is right for an element that
@@ -515,7 +515,9 @@ class _Adjoints:
         counts = Number("i64", "rounds", 0), Number("i64", "segments", 0)
         self.home |= dict.fromkeys(counts, home)
         arrays = [x for x in again if x in written], [x for x in again if x not in written]
-        return _State(*counts, [c.inside for c in loop.carries], *arrays), {*written} - {*read}
+        return _Checkpoints(*counts, [c.inside for c in loop.carries], *arrays), {*written} - {
+            *read
+        }
 
     def segments(
         self, loop: For | While, index: Number, backward: Block, carries: Sequence[Carry]
