@@ -111,8 +111,7 @@ class Runner:
     def __call__(
         self, inputs: Sequence[np.ndarray | int], stacks: list[np.ndarray] | None = None
     ) -> list[np.ndarray]:
-        """Return the outputs, numbers as arrays of rank 0; the bits of the two stacks in `stacks`.
-        """
+        """Return the outputs, numbers as arrays of rank 0; in `stacks` the bits of both stacks."""
         key = tuple([getattr(value, "shape", value) for value in inputs])
         layout = self.layouts.get(key)
         if layout is None:
