@@ -98,6 +98,8 @@ from tinygrad_cg._sparse.colorings import Coloring as Coloring
 from tinygrad_cg._sparse.colorings import hessian_coloring as hessian_coloring
 from tinygrad_cg._sparse.colorings import jacobian_coloring as jacobian_coloring
 from tinygrad_cg._sparse.sparsity import SparsityPattern as SparsityPattern
+from tinygrad_cg._sparse.sparsity_detection import hessian_sparsity as hessian_sparsity
+from tinygrad_cg._sparse.sparsity_detection import jacobian_sparsity as jacobian_sparsity
 from tinygrad_cg._transforms.batching import vectorized_map as vectorized_map, vmap as vmap
 from tinygrad_cg._transforms.control_flow import case as case, cond as cond
 from tinygrad_cg._transforms.control_flow import switch_case as switch_case

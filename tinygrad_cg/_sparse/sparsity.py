@@ -108,7 +108,7 @@ class SparsityPattern:
     def transposed(self) -> SparsityPattern:
         """Return the pattern of the transposed matrix."""
         order = np.argsort(self.indices, kind="stable")
-        return _of_sorted(self.indices[order], self.rows()[order], self.shape[::-1])
+        return _of_sorted(self.indices[order], self.rows()[order], (self.shape[1], self.shape[0]))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SparsityPattern):

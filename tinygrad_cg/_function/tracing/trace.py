@@ -278,6 +278,7 @@ class FunctionTrace(Level, Listener):
         if inputs and all(map(_is_known_size, inputs)) and primitive.kind != "user":
             return apply(primitive, inputs, params)
         operands = [self.value(tensor) for tensor in inputs]
+        primitive = getattr(self.build, "instead", {}).get(primitive.name, primitive)
         ordered = getattr(params.get("choice"), "stateful", False)
         if ordered:
             operands += self.effects[-1:]
@@ -315,9 +316,13 @@ class FunctionTrace(Level, Listener):
 
     def custom_call(self, call: Any, inputs: Any, outputs: Sequence) -> list:
         """Return new output tensors. Tapes inside the program are above this level and have the
-        rule.
+        rule. A `build` with a function `keep_rule` wants it in the graph, too.
         """
-        return [TraceTensor(self.value(output), self) for output in outputs]
+        values = [self.value(output) for output in outputs]
+        keep_rule = getattr(self.build, "keep_rule", None)
+        if keep_rule is not None:
+            values = keep_rule(self, call, inputs, values)
+        return [TraceTensor(value, self) for value in values]
 
     def draw(self, method: str, arguments: tuple) -> TraceTensor:
         """Return random numbers that each call draws. A draw depends on the previous one."""

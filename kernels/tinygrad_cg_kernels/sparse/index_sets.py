@@ -1,0 +1,168 @@
+"""Sets of indices in compressed rows: gathers, unions, Boolean products and transposes.
+
+A table of sets is a pair of arrays: row i has ``indices[indptr[i] : indptr[i + 1]]``, sorted and
+without duplicates. `indptr` is int64, `indices` int32. All functions return new tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels.runtime.entries import ByDtype, array_type, numbers
+from tinygrad_cg_kernels.runtime.promotion import INT64
+
+INT32 = np.dtype(np.int32)
+Table = tuple[np.ndarray, np.ndarray]
+SHORT = 64
+"""Rows of products up to this length are sorted by insertion, longer ones by two transposes."""
+
+_LONG, _SHORT = array_type(INT64), array_type(INT32)
+
+
+def _kernel(function: Any, name: str, *types: Any) -> ByDtype:
+    return ByDtype(function, name, lambda dtype: types)
+
+
+def _take(indptr, indices, rows, out_indptr, out):
+    for i in range(np.uintp(rows.size)):
+        if rows[i] >= 0:
+            row = np.uintp(rows[i])
+            begin, target = indptr[row], out_indptr[i]
+            for k in range(np.uintp(indptr[row + 1] - begin)):
+                out[np.uintp(target) + k] = indices[np.uintp(begin) + k]
+
+
+def _merge(first_indptr, first, second_indptr, second, out_indptr, out):
+    at = np.int64(0)
+    out_indptr[0] = 0
+    for i in range(np.uintp(first_indptr.size - 1)):
+        a, a_end = first_indptr[i], first_indptr[i + 1]
+        b, b_end = second_indptr[i], second_indptr[i + 1]
+        while a < a_end or b < b_end:
+            x = first[np.uintp(a)] if a < a_end else np.int32(2147483647)
+            y = second[np.uintp(b)] if b < b_end else np.int32(2147483647)
+            out[np.uintp(at)] = min(x, y)
+            at += 1
+            a += 1 if x <= y else 0
+            b += 1 if y <= x else 0
+        out_indptr[i + 1] = at
+
+
+def _count_products(first_indptr, first, second_indptr, second, marks, out_indptr):
+    for i in range(np.uintp(first_indptr.size - 1)):
+        stamp = np.int32(i)
+        count = np.int64(0)
+        for k in range(first_indptr[i], first_indptr[i + 1]):
+            row = np.uintp(first[np.uintp(k)])
+            end = second_indptr[row + 1] if count < marks.size else second_indptr[row]
+            for j in range(second_indptr[row], end):
+                column = np.uintp(second[np.uintp(j)])
+                if marks[column] != stamp:
+                    marks[column] = stamp
+                    count += 1
+        out_indptr[i + 1] = out_indptr[i] + count
+
+
+def _fill_products(first_indptr, first, second_indptr, second, marks, out_indptr, out, sizes):
+    short = np.int64(sizes[0])
+    for i in range(np.uintp(first_indptr.size - 1)):
+        stamp = np.int32(i)
+        begin = out_indptr[i]
+        at = begin
+        inserts = out_indptr[i + 1] - begin <= short
+        for k in range(first_indptr[i], first_indptr[i + 1]):
+            row = np.uintp(first[np.uintp(k)])
+            end = second_indptr[row + 1] if at < out_indptr[i + 1] else second_indptr[row]
+            for j in range(second_indptr[row], end):
+                column = second[np.uintp(j)]
+                if marks[np.uintp(column)] != stamp:
+                    marks[np.uintp(column)] = stamp
+                    place = at
+                    if inserts:
+                        while place > begin and out[np.uintp(place - 1)] > column:
+                            out[np.uintp(place)] = out[np.uintp(place - 1)]
+                            place -= 1
+                    out[np.uintp(place)] = column
+                    at += 1
+
+
+def _transpose(indptr, indices, cursors, out):
+    for i in range(np.uintp(indptr.size - 1)):
+        for k in range(indptr[i], indptr[i + 1]):
+            column = np.uintp(indices[np.uintp(k)])
+            at = cursors[column]
+            out[np.uintp(at)] = np.int32(i)
+            cursors[column] = at + 1
+
+
+_run_take = _kernel(_take, "take_rows", _LONG, _SHORT, _LONG, _LONG, _SHORT)
+_run_merge = _kernel(_merge, "merge_rows", _LONG, _SHORT, _LONG, _SHORT, _LONG, _SHORT)
+_run_count = _kernel(_count_products, "count_products", _LONG, _SHORT, _LONG, _SHORT, _SHORT, _LONG)
+_run_fill = _kernel(
+    _fill_products,
+    "fill_products",
+    *(_LONG, _SHORT, _LONG, _SHORT, _SHORT, _LONG, _SHORT, numbers(1)),
+)
+_run_transpose = _kernel(_transpose, "transpose_rows", _LONG, _SHORT, _LONG, _SHORT)
+
+
+def _starts(lengths: np.ndarray) -> np.ndarray:
+    indptr = np.zeros(lengths.size + 1, INT64)
+    np.cumsum(lengths, out=indptr[1:])
+    return indptr
+
+
+def take_rows(table: Table, rows: np.ndarray) -> Table:
+    """Return the rows at the positions `rows`; -1 gives an empty row."""
+    rows = np.ascontiguousarray(rows, INT64)
+    lengths = np.diff(table[0])
+    taken = lengths[rows] if lengths.size else np.zeros(rows.size, INT64)
+    indptr = _starts(np.where(rows < 0, 0, taken))
+    out = np.empty(indptr[-1], INT32)
+    _run_take(INT32, *table, rows, indptr, out)
+    return indptr, out
+
+
+def merge_rows(first: Table, second: Table) -> Table:
+    """Return the union of each row of `first` with the same row of `second`."""
+    indptr = np.empty_like(first[0])
+    out = np.empty(first[1].size + second[1].size, INT32)
+    _run_merge(INT32, *first, *second, indptr, out)
+    size = indptr[-1]
+    return indptr, out if size == out.size else out[:size].copy()
+
+
+def multiply_rows(groups: Table, table: Table, columns: int) -> Table:
+    """Return for each row of `groups` the union of the rows of `table` that it lists.
+
+    This is the Boolean product of two sparse matrices; `table` has `columns` columns.
+    """
+    marks = np.full(columns, -1, INT32)
+    indptr = np.zeros_like(groups[0])
+    _run_count(INT32, *groups, *table, marks, indptr)
+    out = np.empty(indptr[-1], INT32)
+    marks.fill(-1)
+    _run_fill(INT32, *groups, *table, marks, indptr, out, (SHORT,))
+    if out.size and np.diff(indptr).max() > SHORT:
+        rows = indptr.size - 1
+        return transpose_rows(transpose_rows((indptr, out), columns), rows)
+    return indptr, out
+
+
+def stack_rows(tables: Sequence[Table]) -> Table:
+    """Return the rows of all tables, one table after the other."""
+    if len(tables) == 1:
+        return tables[0]
+    lengths = np.concatenate([np.diff(indptr) for indptr, _ in tables])
+    return _starts(lengths), np.concatenate([indices for _, indices in tables])
+
+
+def transpose_rows(table: Table, columns: int) -> Table:
+    """Return the transposed table, of `columns` rows; rows of `table` may be unsorted."""
+    indptr = _starts(np.bincount(table[1], minlength=columns))
+    out = np.empty(table[1].size, INT32)
+    _run_transpose(INT32, *table, indptr[:-1].copy(), out)
+    return indptr, out

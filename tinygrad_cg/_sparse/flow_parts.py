@@ -1,0 +1,309 @@
+"""Index sets through loops, branches and custom gradients, which have graphs of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels.sparse.index_sets import Table, stack_rows, take_rows, transpose_rows
+
+from .._core.kinds import is_differentiable
+from .._core.levels import add_level
+from .._core.primitive import Primitive
+from .._core.tensor import Aval, Tensor
+from .._function.graph.interpret import interpreter
+from .._function.graph.loop_drafts import Body, replaced
+from .._function.graph.values import FuncGraph, OutputItem, Value, reach
+from .._function.tracing.trace import FunctionTrace, TraceTensor, thread_state
+from .._ops.creation import zeros
+from .index_flow import Dependence, IndexFlow, Pair, part
+
+# Loops ---------------------------------------------------------------------------------------
+
+
+@part("loop")
+def _loop(flow: IndexFlow, value: Value, operands: list[Any]) -> tuple[list[Dependence], list]:
+    """Follow the rounds if their number is known and small, else until the tables stop growing."""
+    return _Rounds(flow, value.params["loop"].body, operands).run()
+
+
+class _Rounds:
+    """The rounds of one call of a loop."""
+
+    def __init__(self, flow: IndexFlow, body: Body, operands: list[Dependence]):
+        self.flow, self.body = flow, body
+        first, count = body.constants, body.constants + body.carries
+        self.fixed, self.stacks = operands[:first], operands[count:]
+        self.carries = operands[first:count]
+        self.slices = [tuple(x.shape) for x in body.graph.inputs[count:]]
+        self.pairs: list[Pair] = []
+
+    def run(self) -> tuple[list[Dependence], list[Pair]]:
+        body, flow = self.body, self.flow
+        rounds = body.length
+        if rounds is not None and body.limited:
+            count = self.fixed[0].array
+            rounds = None if count is None else int(count)
+        if body.length is not None and (rounds is None or rounds > flow.rounds):
+            return self._until_fixed(), self.pairs
+        rows: dict[int, list[Dependence]] = {}
+        done = 0
+        while done < rounds if rounds is not None else self._goes_on():
+            if rounds is None and not flow.rounds:
+                return self._until_fixed(), self.pairs
+            flow.rounds -= 1
+            i = (rounds or 0) - 1 - done if body.reverse else done
+            slices = zip(self.stacks, self.slices, strict=True)
+            parts = [self._slice(x, shape, i) for x, shape in slices]
+            rows[i] = self._round(parts)
+            done += 1
+            if rounds is None and self.carries[-1].array is None:
+                return self._until_fixed(), self.pairs
+        if body.length is None:
+            return [*self.carries, Dependence(None, np.asarray(done))], self.pairs
+        stacked = []
+        for k, aval in enumerate(body.rows):
+            every = (rows[i][k].table if i in rows else None for i in range(body.length))
+            nothing = flow.empty(prod(aval.shape))
+            tables = [nothing if table is None else table for table in every]
+            stacked.append(Dependence(flow.nonempty(stack_rows(tables)) if tables else None))
+        return [*self.carries, *stacked], self.pairs
+
+    def _goes_on(self) -> bool:
+        """Return whether there may be another round."""
+        array = self.carries[-1].array
+        return array is None or bool(array)
+
+    def _round(self, slices: list[Dependence]) -> list[Dependence]:
+        """Run a round; keep the carries, and return the rows."""
+        count = self.body.carries
+        inputs = [*self.fixed, *self.carries, *slices]
+        results, pairs = self.flow.run(self.body.graph, inputs)
+        self.carries = results[:count]
+        self.pairs = [*self.pairs, *pairs]
+        return results[count:]
+
+    def _slice(self, stack: Dependence, shape: tuple[int, ...], i: int) -> Dependence:
+        array = None if stack.array is None else stack.array[i, ...]
+        if stack.table is None:
+            return Dependence(None, array)
+        size = prod(shape)
+        return Dependence(take_rows(stack.table, np.arange(i * size, (i + 1) * size)), array)
+
+    def _until_fixed(self) -> list[Dependence]:
+        """Return the results for any number of rounds, in any of which all slices may be met."""
+        flow, body, length = self.flow, self.body, self.body.length
+        slices = [
+            Dependence(
+                None
+                if stack.table is None
+                else flow.reduced(stack.table, (body.length or 0, prod(shape)), [0])
+            )
+            for stack, shape in zip(self.stacks, self.slices, strict=True)
+        ]
+        self.carries = [Dependence(carry.table) for carry in self.carries]
+        before = self.pairs
+        while True:
+            carries, self.pairs = self.carries, before
+            rows = self._round(slices)
+            grown = [
+                Dependence(flow.union([x.table for x in both if x.table is not None]))
+                for both in zip(carries, self.carries, strict=True)
+            ]
+            self.carries = grown
+            sizes = [
+                [0 if x.table is None else x.table[1].size for x in y] for y in (carries, grown)
+            ]
+            if sizes[0] == sizes[1]:
+                break
+        if length is None:
+            return [*self.carries, Dependence()]
+        stacked = []
+        for row, aval in zip(rows, body.rows, strict=True):
+            again = np.tile(np.arange(prod(aval.shape)), length)
+            stacked.append(Dependence(None if row.table is None else take_rows(row.table, again)))
+        return [*self.carries, *stacked]
+
+
+def _size(x: Dependence) -> int:
+    return 0 if x.table is None else x.table[1].size
+
+
+# Branches ------------------------------------------------------------------------------------
+
+
+@part("cond")
+def _choice(flow: IndexFlow, value: Value, operands: list[Any]) -> tuple[list[Dependence], list]:
+    """Return the union of the branches; only the chosen branch if it is known."""
+    graphs = value.params["choice"].graphs
+    index = operands[0].array
+    graphs = graphs if index is None else [graphs[int(index)]]
+    runs = [flow.run(graph, operands[1 : 1 + len(graph.inputs)]) for graph in graphs]
+    pairs = [pair for _, some in runs for pair in some]
+    if len(runs) == 1:
+        return runs[0][0], pairs
+    columns = zip(*[results for results, _ in runs], strict=True)
+    tables = [[x.table for x in column if x.table is not None] for column in columns]
+    return [Dependence(flow.union(some)) for some in tables], pairs
+
+
+# Custom gradients ----------------------------------------------------------------------------
+
+
+class KeptRule:
+    """The rule of one call of a custom gradient, as a graph.
+
+    Operands of the operation are the outputs of the function, the `inputs` of the call, and the
+    other values that the rule reads. The graph takes the upstream gradients of the outputs in
+    `upstream`, and then the operands after the outputs; it returns the gradients of the inputs at
+    `positions`. It is None if the rule has no trace.
+    """
+
+    def __init__(self, avals: list[Aval], inputs: int):
+        self.avals, self.inputs = avals, inputs
+        self.graph: FuncGraph | None = None
+        self.upstream: list[int] = []
+        self.positions: list[int] = []
+
+    def __repr__(self) -> str:
+        return "<a rule>"
+
+
+def _run_kept(*arrays: np.ndarray, rule: KeptRule) -> list[np.ndarray]:
+    return [array.copy() for array in arrays[: len(rule.avals)]]
+
+
+RULED = Primitive(
+    "custom_gradient",
+    _run_kept,
+    ("inputs",),
+    lambda *avals, rule: rule.avals,
+    kind="control",
+)
+
+
+def keep_rule(
+    trace: FunctionTrace, call: Any, inputs: Sequence[Any], outputs: Sequence[Value]
+) -> list[Value]:
+    """Return the outputs of a custom gradient in a trace as those of an operation with its rule."""
+    present = [x for x in inputs if x is not None]
+    own = [trace.value(x) for x in present]
+    rule = KeptRule([output.aval for output in outputs], len(own))
+    mark = Value(Aval((), np.dtype(bool))).serial
+    closure: list[Value] = []
+    try:
+        rule.graph, closure = _trace_rule(trace, call, inputs, outputs, own, mark, rule)
+    except Exception:
+        rule.graph, closure = None, []
+    kept = Value(rule.avals, RULED, [*outputs, *own, *closure], {"rule": rule})
+    return [OutputItem(kept, k) for k in range(len(outputs))]
+
+
+def _trace_rule(
+    trace: FunctionTrace,
+    call: Any,
+    inputs: Sequence[Any],
+    outputs: Sequence[Value],
+    own: list[Value],
+    mark: int,
+    rule: KeptRule,
+) -> tuple[FuncGraph, list[Value]]:
+    rule.upstream = [k for k, y in enumerate(outputs) if is_differentiable(y.dtype)]
+    seeds = {k: Value(outputs[k].aval) for k in rule.upstream}
+    with thread_state({"frame": add_level(None, trace)}):
+        dys = [
+            TraceTensor(seeds[k], trace) if k in seeds else zeros(y.shape, y.dtype)
+            for k, y in enumerate(outputs)
+        ]
+        returned = call.vjp(dys, list(inputs))
+        gradients = [x for x, y in zip(returned, inputs, strict=False) if y is not None]
+        rule.positions = [k for k, x in enumerate(gradients) if isinstance(x, Tensor)]
+        ends = [trace.value(gradients[k]) for k in rule.positions]
+    starts = set(seeds.values())
+
+    def behind(value: Value) -> Sequence[Value]:
+        return () if value in starts or value.serial < mark else value.inputs
+
+    leaves = [x for x in reach(ends, behind) if not behind(x) and x.array is None]
+    leaves = [x for x in leaves if x not in starts and (x.serial < mark or x.primitive is None)]
+    closure = [x for x in dict.fromkeys(leaves) if x not in own]
+    fresh = {x: Value(x.aval) for x in dict.fromkeys([*own, *closure])}
+    graph = [*seeds.values(), *[fresh[x] for x in own], *[fresh[x] for x in closure]]
+    return FuncGraph(graph, replaced(ends, fresh)), closure
+
+
+@part("custom_gradient")
+def _custom(flow: IndexFlow, value: Value, operands: list[Any]) -> tuple[list[Dependence], list]:
+    """Return the union of what the function and the rule depend on."""
+    rule: KeptRule = value.params["rule"]
+    count = len(rule.avals)
+    results, rest = operands[:count], operands[count:]
+    own = rest[: rule.inputs]
+    moving = [k for k, x in enumerate(own) if x.table is not None]
+    if not any(x.table is not None for x in rest):
+        return results, []
+    if rule.graph is None:
+        return _opaque(flow, value, results, own, moving)
+    sizes = [prod(rule.avals[k].shape) for k in rule.upstream]
+    ends = np.cumsum([0, *sizes])
+    inner = IndexFlow(int(ends[-1]))
+    seeds = [
+        Dependence((np.arange(size + 1), np.arange(start, start + size, dtype=np.int32)))
+        for size, start in zip(sizes, ends, strict=False)
+    ]
+    fixed = [Dependence(None, x.array) for x in rest]
+    slopes, _ = inner.run(rule.graph, [*seeds, *fixed])
+    tables: list[list[Table]] = [[] if x.table is None else [x.table] for x in results]
+    for k, slope in zip(rule.positions, slopes, strict=True):
+        table = own[k].table
+        if table is None or slope.table is None:
+            continue
+        through = flow.product(transpose_rows(slope.table, inner.columns), table)
+        for j, size, start in zip(rule.upstream, sizes, ends, strict=False):
+            tables[j].append(take_rows(through, np.arange(start, start + size)))
+    still = [Dependence() for _ in seeds]
+    changes, _ = flow.run(rule.graph, [*still, *rest])
+    pairs = [
+        (own[k].table, change.table)
+        for k, change in zip(rule.positions, changes, strict=True)
+        if own[k].table is not None and change.table is not None
+    ]
+    merged = [flow.union(some) for some in tables]
+    array = [x.array for x in results]
+    return [Dependence(*pair) for pair in zip(merged, array, strict=True)], pairs
+
+
+def _opaque(
+    flow: IndexFlow, value: Value, results: list[Dependence], own: list, moving: list[int]
+) -> tuple[list[Dependence], list[Pair]]:
+    """Return the results of a rule that has no trace: everything depends on all inputs."""
+    shapes = [tuple(x.shape) for x in value.inputs[len(results) :]]
+    table = flow.union(
+        [flow.reduced(own[k].table, shapes[k], range(len(shapes[k]))) for k in moving]
+    )
+    if table is None:
+        return results, []
+    dense = [flow.spread(table, prod(aval.shape)) for aval in value.aval]
+    flags = [is_differentiable(aval.dtype) for aval in value.aval]
+    return [
+        Dependence(rows) if flag else x for rows, flag, x in zip(dense, flags, results, strict=True)
+    ], [(table, table)]
+
+
+STOPPED = Primitive(
+    "stopped_gradient", lambda x: x.copy(), ("x",), lambda x: Aval(x.shape, x.dtype)
+)
+
+
+def build(graph: FuncGraph) -> Any:
+    """Return a program that is interpreted.
+
+    Its trace keeps the rules of custom gradients, and `stop_gradient`, which simplification drops.
+    """
+    return interpreter(graph)
+
+
+build.stepwise, build.keep_rule, build.instead = True, keep_rule, {"stop_gradient": STOPPED}

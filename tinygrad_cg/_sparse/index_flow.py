@@ -1,0 +1,580 @@
+"""Which inputs each element of a traced program depends on, operation by operation.
+
+Each value has a table of sets of input numbers, a row for each of its elements, or None if it
+depends on no input. A rule for an operation gives the table of its result, and for second
+derivatives the pairs of tables whose rows interact: the derivative of row r by inputs i and j may
+be other than zero if i is in row r of the first table and j in row r of the second. An operation
+without a rule depends on all elements of its operands, and all of them interact. Values are
+computed along where nothing unknown enters them: indices, and constants with zeros.
+
+The idea is that of SparseConnectivityTracer: Hill and Dalle, "Sparser, Better, Faster, Stronger:
+Sparsity Detection for Efficient Automatic Differentiation", TMLR 2025.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tinygrad_cg_kernels.linear.conv import Geometry
+from tinygrad_cg_kernels.sparse.index_sets import (
+    Table,
+    merge_rows,
+    multiply_rows,
+    stack_rows,
+    take_rows,
+    transpose_rows,
+)
+
+from .._core.kinds import is_complex, is_inexact
+from .._core.primitive import OPS, runner
+from .._function.graph.values import FuncGraph, OutputItem, Value
+from .._rules.user_ops import Pointwise
+
+Shape = tuple[int, ...]
+Pair = tuple[Table, Table]
+
+
+class Dependence(NamedTuple):
+    """What is known of a value: its table, or None, and its array, or None."""
+
+    table: Table | None = None
+    array: Any = None
+
+
+class Effect(NamedTuple):
+    """What a rule gives: the table of the result, and the interacting pairs of tables."""
+
+    table: Table | None
+    pairs: list[Pair] = []  # noqa: RUF012 (never changed)
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# The operations that select elements: they are run on numbers of elements, instead of elements.
+_SELECTIONS = _names(
+    "getitem gather set_row identity optimization_barrier cast reshape expand_dims squeeze "
+    "transpose broadcast_to concatenate stack take_along_axis pad"
+)
+_INDICES = ("indices", "index")
+# Transposes of selections by the selection, and the parameters that this takes. They add elements
+# up, and `segment_extremum` chooses among them.
+_SCATTERS = {
+    "getitem_adjoint": ("getitem", ("key",)),
+    "gather_adjoint": ("gather", ("axis", "batch_dims")),
+    "add_along_axis": ("take_along_axis", ("axis",)),
+}
+# Elementwise operations whose second derivatives are zero, apart from jumps.
+_PIECEWISE = _names("where real imag conj relu maximum minimum clip remainder absolute")
+_PRODUCTS = _names("multiply multiply_upstream multiply_tangent")
+_QUOTIENTS = _names("divide divide_upstream")
+_WITHOUT_SLOPE = _names("sign")  # of real numbers; others say so in their record
+_SCANS = _names("cumsum cumprod recurrence")
+_ALONG_AXIS = _names("softmax log_softmax softmax_pull log_softmax_pull sort")
+_TRANSFORMS = _names("fft rfft irfft")
+_SOLVERS = _names("solve triangular_solve tridiagonal_solve banded_triangular_solve lstsq")
+_CONVOLUTIONS = {"conv": "ifo", "conv_input": "ofi", "conv_filter": "iof"}
+"""By the operation what its operands and its result are: images, filters or outputs."""
+_UNCOMPUTED = _names("impure user control")
+_MAX_SIZE = 2**26
+"""The largest table of connections, in entries, that is made of a product or convolution."""
+MAX_ROUNDS = 4096
+"""So many rounds of loops are followed one by one; other loops until their tables stop growing."""
+
+
+def numbered(shape: Sequence[int]) -> np.ndarray:
+    """Return the numbers of the elements of an array, in row-major order."""
+    return np.arange(prod(shape)).reshape(shape)
+
+
+Part = Callable[["IndexFlow", Value, list[Any]], tuple[list[Dependence], list[Pair]]]
+_PARTS: dict[str, Part] = {}
+"""The rules of operations with graphs of their own: loops, choices, custom gradients."""
+
+
+def part(name: str) -> Callable[[Part], Part]:
+    """Return a decorator that enters the rule of an operation with graphs of its own."""
+
+    def enter(rule: Part) -> Part:
+        _PARTS[name] = rule
+        return rule
+
+    return enter
+
+
+class IndexFlow:
+    """The propagation through graphs, for inputs with `columns` elements altogether."""
+
+    def __init__(self, columns: int):
+        self.columns = columns
+        self.rounds = MAX_ROUNDS
+
+    def run(
+        self, graph: FuncGraph, inputs: Sequence[Dependence]
+    ) -> tuple[list[Dependence], list[Pair]]:
+        """Return what the outputs depend on, and the pairs behind them."""
+        states: dict[Value, Any] = dict(zip(graph.inputs, inputs, strict=True))
+        order = [value for value in graph.values() if value not in states]
+        uses = Counter(operand for value in order for operand in value.inputs)
+        uses.update(graph.outputs)
+        pairs: dict[Value, list[Pair]] = {}
+        slopes: dict[Value, Sequence[Value]] = {}  # the operands with derivatives
+        for value in order:
+            operands = [states[operand] for operand in value.inputs]
+            states[value], pairs[value], moving = self._step(value, operands)
+            slopes[value] = [value.inputs[k] for k in moving]
+            for operand in value.inputs:
+                uses[operand] -= 1
+                if not uses[operand]:
+                    del states[operand]
+        reached = set(graph.outputs)
+        for value in reversed(order):
+            if value in reached:
+                reached.update(slopes[value])
+        behind = [pair for value in order if value in reached for pair in pairs[value]]
+        return [states[output] for output in graph.outputs], behind
+
+    def _step(self, value: Value, operands: list[Any]) -> tuple[Any, list[Pair], Sequence[int]]:
+        """Return what a value depends on (a list for several outputs), and its own pairs.
+
+        Besides, the positions of the operands that it has derivatives by.
+        """
+        if isinstance(value, OutputItem):
+            return operands[0][value.index], [], [0]
+        primitive = value.primitive
+        if primitive is None:
+            return Dependence(None, value.array), [], []
+        if primitive.name in _PARTS:
+            return *_PARTS[primitive.name](self, value, operands), range(len(operands))
+        array = None
+        if primitive.kind not in _UNCOMPUTED and all(x.array is not None for x in operands):
+            array = runner(primitive, value.params)(*[x.array for x in operands])
+        moving = [
+            k
+            for k, x in enumerate(operands)
+            if x.table is not None and is_inexact(value.inputs[k].dtype) and _has_slope(value, k)
+        ]
+        several = isinstance(value.aval, list)
+        avals = value.aval if several else [value.aval]
+        call = OperationFlow(self, value, operands, moving)
+        table, pairs = call.effect(avals) if moving else Effect(None)
+        tables = [table if is_inexact(aval.dtype) else None for aval in avals]
+        if not several:
+            return Dependence(self.nonempty(tables[0]), array), pairs, moving
+        sizes = [prod(aval.shape) for aval in avals]
+        spread = [t and self.spread(t, size) for t, size in zip(tables, sizes, strict=True)]
+        return [Dependence(table) for table in spread], pairs, moving
+
+    # tables
+
+    @staticmethod
+    def nonempty(table: Table | None) -> Table | None:
+        return table if table is not None and table[1].size else None
+
+    def empty(self, rows: int) -> Table:
+        return np.zeros(rows + 1, np.int64), np.zeros(0, np.int32)
+
+    def union(self, tables: Sequence[Table]) -> Table | None:
+        """Return the union of tables row by row."""
+        total = None
+        for table in tables:
+            total = table if total is None or total is table else merge_rows(total, table)
+        return total
+
+    def product(self, groups: Table, table: Table) -> Table:
+        return multiply_rows(groups, table, self.columns)
+
+    def reduced(self, table: Table, shape: Shape, axes: Sequence[int]) -> Table:
+        """Return the union along axes, a row for each element of the other axes."""
+        axes = [axis % len(shape) for axis in axes]
+        rest = [axis for axis in range(len(shape)) if axis not in axes]
+        count = prod([shape[axis] for axis in axes])
+        members = numbered(shape).transpose(*rest, *axes).reshape(-1).astype(np.int32)
+        if not count:
+            return self.empty(prod([shape[axis] for axis in rest]))
+        return self.product((np.arange(0, members.size + 1, count), members), table)
+
+    def spread(self, table: Table, rows: int) -> Table:
+        """Return a table of one row for many rows."""
+        return take_rows(table, np.zeros(rows, np.int64))
+
+    def grouped(self, rows: np.ndarray, members: np.ndarray, count: int, table: Table) -> Table:
+        """Return `count` rows, each the union of the rows of `table` that are its members."""
+        indptr = np.arange(rows.size + 1)
+        groups = transpose_rows((indptr, rows.reshape(-1).astype(np.int32)), count)
+        return self.product((groups[0], members.reshape(-1)[groups[1]].astype(np.int32)), table)
+
+
+def _has_slope(value: Value, k: int) -> bool:
+    """Return whether a derivative with respect to operand `k` exists and may be other than 0."""
+    primitive: Any = value.primitive
+    if primitive.kind in ("user", "control"):
+        return True
+    if primitive.rules is None:
+        return False
+    if primitive.name in _WITHOUT_SLOPE and not is_complex(value.inputs[k].dtype):
+        return False
+    return primitive.vjp is None or primitive.vjp[k] is not None
+
+
+class OperationFlow:
+    """One operation of a graph; its operands at `moving` depend on inputs."""
+
+    def __init__(
+        self, flow: IndexFlow, value: Value, operands: Sequence[Dependence], moving: list[int]
+    ):
+        self.flow, self.value, self.operands, self.moving = flow, value, operands, moving
+        self.primitive: Any = value.primitive
+        self.name, self.params = self.primitive.name, value.params
+        self.shapes: list[Shape] = [tuple(operand.shape) for operand in value.inputs]
+
+    def effect(self, avals: Sequence[Any]) -> Effect:
+        """Return the table of the result and the pairs."""
+        name, kind = self.name, self.primitive.kind
+        if len(avals) == 1:
+            self.shape: Shape = tuple(avals[0].shape)
+            elementwise = kind == "user" and isinstance(self.primitive.kernel, Pointwise)
+            if kind == "elementwise" or elementwise:
+                return self.elementwise()
+            rule = _RULES.get(name)
+            if rule is None and kind == "reduction" and "keepdims" in self.params:
+                rule = OperationFlow.reduction
+            if rule is None and any(self.primitive.core):
+                rule = OperationFlow.by_matrices
+            effect = None if rule is None else rule(self)
+            if effect is not None:
+                return effect
+        return self.everything(avals)
+
+    def table(self, k: int) -> Table:
+        table = self.operands[k].table
+        assert table is not None
+        return table
+
+    def all_interact(self, table: Table | None) -> list[Pair]:
+        return [] if self.primitive.linear or table is None else [(table, table)]
+
+    def everything(self, avals: Sequence[Any]) -> Effect:
+        """Each element of the result depends on each element of the operands."""
+        flow = self.flow
+        tables = [
+            flow.reduced(self.table(k), self.shapes[k], range(len(self.shapes[k])))
+            for k in self.moving
+        ]
+        table = flow.union(tables)
+        pairs = self.all_interact(table)
+        if len(avals) == 1 and table is not None:
+            table = flow.spread(table, prod(avals[0].shape))
+        return Effect(table, pairs)
+
+    # elementwise
+
+    def broadcast(self, k: int, mask: Any = None) -> Table:
+        """Return an operand's table, broadcast to the result; `mask` says which rows to keep."""
+        shape, table = self.shapes[k], self.table(k)
+        if mask is None and shape == self.shape:
+            return table
+        rows = np.broadcast_to(numbered(shape), self.shape)
+        if mask is not None:
+            rows = np.where(mask, rows, -1)
+        return take_rows(table, rows.reshape(-1))
+
+    def elementwise(self) -> Effect:
+        arrays = [operand.array for operand in self.operands]
+        tables = {k: self.broadcast(k, _kept(self.name, k, arrays)) for k in self.moving}
+        total = self.flow.union([*tables.values()])
+        bends = self.name == "absolute" and is_complex(self.value.inputs[0].dtype)
+        if self.primitive.linear or (self.name in _PIECEWISE and not bends):
+            return Effect(total)
+        if self.name in _PRODUCTS:
+            return Effect(total, [(tables[0], tables[1])] if len(tables) == 2 else [])
+        if self.name in _QUOTIENTS:
+            if 1 not in tables:
+                return Effect(total)
+            pairs = [(tables[1], tables[1])]
+            return Effect(total, [*pairs, (tables[0], tables[1])] if 0 in tables else pairs)
+        return Effect(total, self.all_interact(total))
+
+    # selections and their transposes
+
+    def selection(self) -> Effect | None:
+        arrays, offset, tables = [], 0, []
+        names = self.primitive.inputs
+        for k, operand in enumerate(self.operands):
+            if len(names) > 1 and names[k] in _INDICES:
+                if operand.array is None:
+                    return self.unknown_index()
+                arrays.append(operand.array)
+            elif k in self.moving:
+                arrays.append(numbered(self.shapes[k]) + offset)
+                tables.append(self.table(k))
+                offset += arrays[-1].size
+            else:
+                arrays.append(np.full(self.shapes[k], -1))
+        if self.name == "cast":
+            return Effect(tables[0])
+        rows = self.primitive.run(*arrays, **self.params)
+        return Effect(take_rows(stack_rows(tables), rows.reshape(-1)))
+
+    def unknown_index(self) -> Effect | None:
+        """Lookups along an axis, at indices that are unknown: each gives the union of the axis."""
+        if self.name not in ("gather", "take_along_axis") or self.moving != [0]:
+            return None
+        axis = self.params["axis"] % len(self.shapes[0])
+        table = self.flow.reduced(self.table(0), self.shapes[0], [axis])
+        shape = (*self.shapes[0][:axis], 1, *self.shapes[0][axis + 1 :])
+        indices = np.zeros(self.shapes[1], np.int64)
+        rows = self.primitive.run(numbered(shape), indices, **self.params)
+        return Effect(take_rows(table, rows.reshape(-1)))
+
+    def scatter(self) -> Effect | None:
+        name, kept = _SCATTERS[self.name]
+        indices = [operand.array for operand in self.operands[1:]]
+        if any(array is None for array in indices):
+            return None
+        params = {key: self.params[key] for key in kept}
+        return self.by_targets(OPS[name].run(numbered(self.shape), *indices, **params))
+
+    def by_targets(self, targets: np.ndarray) -> Effect:
+        """Each element of the first operand goes to the element of the result at its target."""
+        members = np.arange(targets.size)
+        size = prod(self.shape)
+        return Effect(self.flow.grouped(targets, members, size, self.table(0)))
+
+    def segments(self) -> Effect | None:
+        indices, count = self.operands[1].array, self.params["batch_dims"]
+        if indices is None:
+            return None
+        run = OPS["gather"].run
+        return self.by_targets(run(numbered(self.shape), indices, axis=count, batch_dims=count))
+
+    # reductions, and operations on lines and matrices
+
+    def reduction(self) -> Effect:
+        axes = self.params["axis"]
+        table, array = self.table(0), self.operands[0].array
+        if self.name in ("max", "min"):
+            if array is not None:  # others than the extremum, and NaN, have the derivative 0
+                extremum = self.primitive.run(array, axis=axes, keepdims=True)
+                rows = np.where((array == extremum) | (array != array), numbered(array.shape), -1)
+                table = take_rows(table, rows.reshape(-1))
+            return Effect(self.flow.reduced(table, self.shapes[0], axes))
+        table = self.flow.reduced(table, self.shapes[0], axes)
+        return Effect(table, self.all_interact(table))
+
+    def along_axes(self) -> Effect:
+        """Each element depends on the lines through it, along the axes of the parameters."""
+        array = self.operands[0].array
+        if self.name == "sort" and array is not None:
+            params = {key: self.params[key] for key in ("axis", "descending")}
+            order = OPS["argsort"].run(array, stable=True, **params)
+            rows = np.take_along_axis(numbered(array.shape), order, self.params["axis"])
+            return Effect(take_rows(self.table(0), rows.reshape(-1)))
+        axes: Any = self.params["axes" if "axes" in self.params else "axis"]
+        axes = axes if isinstance(axes, tuple) else (axes,)
+        shape, flow = self.shapes[self.moving[0]], self.flow
+        reduced = flow.union([flow.reduced(self.table(k), shape, axes) for k in self.moving])
+        assert reduced is not None
+        lines = [1 if k in [a % len(shape) for a in axes] else n for k, n in enumerate(shape)]
+        rows = np.broadcast_to(numbered(lines), self.shape)
+        pairs = [] if self.name == "sort" else self.all_interact(reduced)
+        return Effect(take_rows(reduced, rows.reshape(-1)), pairs)
+
+    def scan(self) -> Effect:
+        axis = self.params["axis"] % len(self.shape)
+        total = self.flow.union([self.broadcast(k) for k in self.moving])
+        assert total is not None
+        lines = np.moveaxis(numbered(self.shape), axis, 0)
+        count = lines.shape[0]
+        state, columns = self.flow.empty(prod(lines.shape[1:])), []
+        for i in range(count)[:: -1 if self.params["reverse"] else 1]:
+            after = merge_rows(state, take_rows(total, lines[i].reshape(-1)))
+            columns.append(state if self.params["exclusive"] else after)
+            state = after
+        if not columns:
+            return Effect(total)
+        order = numbered(lines.shape)
+        order = np.moveaxis(order[::-1] if self.params["reverse"] else order, 0, axis)
+        table = take_rows(stack_rows(columns), order.reshape(-1))
+        return Effect(table, self.all_interact(state))
+
+    def by_matrices(self) -> Effect:
+        """The result depends on all of the last axes of the operands that belong together.
+
+        Columns of the right-hand sides of linear equations are apart, and do not interact.
+        """
+        flow, core, solves = self.flow, self.primitive.core, self.name in _SOLVERS
+        batches = [shape[: len(shape) - n] for shape, n in zip(self.shapes, core, strict=True)]
+        batch = np.broadcast_shapes(*batches)
+        inner = (1,) * (len(self.shape) - len(batch))
+        tables, wholes = [], []
+        for k in self.moving:
+            shape = self.shapes[k]
+            last = range(len(shape) - core[k], len(shape))
+            rows = np.broadcast_to(numbered(batches[k]), batch)
+            whole = take_rows(flow.reduced(self.table(k), shape, last), rows.reshape(-1))
+            wholes.append(whole)
+            rows = np.broadcast_to(numbered(batch).reshape((*batch, *inner)), self.shape)
+            if solves and k == 1:
+                whole = flow.reduced(self.table(1), shape, [-2])
+                lines = numbered((*shape[:-2], 1, shape[-1]))
+                rows = np.broadcast_to(lines, self.shape)
+            tables.append(take_rows(whole, rows.reshape(-1)))
+        if solves:
+            pairs = [(wholes[0], whole) for whole in wholes] if 0 in self.moving else []
+        else:
+            pairs = self.all_interact(flow.union(wholes))
+        return Effect(flow.union(tables), pairs)
+
+    # products
+
+    def contraction(self) -> Effect | None:
+        """The product of matrices, or of matrices and vectors."""
+        flow, vector = self.flow, self.name == "matvec"
+        x_shape = self.shapes[0]
+        y_shape = (*self.shapes[1], 1) if vector else self.shapes[1]
+        batch = np.broadcast_shapes(x_shape[:-2], y_shape[:-2])
+        height, inner, width = x_shape[-2], x_shape[-1], y_shape[-1]
+        tables: list[Table] = []
+        for k in self.moving:
+            shape, axis = (x_shape, -1) if k == 0 else (y_shape, -2)
+            table, factor = self.table(k), self.operands[1 - k].array
+            if factor is not None:
+                factor = factor[..., None] if vector and k == 0 else factor
+                some = np.broadcast_to(factor != 0, (*batch, *factor.shape[-2:]))
+                if not some.all():
+                    if np.count_nonzero(some) * (height if k == 0 else width) > _MAX_SIZE:
+                        return None
+                    tables.append(self._by_factor(k, shape, batch, some, (height, inner, width)))
+                    continue
+            reduced = flow.reduced(table, shape, [axis])
+            line = list(shape)
+            line[axis] = 1
+            rows = np.broadcast_to(numbered(line), (*batch, height, width))
+            tables.append(take_rows(reduced, rows.reshape(-1)))
+        pairs = []
+        if len(self.moving) == 2:
+            first = flow.reduced(self.table(0), x_shape, [-2])
+            second = flow.reduced(self.table(1), y_shape, [-1])
+            sides = (first, x_shape[:-2]), (second, y_shape[:-2])
+            left, right = [
+                take_rows(side, np.broadcast_to(numbered((*own, inner)), (*batch, inner)).ravel())
+                for side, own in sides
+            ]
+            pairs = [(left, right)]
+        return Effect(flow.union(tables), pairs)
+
+    def _by_factor(
+        self, k: int, shape: Shape, batch: Shape, some: np.ndarray, sizes: Shape
+    ) -> Table:
+        """Return the table of a product with a constant that has zeros."""
+        height, _, width = sizes
+        which, *places = np.nonzero(some.reshape(-1, *some.shape[-2:]))
+        numbers = np.broadcast_to(numbered(shape), (*batch, *shape[-2:])).reshape(-1, *shape[-2:])
+        if k == 0:  # x[b, i, k] y[b, k, j]
+            at, columns = places
+            i = np.arange(height)[:, None]
+            members, rows = numbers[which, i, at], (which * height + i) * width + columns
+        else:
+            lines, at = places
+            j = np.arange(width)[:, None]
+            members, rows = numbers[which, at, j], (which * height + lines) * width + j
+        return self.flow.grouped(rows, members, prod(batch) * height * width, self.table(k))
+
+    def convolution(self) -> Effect | None:
+        roles = _CONVOLUTIONS[self.name]
+        shapes = dict(zip(roles, [*self.shapes, self.shape], strict=True))
+        if any(len(shape) != 4 for shape in shapes.values()):
+            return None
+        connections = _connections(shapes["i"], shapes["f"], shapes["o"], self.params["geometry"])
+        return None if connections is None else self.connected(connections, roles)
+
+    def connected(self, places: dict[str, np.ndarray], roles: str) -> Effect:
+        """The result is a sum of products of two operands, at given places."""
+        flow, keep = self.flow, np.ones(places["o"].size, bool)
+        for k, operand in enumerate(self.operands):
+            if k not in self.moving and operand.array is not None:
+                keep &= operand.array.reshape(-1)[places[roles[k]]] != 0
+        places = {role: numbers[keep] for role, numbers in places.items()}
+        rows, size = places[roles[-1]], prod(self.shape)
+        tables = [flow.grouped(rows, places[roles[k]], size, self.table(k)) for k in self.moving]
+        pairs = []
+        if len(self.moving) == 2:
+            pairs = [
+                (
+                    take_rows(self.table(0), places[roles[0]]),
+                    take_rows(self.table(1), places[roles[1]]),
+                )
+            ]
+        return Effect(flow.union(tables), pairs)
+
+    def pool(self) -> Effect | None:
+        window, image = self.params["window"], self.name != "mean_pool_adjoint"
+        images, outputs = (self.shapes[0], self.shape) if image else (self.shape, self.shapes[0])
+        lead, channels = prod(images[:-3]), images[-1]
+        filters = (*window.size, 1, channels)
+        geometry = Geometry(window.strides, window.padding, (1, 1), channels)
+        flat = [(lead, *shape[-3:]) for shape in (images, outputs)]
+        places = _connections(flat[0], filters, flat[1], geometry)
+        return None if places is None else self.connected(places, "io" if image else "oi")
+
+
+def _connections(
+    images: Shape, filters: Shape, outputs: Shape, geometry: Geometry
+) -> dict[str, np.ndarray] | None:
+    """Return the numbers of images' (i), filters' (f) and outputs' (o) elements in each product."""
+    rows, columns, channels, outs = filters
+    if prod(outputs) * rows * columns * channels > _MAX_SIZE:
+        return None
+    n, y, x, o, r, s, c = np.ogrid[
+        tuple(slice(size) for size in (*outputs[:3], outs, rows, columns, channels))
+    ]
+    (down, across), ((top, _), (left, _)) = geometry.strides, geometry.padding
+    line = y * down - top + r * geometry.dilations[0]
+    column = x * across - left + s * geometry.dilations[1]
+    group = o // (outs // geometry.groups)
+    i = ((n * images[1] + line) * images[2] + column) * images[3] + group * channels + c
+    inside = (line >= 0) & (line < images[1]) & (column >= 0) & (column < images[2])
+    f = ((r * columns + s) * channels + c) * outs + o
+    out = ((n * outputs[1] + y) * outputs[2] + x) * outs + o
+    shape = np.broadcast_shapes(i.shape, f.shape, out.shape)
+    keep = np.broadcast_to(inside, shape)
+    return {
+        role: np.broadcast_to(a, shape)[keep] for role, a in zip("ifo", (i, f, out), strict=True)
+    }
+
+
+def _kept(name: str, k: int, arrays: Sequence[Any]) -> Any:
+    """Return where the slope of an elementwise operation by operand `k` is not known to be 0."""
+    if name in _PRODUCTS:
+        other = arrays[1 - k]
+        return None if other is None or np.all(other) else other != 0
+    if name in _QUOTIENTS and k == 1 and arrays[0] is not None:
+        return None if np.all(arrays[0]) else arrays[0] != 0
+    if name == "where" and arrays[0] is not None:
+        return arrays[0] if k == 1 else ~arrays[0]
+    if name in ("maximum", "minimum") and arrays[0] is not None and arrays[1] is not None:
+        own, other = arrays[k], arrays[1 - k]
+        return ~(own < other) if name == "maximum" else ~(own > other)
+    if name == "relu" and arrays[0] is not None:
+        return ~(arrays[0] < 0)
+    return None
+
+
+_RULES: dict[str, Callable[[OperationFlow], Effect | None]] = {
+    **dict.fromkeys(_SELECTIONS, OperationFlow.selection),
+    **dict.fromkeys(_SCATTERS, OperationFlow.scatter),
+    **dict.fromkeys(_SCANS, OperationFlow.scan),
+    **dict.fromkeys(_ALONG_AXIS | _TRANSFORMS, OperationFlow.along_axes),
+    **dict.fromkeys(_CONVOLUTIONS, OperationFlow.convolution),
+    **dict.fromkeys(("max_pool", "mean_pool", "mean_pool_adjoint"), OperationFlow.pool),
+    "segment_extremum": OperationFlow.segments,
+    "matmul": OperationFlow.contraction,
+    "matvec": OperationFlow.contraction,
+}

@@ -1,0 +1,205 @@
+"""The sparsity patterns of Jacobians and Hessians, found by tracing a function once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tinygrad_cg_kernels.sparse.index_sets import (
+    merge_rows,
+    multiply_rows,
+    stack_rows,
+    transpose_rows,
+)
+
+from .. import nest
+from .._core.kinds import is_differentiable, is_exact
+from .._core.suggestions import reads_own_arguments
+from .._function.tracing.concrete import example
+from .._function.tracing.function import Function
+from .._function.tracing.signature import FunctionCall, Statics
+from .._transforms.differentiable import Differentiable, fit_tensors
+from .flow_parts import build
+from .index_flow import Dependence, IndexFlow, Pair
+from .sparsity import SparsityPattern
+
+
+@reads_own_arguments
+def jacobian_sparsity(
+    f: Callable[..., Any], *args: Any, argnums: int | Sequence[int] = 0, at: Any = None
+) -> SparsityPattern:
+    """Return the pattern of the Jacobian of `f`: which elements of the result depend on which of x.
+
+    It is found by tracing `f` once, as `function` does, without computing derivatives. It holds
+    for all values of the arguments, and never lacks an entry; it may have too many.
+
+    Parameters
+    ----------
+    f:
+        A function of tensors to tensors of floats, in any structure. Its elements are the rows:
+        each tensor in row-major order, one tensor after the other.
+    *args:
+        The arguments: tensors, arrays, Variables, numbers, nested structures of these, or
+        `TensorSpec`s. Only shapes and dtypes of floats count. Integers, and the tensors and arrays
+        that `f` takes from around it, are constants: the pattern holds for these. Variables that
+        `f` reads may change.
+    argnums:
+        The positional argument to differentiate by, or several of them. Their elements are the
+        columns: each tensor in row-major order, one tensor after the other.
+    at:
+        A value of the differentiated argument (with several `argnums` a tuple of them): the pattern
+        at this point, and for the values of all other arguments. It lacks what `where`, branches,
+        the larger and the smaller of two, and products by 0 hide there.
+
+    The pattern of a custom gradient is that of its function together with that of its rule, which
+    is traced, too; if the rule has no trace, everything depends on everything. So it is for
+    `differentiable` functions, `primitive` without `elementwise`, and Python code in
+    `numpy_function`. Loops of up to 4096 rounds are followed round by round, others until the
+    pattern stops growing.
+
+    Raises TypeError for results and arguments that are not floats, ValueError for `argnums` that do
+    not fit. Modelled on SparseConnectivityTracer.jl.
+
+    Examples
+    --------
+    >>> pattern = tf.jacobian_sparsity(lambda x: x[1:] - x[:-1] ** 2, tf.zeros(4))
+    >>> pattern
+    <SparsityPattern 3 x 4, 6 entries>
+    >>> pattern.toarray().astype(int)
+    array([[1, 1, 0, 0],
+           [0, 1, 1, 0],
+           [0, 0, 1, 1]])
+    """
+    transform = Differentiable("jacobian_sparsity", f, argnums)
+    return _Detection(transform, args, at).jacobian()
+
+
+@reads_own_arguments
+def hessian_sparsity(
+    f: Callable[..., Any], *args: Any, argnums: int | Sequence[int] = 0, at: Any = None
+) -> SparsityPattern:
+    """Return the pattern of the second derivatives of a scalar function `f`.
+
+    Rows and columns are the elements of the differentiated arguments, in the order of the columns
+    of `jacobian_sparsity`, which has the arguments and errors; the pattern is symmetric. It has the
+    pairs of elements that meet in an operation that is not linear in both, if the result depends on
+    that operation. So the Hessian of a sum of terms has the pairs that meet within a term.
+
+    Raises ValueError for a result that is not a scalar.
+
+    Examples
+    --------
+    >>> tf.hessian_sparsity(lambda x: tf.reduce_sum(x[1:] * x[:-1]), tf.zeros(3)).toarray()
+    array([[False,  True, False],
+           [ True, False,  True],
+           [False,  True, False]])
+    """
+    transform = Differentiable("hessian_sparsity", f, argnums)
+    return _Detection(transform, args, at).hessian()
+
+
+class _Detection:
+    """The trace of one function, and what its outputs depend on."""
+
+    def __init__(self, transform: Differentiable, args: tuple, at: Any):
+        self.transform = transform
+        has_values = not any(_is_spec(leaf) for leaf in nest.flatten(args))
+        args = nest.map_structure(example, args)
+        inner, sources = transform.sources(args)
+        flat = nest.flatten(sources)
+        values = None
+        if at is not None:
+            point = at if not transform.single else (at,)
+            packed = fit_tensors(transform, "point `at`", point, tuple(sources), flat)
+            values = [x._values() for x in packed]
+            for number, part in zip(
+                transform.argnums, nest.pack_sequence_as(sources, packed), strict=True
+            ):
+                inner[number] = part
+        f: Any = transform.f
+        python = f.python_function if isinstance(f, Function) else f
+        statics = f._statics if isinstance(f, Function) else Statics(python, None, None)
+        function = Function(python, statics, None, build, True)
+        concrete = function.get_concrete_function(*inner)
+        self.program = concrete._traced.program
+        structure = concrete._traced.structure
+        self._check_outputs(structure)
+        positions = self._positions(inner, statics)
+        self.columns = sum(prod(x.shape) for x in flat)
+        states, start = [], 0
+        leaves = FunctionCall(tuple(inner), {}, statics).leaves
+        for k, value in enumerate(self.program.graph.inputs):
+            if k in positions:
+                size = prod(value.shape)
+                table = np.arange(size + 1), np.arange(start, start + size, dtype=np.int32)
+                array = None if values is None else values[len(positions[: positions.index(k)])]
+                states.append(Dependence(table if size else None, array))
+                start += size
+            elif k < len(leaves):
+                leaf = np.asarray(getattr(leaves[k], "_data", leaves[k]))
+                known = (values is not None or is_exact(leaf.dtype)) and has_values
+                states.append(Dependence(None, leaf.astype(value.dtype) if known else None))
+            elif k < len(leaves) + len(self.program.captures):
+                states.append(Dependence(None, self.program.captures[k - len(leaves)]._data))
+            else:
+                variable = self.program.reads[k - len(leaves) - len(self.program.captures)]
+                states.append(Dependence(None, None if values is None else variable._data))
+        self.flow = IndexFlow(self.columns)
+        outputs, self.pairs = self.flow.run(self.program.graph, states)
+        self.outputs = outputs[: self.program.count]
+
+    def _positions(self, inner: Sequence[Any], statics: Statics) -> list[int]:
+        """Return the positions of the differentiated leaves among the inputs, in order."""
+        positions: list[int] = []
+        for number in self.transform.argnums:
+            number %= len(inner)
+            first = len(FunctionCall(tuple(inner[:number]), {}, statics).leaves)
+            last = len(FunctionCall(tuple(inner[: number + 1]), {}, statics).leaves)
+            positions += range(first, last)
+        return positions
+
+    def _check_outputs(self, structure: Any) -> None:
+        """Raise TypeError for outputs without a derivative."""
+        name = f"{self.transform.name}: {self.transform.definition.name}"
+        avals = self.program.avals
+        if not avals or any(leaf is None for leaf in nest.flatten(structure)):
+            raise TypeError(f"{name} returned None: return tensors of floats")
+        for aval in avals:
+            if not is_differentiable(aval.dtype):
+                raise TypeError(
+                    f"{name} returned a tensor of dtype {aval.dtype}, which has no derivative: "
+                    "return floats"
+                )
+
+    def jacobian(self) -> SparsityPattern:
+        avals = self.program.avals
+        tables = [
+            self.flow.empty(prod(aval.shape)) if state.table is None else state.table
+            for state, aval in zip(self.outputs, avals, strict=True)
+        ]
+        indptr, indices = stack_rows(tables)
+        return SparsityPattern(indptr, indices, (indptr.size - 1, self.columns))
+
+    def hessian(self) -> SparsityPattern:
+        avals = self.program.avals
+        if len(avals) != 1 or avals[0].shape != ():
+            shapes = ", ".join(str(tuple(aval.shape)) for aval in avals)
+            raise ValueError(
+                f"hessian_sparsity: {self.transform.definition.name} must return one scalar, got "
+                f"shapes {shapes}; reduce the result by reduce_sum, or use jacobian_sparsity"
+            )
+        columns = self.columns
+        shape = columns, columns
+        pairs: list[Pair] = list({(id(a), id(b)): (a, b) for a, b in self.pairs}.values())
+        if not pairs:
+            return SparsityPattern(*self.flow.empty(columns), shape)
+        first, second = (stack_rows(some) for some in zip(*pairs, strict=True))
+        half = multiply_rows(transpose_rows(first, columns), second, columns)
+        return SparsityPattern(*merge_rows(half, transpose_rows(half, columns)), shape)
+
+
+def _is_spec(leaf: Any) -> bool:
+    return type(leaf).__name__ == "TensorSpec"
