@@ -48,7 +48,7 @@ for x in (np.ones(()), row, np.ones((4, 6))[:, ::2], large):
     exp(x), add(x, x), sin(x), own(x), reduction.sum(x, tuple(range(x.ndim)))
 add(row, row.copy(), out=row)
 assert own(np.array(2.0)) == 5
-print(len(build.loaded), len([name for name in build.compiled if not name.startswith("own")]))
+print(len(build.loaded), len(build.compiled))
 """
 
 

@@ -7,12 +7,14 @@ import numpy as np
 
 from tinygrad_cg_kernels.runtime.kinds import FLOAT32, FLOAT64
 from tinygrad_cg_kernels.runtime.locks import at_fork
-from tinygrad_cg_kernels.runtime.store import GENERATED
+from tinygrad_cg_kernels.runtime.store import GENERATED, Store
 
 compiled: list[str] = []
 """Names of the kernels that this process compiled, in order."""
 loaded: list[str] = []
 """Names of the kernels that this process loaded from the cache, in order."""
+numba_results = Store("numba")
+"""Code on disk that Numba compiled (see `numba_store`)."""
 
 
 compiler_locks: list[Any] = []

@@ -235,6 +235,7 @@ class MachineCode:
     """Machine code loaded from object codes that may call each other. Deletion frees it."""
 
     _freed = itertools.count(1)
+    _is_ending = staticmethod(sys.is_finalizing)  # module globals may be gone by then
     optimized: Any = None
     """The optimized code that replaces this code (see `tiers`)."""
 
@@ -253,7 +254,7 @@ class MachineCode:
 
     def __del__(self) -> None:
         engine = getattr(self, "_engine", None)
-        if engine is None or sys.is_finalizing():  # a stopped thread may hold LLVM's lock
+        if engine is None or self._is_ending():  # a stopped thread may hold LLVM's lock
             return
         engine.close()
         if not next(self._freed) % TRIM_INTERVAL:

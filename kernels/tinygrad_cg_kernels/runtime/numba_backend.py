@@ -19,10 +19,12 @@ from numba.core.errors import NumbaError
 from numba.core.sigutils import normalize_signature
 from numba.extending import overload, register_jitable
 
+from tinygrad_cg_frontend import Untranslatable
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import numba_intrinsics, progress
 from tinygrad_cg_kernels.runtime.locks import no_collection
 from tinygrad_cg_kernels.runtime.numba_intrinsics import NAMES, NUMBA
+from tinygrad_cg_kernels.runtime.numba_store import ResultStore, identity_of_operand
 from tinygrad_cg_kernels.runtime.objects import CONTIGUOUS
 from tinygrad_cg_kernels.runtime.signatures import Signature
 
@@ -60,26 +62,42 @@ def entry(dispatcher: Any, *argument_types: types.Type) -> Callable:
         register_helpers()
         dispatcher.compile(argument_types)
     try:
-        build.compiled.append(dispatcher.py_func.__name__)
+        _note(dispatcher.py_func.__name__, sum(dispatcher._cache_hits.values()))
         return dispatcher.overloads[argument_types].entry_point
     except (AttributeError, KeyError):
         return dispatcher
 
 
-def compile_by_numba(function: Callable, name: str, signature: Signature) -> tuple[Any, Any]:
+def _note(name: str, was_loaded: int) -> None:
+    (build.loaded if was_loaded else build.compiled).append(name)
+
+
+def _keep(owner: Any, key: str, function: Callable) -> None:
+    """Let the code of a function be kept on disk, unless it depends on what has no identity."""
+    with contextlib.suppress(Untranslatable):
+        owner._cache = ResultStore(f"{key} {identity_of_operand(function)}")
+
+
+def compile_by_numba(
+    function: Callable, name: str, signature: Signature, keeps: bool = False
+) -> tuple[Any, Any]:
     """Compile for a signature; return the address or Python function, and the owner of the code.
 
-    The owner has to live as long as the code is used. Raises `CompileError`.
+    The owner has to live as long as the code is used. The code is kept on disk if it `keeps`.
+    Raises `CompileError`.
     """
     with _explained():
-        return _compile(function, name, signature)
+        return _compile(function, name, signature, keeps)
 
 
-def _compile(function: Callable, name: str, signature: Signature) -> tuple[Any, Any]:
+def _compile(function: Callable, name: str, signature: Signature, keeps: bool) -> tuple[Any, Any]:
     register_helpers()
     if not signature.is_callable:
-        return _address(function, name, len(signature.types), signature.way == "words")
+        returns = signature.way == "words"
+        return _address(function, name, len(signature.types), returns, keeps)
     owner = kernel(function, name, nogil=signature.way != "objects")
+    if keeps:
+        _keep(owner, f"{name} {signature}", function)
     if signature.way != "program":
         return entry(owner, *map(numba_intrinsics.numba_type, signature.types)), owner
     ranks = zip(signature.types, signature.ranks, strict=True)
@@ -93,13 +111,17 @@ def _compile(function: Callable, name: str, signature: Signature) -> tuple[Any, 
     return run_contiguous, owner
 
 
-def _address(function: Callable, name: str, count: int, returns: bool) -> tuple[int, Any]:
+def _address(
+    function: Callable, name: str, count: int, returns: bool, keeps: bool
+) -> tuple[int, Any]:
     result = types.intp if returns else types.void
     kind = normalize_signature(result(*[types.intp] * count))
     with progress.compiling(), no_collection():
         owner: Any = CFunc(_set_name(function, name), kind, locals={}, options=dict(FLAGS))
+        if keeps:
+            _keep(owner, f"{name} address", function)
         owner.compile()
-    build.compiled.append(name)
+    _note(name, owner.cache_hits)
     return owner.address, owner
 
 
@@ -114,6 +136,7 @@ def result_kinds(function: Callable, inputs: int, kinds: tuple[str, ...]) -> Any
         lambda x, y, z: function(x, y, z),
     )
     dispatcher: Any = numba.njit(**FLAGS, **NO_WRAPPER)(calls[inputs - 1])
+    _keep(dispatcher, f"{inputs} numbers", function)
     arguments = tuple(map(NUMBA.__getitem__, kinds))
     with no_collection(), _explained():
         register_helpers()

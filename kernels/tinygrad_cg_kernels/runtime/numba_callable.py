@@ -2,61 +2,212 @@
 
 Numba compiles the texts of a program's kernels with its own compiler, which is the reference for
 them, together with a function that allocates arrays and calls them. Nothing in it is an object of
-Python's.
+Python's. The code is kept on disk (`numba_store`).
+
+The code of a caller contains that of the program. With ``cache=True`` Numba keeps it as well, and
+does not look at the program when it reads that code. So the code carries a `_Use`. Reading this
+fails if the program is another one, and then Numba compiles the caller.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
+import llvmlite.binding as llvm
 import numba
 import numpy as np
+from llvmlite import ir
 from numba import types
+from numba.core.ccallback import CFunc
 from numba.core.errors import TypingError
-from numba.extending import overload
+from numba.core.imputils import lower_constant
+from numba.core.registry import CPUDispatcher
+from numba.core.sigutils import normalize_signature
+from numba.extending import intrinsic, models, register_model
+from numba.np.arrayobj import make_array, populate_array
 
-from tinygrad_cg_kernels.runtime import generated
+from tinygrad_cg_frontend import Untranslatable
 from tinygrad_cg_kernels.runtime.numba_backend import FLAGS, register_helpers
+from tinygrad_cg_kernels.runtime.numba_store import ResultStore, identity, identity_of_code
 from tinygrad_cg_kernels.runtime.texts import define
 
 Argument = tuple[np.dtype, tuple[int, ...]]
 """A dtype and a shape; an argument without axes is a number."""
 
+MAX_CONSTANT = 10**6
+"""Numba's limit in bytes for constant arrays in code. Code has the address of a larger one."""
 
-def run_of(text: str) -> Any:
-    """Return the function ``run`` of a generated text for Numba code."""
-    register_helpers()
-    return numba.njit(**FLAGS)(generated.load(text).run)
+_programs: WeakValueDictionary[str, _Program] = WeakValueDictionary()
+_functions: WeakValueDictionary[str, Any] = WeakValueDictionary()
+_large: dict[str, np.ndarray] = {}  # arrays whose addresses are in code
+
+
+def run_of(text: str, name: str = "run") -> Any:
+    """Return a function of a generated text for Numba code."""
+    return compile_part(text, {}, name)
+
+
+def compile_part(text: str, scope: dict[str, Any], name: str) -> Any:
+    """Return a function of a text, which refers to a scope, for other Numba code."""
+    key, values = _key(text, scope, name)
+    function: Any = _functions.get(key)
+    if function is None:
+        register_helpers()
+        function = numba.njit(**FLAGS)(_defined(text, values, name))
+        function.program_key = key
+        _functions[key] = function
+    return function
 
 
 def compile_callable(
     text: str, scope: dict[str, Any], name: str, arguments: Sequence[Argument]
 ) -> Any:
     """Return the function ``call`` of a text as a dispatcher that checks the types of arguments."""
-    register_helpers()
-    call = numba.njit(**FLAGS)(define(text, f"Numba call of {name}", scope, "call"))
-    names = ", ".join(f"x{k}" for k in range(len(arguments)))
+    key, values = _key(text, scope, name, *map(str, arguments))
+    program = _programs.get(key)
+    if program is None:
+        register_helpers()
+        call = _defined(text, values, "call")
+        call.__name__ = call.__qualname__ = name
+        program = _programs[key] = _Program(call, name, arguments, key)
+    return program
 
-    def check(*kinds: Any) -> None:
-        for k, (kind, (dtype, shape)) in enumerate(zip(kinds, arguments, strict=True)):
-            _check_type(name, k, kind, dtype, len(shape))
 
-    lines = [
-        f"def stub({names}):",
-        "    raise NotImplementedError",
-        f"def choose({names}):",
-        f"    check({names})",
-        f"    return lambda {names}: call({names})",
-        f"def program({names}):",
-        f"    return stub({names})",
+def _hash(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+
+
+def _key(text: str, scope: dict[str, Any], *others: str) -> tuple[str, dict[str, Any]]:
+    """Return the key of a text's code, and the values in a scope that the text refers to."""
+    names: set[str] = set()
+    identity_of_code(compile(text, "", "exec"), names)
+    values = {name: scope[name] for name in sorted(names & {*scope})}
+    try:
+        own = [f"{name} {identity(value)}" for name, value in values.items()]
+    except Untranslatable:
+        own = [os.urandom(16).hex()]
+    return _hash(text, *others, *own), values
+
+
+def _defined(text: str, values: dict[str, Any], name: str) -> Any:
+    """Return a function of a text. Its module is this one: code from the disk imports it again."""
+    large = {k: x for k, x in values.items() if getattr(x, "nbytes", 0) > MAX_CONSTANT}
+    scope = values | {f"large_{k}": _by_address(x) for k, x in large.items()}
+    scope = {k: x for k, x in scope.items() if k not in large} | {"__name__": __name__}
+    lines = text.split("\n")
+    at = 1 + next(k for k, line in enumerate(lines) if line.startswith(f"def {name}("))
+    lines[at:at] = [f"    {k} = large_{k}()" for k in large]
+    return define("\n".join(lines), "Numba code", scope, name)
+
+
+def _by_address(array: np.ndarray) -> Any:
+    """Return a function that gives Numba code an array, by a symbol with the array's hash."""
+    symbol = f"tinygrad_cg.array.{_hash(identity(array))}"
+    _large.setdefault(symbol, array)
+    llvm.add_symbol(symbol, _large[symbol].ctypes.data)
+    kind = types.Array(numba.from_dtype(array.dtype), 1, "C", readonly=True)
+
+    @intrinsic
+    def large_array(typingctx):
+        def generate(context, builder, signature, arguments):
+            view = make_array(kind)(context, builder)
+            if symbol not in builder.module.globals:
+                ir.GlobalVariable(builder.module, ir.IntType(8), symbol)
+            counts = [context.get_constant(types.intp, x) for x in (array.size, array.itemsize)]
+            data = builder.bitcast(builder.module.globals[symbol], view.data.type)
+            populate_array(view, data, counts[:1], counts[1:], counts[1], None)
+            return view._getvalue()
+
+        return kind(), generate
+
+    return large_array
+
+
+class _Program(CPUDispatcher):
+    """A program for Numba code. `program_key` covers everything that its code depends on."""
+
+    def __init__(self, call: Callable, name: str, arguments: Sequence[Argument], key: str):
+        super().__init__(call, targetoptions={"nopython": True, "nogil": True, **FLAGS})
+        self.typingctx._remove_global(self)
+        self._type = _ProgramType(self)
+        self.typingctx.insert_global(self, self._type)
+        self.program_key, self._title, self._arguments = key, name, arguments
+        self._cache = ResultStore(key)
+
+    def compile(self, sig: Any) -> Any:
+        kinds, _ = normalize_signature(sig)
+        for k, (kind, (dtype, shape)) in enumerate(zip(kinds, self._arguments, strict=True)):
+            _check_type(self._title, k, kind, dtype, len(shape))
+        return super().compile(sig)
+
+    @property
+    def _numba_type_(self) -> Any:
+        return self._type
+
+    def _reduce_states(self) -> dict[str, Any]:
+        return {"key": self.program_key}
+
+    @classmethod
+    def _rebuild(cls, key: str) -> Any:
+        """Return the program of this process; one that differs from all others if it has none."""
+        return _programs.get(key) or _absent
+
+
+class _ProgramType(types.Dispatcher):
+    """Numba's type of a program."""
+
+
+register_model(_ProgramType)(models.OpaqueModel)
+
+
+@numba.njit
+def _absent():
+    raise NotImplementedError
+
+
+class _Use:
+    """The use of a program in a caller's code: global variables that are the program.
+
+    If one of them is another program when the code is read, Numba has to compile the caller again.
+    It takes OSError for a file that is missing.
+    """
+
+    def __init__(self, key: str, places: list[tuple[str, str]]):
+        self._states = key, places
+
+    def __call__(self) -> None:
+        """Numba calls it after reading."""
+
+    def __reduce__(self) -> Any:
+        return _read_use, self._states
+
+
+def _read_use(key: str, places: list[tuple[str, str]]) -> _Use:
+    programs = [getattr(sys.modules.get(module), name, None) for module, name in places]
+    if not programs or any(getattr(x, "program_key", None) != key for x in programs):
+        raise FileNotFoundError("a program that compiled code calls is another one now")
+    return _Use(key, places)
+
+
+@lower_constant(_ProgramType)
+def _lower_program(context: Any, builder: Any, kind: Any, program: _Program) -> Any:
+    places = [
+        (module, name)
+        for module, owner in list(sys.modules.items())
+        for name, value in list(getattr(owner, "__dict__", {}).items())
+        if value is program
     ]
-    own: dict[str, Any] = {"check": check, "call": call}
-    program = define("\n".join(lines), f"Numba function of {name}", own, "program")
-    options: Any = dict(FLAGS)
-    overload(own["stub"], options)(own["choose"])
-    program.__name__ = program.__qualname__ = name
-    return numba.njit(**FLAGS, nogil=True)(program)
+    use, environment = _Use(program.program_key, places), context.environment
+    if context.fndesc.qualname.startswith("__numba_parfor"):  # it has no module, and is not kept
+        environment.globals.setdefault("__name__", __name__)
+    environment.consts.append(use)  # of this function, which callers of callers refer to
+    context.active_code_library._reload_init.add(use)
+    return context.get_dummy_value()
 
 
 def _check_type(name: str, position: int, kind: Any, dtype: np.dtype, rank: int) -> None:
@@ -72,7 +223,7 @@ def _check_type(name: str, position: int, kind: Any, dtype: np.dtype, rank: int)
 
 
 def compile_c_function(
-    function: Callable,
+    function: _Program,
     name: str,
     arguments: Sequence[Argument],
     results: Sequence[Argument],
@@ -104,6 +255,11 @@ def compile_c_function(
             names.append(f"out{k}")
             lines.append(f"    carray(out{k}, {shape or (1,)!r})[...] = y{k}")
     text = "\n".join([f"def entry({', '.join(names)}):", *lines])
-    scope = {"function": function, "carray": numba.carray}
+    # Not the program itself: the code of a caller of it is read in some processes only.
+    inner = numba.njit(**FLAGS)(function.py_func)
+    scope = {"function": inner, "carray": numba.carray, "__name__": __name__}
     entry = define(text, f"C function of {name}", scope, "entry")
-    return numba.cfunc(result(*kinds), **FLAGS)(entry)
+    own: Any = CFunc(entry, normalize_signature(result(*kinds)), locals={}, options=dict(FLAGS))
+    own._cache = ResultStore(_hash(text, function.program_key))
+    own.compile()
+    return own

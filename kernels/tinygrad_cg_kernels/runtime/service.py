@@ -177,7 +177,9 @@ def compile(
             fallbacks.append(f"{source.name}: {error}")
     before()
     with lock:
-        return Entry(*numba_backend().compile_by_numba(source.python(), source.name, signature))
+        compile_by_numba = numba_backend().compile_by_numba
+        keeps = not source.cached  # the front end has a store of its own
+        return Entry(*compile_by_numba(source.python(), source.name, signature, keeps))
 
 
 def _is_translated(source: Source, signature: Signature) -> bool:
@@ -263,6 +265,7 @@ def clear_programs() -> None:
     with lock:
         _live.clear()
         TextSource.store.clear()
+        build.numba_results.clear()
     generated.clear()
 
 

@@ -191,7 +191,7 @@ class LoopSegment(Segment):
             else:
                 fixed.append(line)
         if self.sizes.literals:
-            lines += self.sizes.views(self.sizes.own_address())
+            lines += self.sizes.views("address_of(sizes)")
         lines += [*fixed, *self.work, *render(work), "    i = plan[0]"]
         numbers = [statement.expression for statement in first]
         read = {self.names[load.node] for load in numbers if isinstance(load, Load)}

@@ -24,7 +24,6 @@ class Sizes:
         self.in_text = False  # whether sizes are written into the text instead
         self.values: list[int] = []
         self.literals: dict[int, LiteralNode] = {}  # by position
-        self._own = -1
 
     def add(self, value: int) -> int:
         self.values.append(value)
@@ -54,11 +53,6 @@ class Sizes:
             lines.append(f"    literals_{dtype.name} = {view}")
         return lines
 
-    def own_address(self) -> str:
-        """Return the element that holds the address of the array itself."""
-        self._own = self.add(0)
-        return f"sizes[{self._own}]"
-
     def shown(self) -> list[str]:
         """Return the literals as equations, for readers of the text."""
         return [
@@ -68,10 +62,7 @@ class Sizes:
 
     def array(self) -> np.ndarray:
         """Return the numbers as an array."""
-        array = np.array(self.values, np.int64)
-        if self._own >= 0:
-            array[self._own] = array.__array_interface__["data"][0]
-        return array
+        return np.array(self.values, np.int64)
 
 
 class Load(Expression):

@@ -156,7 +156,7 @@ class Segment:
         lines = [f"def run({', '.join([*names, 'sizes'])}):", "    wide_vectors()"]
         lines += [f"    {name}_ = section({name}, 0, {name}.size)" for name in names]
         if self.sizes.literals:
-            lines += self.sizes.views(self.sizes.own_address())
+            lines += self.sizes.views("address_of(sizes)")
         return "\n".join([*lines, *work, *body, "    return True"])
 
     def _body(self) -> tuple[list[str], list[str]]:

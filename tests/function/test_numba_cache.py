@@ -1,0 +1,186 @@
+"""Code of Numba on disk: a second process compiles nothing, and calls no program that changed."""
+
+import numpy as np
+import pytest
+
+from tests.support.python import run_python
+
+HEAD = """
+import os, sys
+import numpy as np
+from numba import njit, prange
+from numba.core import event
+import tinygrad_cg as tf
+
+passes = event.RecordingListener()
+event.register("numba:run_pass", passes)
+constant = float(sys.argv[1])
+changed = len(sys.argv) > 2
+ONE, ROW = tf.TensorSpec((), tf.float64), tf.TensorSpec((5,), tf.float64)
+
+@tf.custom_gradient
+def log1pexp(x):
+    e = tf.exp(x)
+    return tf.math.log(1 + e), lambda dy: dy * (1 - 1 / (1 + e))
+"""
+TAIL = """
+print(*results)
+print(len(passes.buffer))
+"""
+CALLERS = """
+@tf.function
+@tf.value_and_grad
+def loss(x):
+    return tf.reduce_sum(log1pexp(x)) * constant + (tf.reduce_sum(x) if changed else 0.0)
+
+LARGE = np.full(200_000, constant)
+program, number = loss.numba(ROW), tf.function(tf.grad(lambda x: log1pexp(x) * constant)).numba(ONE)
+array = tf.function(lambda x: tf.reduce_sum(tf.constant(LARGE) * x)).numba(ONE)
+other = tf.function(tf.sin).numba(ONE)
+
+@njit(cache=True)
+def direct(x):
+    value, gradient = program(x)
+    return value + gradient[0]
+
+@njit(cache=True)
+def indirect(x):
+    return direct(x) + 1.0
+
+@njit(cache=True, parallel=True)
+def parallel(x):
+    out = np.empty(len(x))
+    for i in prange(len(x)):
+        out[i] = number(x[i])
+    return out
+
+@njit(cache=True)
+def above(x):
+    return parallel(x)[0] + 1.0
+
+@njit(cache=True)
+def sized(x):
+    return array(x)
+
+@njit(cache=True)
+def passed(f, x):
+    return f(x)
+
+def closure(f):
+    @njit(cache=True)
+    def caller(x):
+        return f(x)
+    return caller
+
+x = np.linspace(-1.0, 1.0, 5)
+results = [direct(x), indirect(x), *parallel(x)[:2], above(x), sized(0.5), passed(number, 0.5)]
+if len(sys.argv) > 3:
+    results.append(closure(number)(0.5))
+"""
+
+
+def run(path, *arguments):
+    """Return what a file prints in a process of its own: the results, and how much was compiled."""
+    *results, passes = run_python(str(path), *arguments).stdout.split()
+    return [float(x) for x in results], int(passes)
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", str(tmp_path / "cache"))
+
+    def write(text):
+        path = tmp_path / "program.py"
+        path.write_text(f"{HEAD}{text}{TAIL}")
+        return path
+
+    return write
+
+
+def expected(constant, *others):
+    x, e = np.linspace(-1.0, 1.0, 5), np.exp(np.linspace(-1.0, 1.0, 5))
+    changed = bool(others)
+    loss = constant * np.sum(np.log1p(e)) + changed * np.sum(x) + constant * e[0] / (1 + e[0])
+    slopes = constant * e / (1 + e)
+    half = constant * np.exp(0.5) / (1 + np.exp(0.5))
+    results = [loss + changed, loss + changed + 1, *slopes[:2], slopes[0] + 1, 1e5 * constant, half]
+    return results + [half] * (others[1:] == ("closure",))
+
+
+def test_callers_with_cache(file):
+    """The second process compiles nothing; another constant, or another function, is compiled."""
+    path = file(CALLERS)
+    for arguments, compiles in [
+        (("2",), True),
+        (("2",), False),
+        (("3",), True),
+        (("3", "changed", "closure"), True),
+        (("4", "changed", "closure"), True),
+    ]:
+        results, passes = run(path, *arguments)
+        np.testing.assert_allclose(results, expected(float(arguments[0]), *arguments[1:]))
+        assert bool(passes) == compiles
+
+
+C_FUNCTIONS = """
+slope = tf.function(tf.grad(lambda x: log1pexp(x) * constant)).cfunc(ONE)
+results = [slope.ctypes(0.0), tf.function(tf.sin).numba(ONE)(0.5)]
+"""
+
+
+def test_c_functions_and_calls_from_python(file):
+    path = file(C_FUNCTIONS)
+    for constant, compiles in (("2", True), ("2", False), ("3", True)):
+        results, passes = run(path, constant)
+        np.testing.assert_allclose(results, [float(constant) / 2, np.sin(0.5)])
+        assert bool(passes) == compiles
+
+
+DERIVATIVES = """
+import math
+from tinygrad_cg_kernels.runtime import compile as build
+
+FACTOR = constant
+
+@tf.differentiable
+@njit
+def heat(u):
+    v = u.copy()
+    for _ in range(3):
+        for i in range(1, len(v) - 1):
+            v[i] += 0.25 * (v[i - 1] - 2 * v[i] + v[i + 1])
+    return constant * np.sum(v * v)
+
+@njit
+def scaled(x):
+    return FACTOR * x
+
+@tf.primitive("Damped", elementwise=True)
+def damped(x):
+    total = 0.0
+    for k in range(5):
+        total += math.sin(x) * scaled(x)
+    return total
+
+@tf.primitive("Pair", elementwise=True)
+def pair(x):
+    return (scaled(x) + 1, x * x) if changed else (scaled(x), x * x)
+
+u = np.array([0.0, 1.0, 0.0, 2.0, 0.0])
+first = tf.elementwise_grad(damped)
+results = [heat(u), tf.grad(heat)(u)[1], tf.hessian(heat)(u)[1, 1], damped(0.5), first(0.5)]
+results += [tf.elementwise_grad(first)(0.5), pair(2.0)[0], tf.function(damped)(tf.constant(0.5))]
+results = [float(x) for x in results]
+passes.buffer += build.compiled
+"""
+
+
+def test_derivatives_of_loops(file):
+    path = file(DERIVATIVES)
+    first, passes = run(path, "2")
+    assert passes
+    assert run(path, "2") == (first, 0)
+    third, passes = run(path, "3", "changed")
+    assert passes
+    np.testing.assert_allclose(third[:6], np.array(first[:6]) * 1.5, rtol=1e-6)
+    assert (first[6], third[6]) == (4.0, 7.0)
