@@ -16,7 +16,11 @@ import numba
 import numpy as np
 from numba import cuda, types
 
-from tinygrad_cg_kernels.cuda import adapter, launches, simulated
+from tests.support.simulator import PATHS
+from tinygrad_cg_kernels.cuda import adapter, launches
+
+sys.path.insert(0, PATHS[-1])
+import cupy as simulated  # noqa: E402
 
 CAPABILITY = 8, 0
 

@@ -105,8 +105,27 @@ def synchronize() -> None:
 # Compiling and launching -----------------------------------------------------------------------
 
 
+@cache
+def load_array_functions() -> None:
+    """Load the module of numba-cuda that its compiler needs for arrays.
+
+    Version 0.30 names a function there that NumPy 2.5 no longer has: `np.row_stack`, an alias.
+    """
+    if simulated() or hasattr(np, "row_stack"):
+        return
+    name: Any = "row_stack"
+    setattr(np, name, np.vstack)
+    try:
+        import numba.cuda.np.arrayobj  # pyright: ignore[reportMissingImports]  # noqa: F401
+    except ImportError:  # Numba's own module for CUDA has no such part
+        pass
+    finally:
+        delattr(np, name)
+
+
 def device_kernel(function: Callable) -> Any:
     """Return a kernel for the device. Its module must have this module's `cuda` as a global."""
+    load_array_functions()
     numba_backend.register_helpers()
     return cuda.jit(function)
 
@@ -209,6 +228,7 @@ def launch_for_user(kernel: Any, blocks: Any, arguments: Sequence[Any], block: A
     if simulated():
         array_module().cuda.get_current_stream().run(_simulated(kernel[blocks, block]), arguments)
     else:
+        load_array_functions()
         kernel[blocks, block, stream()](*arguments)
 
 
