@@ -28,5 +28,5 @@ def combined(values: np.ndarray, group: int) -> np.ndarray:
     library = adapter.array_module()
     x, out = library.asarray(values), library.empty(values.shape, dtype=values.dtype)
     arguments = [group, adapter.memory(x)[0], adapter.memory(out)[0]]
-    adapter.launch(kernel(values.dtype), 1, arguments)
+    kernel(values.dtype).launch(1, arguments)
     return adapter.array_module().asnumpy(out)

@@ -1,8 +1,11 @@
-"""The kernels that the other cases launch, compiled to PTX: a program that needs no GPU.
+"""The kernels that the other cases launch, compiled and linked: a program that needs no GPU.
 
-It needs the package numba-cuda with NVIDIA's compiler library. Arrays are those of the stand-in for
-CuPy, and instead of being launched a kernel is compiled for the types of its arguments. It prints
-how many it compiled, and what NVIDIA's compiler refused.
+It needs the package numba-cuda with NVIDIA's compiler library and linker. Arrays are those of the
+stand-in for CuPy. Instead of being launched, a kernel is compiled for the types of its arguments.
+The program prints how many it compiled, what was refused, the registers of a thread that the
+largest kernel uses, and the kernels whose registers are spilled to memory.
+
+    python -m tests.cuda.ptx_cases elementwise 90
 """
 
 import json
@@ -14,15 +17,16 @@ from typing import Any
 
 import numba
 import numpy as np
+from cuda import core  # pyright: ignore[reportMissingImports]
 from numba import cuda, types
 
 from tests.support.simulator import PATHS
 from tinygrad_cg_kernels.cuda import adapter, launches
 
 sys.path.insert(0, PATHS[-1])
-import cupy as simulated  # noqa: E402
+import cupy as simulated
 
-CAPABILITY = 8, 0
+CAPABILITY = divmod(int((sys.argv[2:] or [80])[0]), 10)
 
 
 class Compiler:
@@ -31,8 +35,10 @@ class Compiler:
     def __init__(self) -> None:
         self.compiled: dict[Any, Any] = {}
         self.refused: list[str] = []
-        self.launched = self.shuffled = 0
+        self.launched = self.shuffled = self.registers = 0
+        self.spilled: list[str] = []
         self.name, self.log = "", ""
+        self.driver = adapter.Driver(core, None)
 
     def launch(self, kernel: Any, blocks: Any, arguments: Any, block: Any = None) -> None:
         signature = tuple(map(type_of, arguments))
@@ -41,11 +47,15 @@ class Compiler:
         self.compiled[kernel, signature] = True
         try:
             text, _ = cuda.compile_ptx(kernel.py_func, signature, cc=CAPABILITY)
+            _, told = self.driver.link(text, CAPABILITY)
         except Exception as error:
             self.refused.append(f"{self.name}: {error} {self.log}")
             return
+        self.registers = max(self.registers, *map(int, re.findall(r"Used (\d+) registers", told)))
+        if re.search(r"[1-9]\d* bytes spill", told):
+            self.spilled.append(self.name)
         self.shuffled += "shfl.sync.down" in text
-        if all(type(argument) in (int, tuple, simulated.Memory) for argument in arguments):
+        if block is None:
             self._check_launch(text, signature, arguments)
 
     def _check_launch(self, text: str, signature: Any, arguments: Any) -> None:
@@ -54,7 +64,7 @@ class Compiler:
             self.refused.append(f"{self.name}: is prepared for other types than {signature}")
         head = text.partition(".entry")[2].partition(")")[0]
         taken = re.findall(r"^\s*\.param\s+\.(\w+)", head, re.MULTILINE)
-        if len(adapter.entries(text)) != 1 or ".extern .func" in text:
+        if text.count(".visible .entry") != 1 or ".extern .func" in text:
             self.refused.append(f"{self.name}: is not one kernel that calls nothing outside")
         if taken != ["u64"] * len(launches.words(arguments)):
             self.refused.append(f"{self.name}: takes {taken}")
@@ -204,7 +214,8 @@ def main() -> None:
         compile_groups(compiler)
     else:
         compile_kernels(compiler, sys.argv[1])
-    counts = {name: getattr(compiler, name) for name in ("launched", "shuffled", "refused")}
+    names = "launched", "shuffled", "registers", "spilled", "refused"
+    counts = {name: getattr(compiler, name) for name in names}
     print(json.dumps({"compiled": len(compiler.compiled), **counts}))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from types import ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -183,6 +184,27 @@ def _absent(*arrays: Any, **params: Any) -> NoReturn:
     raise _Absent
 
 
+_LIBRARIES = "cupy", "cupyx", "numpy"
+
+
+def _is_of_library(error: Exception) -> bool:
+    """Return whether an error says that the library of arrays does not have or support something.
+
+    It is raised by the library, or names an attribute of a module or an array of the library.
+    """
+    if isinstance(error, AttributeError):
+        home = error.obj if isinstance(error.obj, ModuleType) else type(error.obj)
+        name = home.__name__ if isinstance(home, ModuleType) else home.__module__
+    elif str(error).startswith("no implementation found for 'numpy."):  # NumPy asked the library
+        return True
+    else:
+        trace: Any = error.__traceback__
+        while trace.tb_next is not None:
+            trace = trace.tb_next
+        name = trace.tb_frame.f_globals.get("__name__", "")
+    return any(part in _LIBRARIES for part in name.split("."))
+
+
 class _Checked:
     """A function that may use what the library of arrays has not, and so may fail.
 
@@ -199,8 +221,8 @@ class _Checked:
             with self.errors():
                 result = self.run(*arrays, **params)
         except (TypeError, AttributeError, NotImplementedError) as error:
-            if str(error).startswith(self.names):  # what the operation refuses everywhere
-                raise
+            if str(error).startswith(self.names) or not _is_of_library(error):
+                raise  # what the operation refuses everywhere; a failure of the compiler; a mistake
             raise _Absent from error
         for part in result if type(result) in (list, tuple) else (result,):
             if not isinstance(part, devices.array_types):

@@ -12,13 +12,16 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
+from importlib.metadata import version
 from typing import Any
 
 import numba
 import numpy as np
 
+from tinygrad_cg_frontend import Untranslatable
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime import numba_backend
+from tinygrad_cg_kernels.runtime import numba_backend, service
+from tinygrad_cg_kernels.runtime.store import Store
 
 cuda: Any = None  # numba.cuda; None on platforms that Numba has no CUDA for
 with contextlib.suppress(ImportError), warnings.catch_warnings():
@@ -263,15 +266,34 @@ class Driver:
         self._threads = threading.local()
 
     def load(self, kernel: Any, kinds: Sequence[Any]) -> tuple[Any, Any]:
-        """Return the driver's handle of a kernel that Numba compiled for kinds of arguments.
+        """Return the driver's handle of a kernel, compiled for kinds of arguments or from the disk.
 
         The second result owns the kernel, and has to live as long. See `launches` for kinds.
         """
-        signature = tuple(map(argument_type, kinds))
-        text, _ = cuda.compile_ptx_for_current_device(kernel.py_func, signature)
-        (name,) = entries(text)
-        loaded = self._core.ObjectCode.from_ptx(text.encode()).get_kernel(name)
+        device = self._core.Device(0)
+        device.set_current()
+        capability = tuple(device.compute_capability)
+        key = _key_of(kernel.py_func, (capability, *kinds))
+        stored = None if key is None else _store.read(key)
+        if stored is None:
+            name, text = compile_ptx(kernel.py_func, kinds, capability)
+            code, _ = self.link(text, capability)
+            if key is not None:
+                _store.write(key, {"entry": name}, code)
+        else:
+            name, code = stored[0]["entry"], stored[1]
+        loaded = self._core.ObjectCode.from_cubin(code).get_kernel(name)
         return self._bindings.CUfunction(int(loaded.handle)), loaded
+
+    def link(self, text: str, capability: tuple[int, int]) -> tuple[bytes, str]:
+        """Return the machine code of a PTX text for a capability, and what the linker says of it.
+
+        So the driver need not read the version of PTX that Numba writes.
+        """
+        arch = "sm_{}{}".format(*capability)
+        options = self._core.LinkerOptions(arch=arch, ptxas_options=["-v"])
+        linker = self._core.Linker(self._core.ObjectCode.from_ptx(text.encode()), options=options)
+        return bytes(linker.link("cubin").code), linker.get_info_log()
 
     def launch(self, loaded: tuple[Any, Any], blocks: int, block: int, room: int) -> None:
         """Launch a kernel on the stream of this thread. `room` has its arguments' addresses."""
@@ -298,7 +320,18 @@ def driver() -> Driver | None:
         from cuda.bindings import driver as bindings  # pyright: ignore
     except ImportError:
         return None
-    return Driver(core, bindings) if hasattr(core, "ObjectCode") else None
+    return Driver(core, bindings) if hasattr(core, "Linker") else None
+
+
+_store = Store("device")
+
+
+def _key_of(function: Callable, kinds: Any) -> str | None:
+    """Return the name of a kernel's code on disk; None for a kernel with a user's function."""
+    try:
+        return f"{service.identity(function)} {kinds} {version('numba-cuda')} {numba.__version__}"
+    except Untranslatable:
+        return None
 
 
 def argument_type(kind: Any) -> Any:
@@ -308,9 +341,13 @@ def argument_type(kind: Any) -> Any:
     return numba.types.int64 if kind is None else numba.types.UniTuple(numba.types.int64, kind)
 
 
-def entries(text: str) -> list[str]:
-    """Return the names of the kernels in a PTX text."""
-    return re.findall(r"\.visible\s+\.entry\s+([\w$]+)", text)
+def compile_ptx(
+    function: Callable, kinds: Sequence[Any], capability: tuple[int, int]
+) -> tuple[str, str]:
+    """Return the name of a kernel for kinds of arguments, and its PTX text."""
+    text, _ = cuda.compile_ptx(function, tuple(map(argument_type, kinds)), cc=capability)
+    (name,) = re.findall(r"\.visible\s+\.entry\s+([\w$]+)", text)
+    return name, text
 
 
 # Arrays ----------------------------------------------------------------------------------------

@@ -111,7 +111,7 @@ def _integer(word: Any, shift: Any, low: Any) -> Any:
 @cache
 def _kernel(source: str, function: Callable) -> launches.DeviceKernel:
     scope = {"value": adapter.device_function(function)}
-    return launches.DeviceKernel(define(source, scope, globals()))
+    return define(source, scope, globals())
 
 
 def numbers(generator: Any, count: int, dtype: np.dtype) -> Any:

@@ -18,7 +18,7 @@ from tinygrad_cg_kernels.cuda.layouts import DeviceLayout, merge, walk
 from tinygrad_cg_kernels.loops.engine import DtypeSignature, Elementwise, Pointwise
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.promotion import broadcast_shapes, loop_dtype, no_kernel
-from tinygrad_cg_kernels.runtime.texts import compiled, title_of
+from tinygrad_cg_kernels.runtime.texts import compiled, digest, title_of
 
 _FLAT = """
 def kernel(count, {parameters}):
@@ -80,7 +80,7 @@ def converter(source: np.dtype, target: np.dtype) -> Callable:
     return adapter.device_function(truth) if target.kind == "b" else target.type
 
 
-def define(source: str, names: dict[str, Any], module: dict[str, Any]) -> Any:
+def define(source: str, names: dict[str, Any], module: dict[str, Any]) -> launches.DeviceKernel:
     """Return the kernel that a text defines. It closes over the values of `names`.
 
     Its globals are those of `module`, in which the simulator looks for `cuda`.
@@ -88,7 +88,9 @@ def define(source: str, names: dict[str, Any], module: dict[str, Any]) -> Any:
     text = f"def make({', '.join(names)}):" + source.replace("\n", "\n    ")
     code, scope = compiled(f"{text}\n    return kernel\n", title_of("device kernel")), {}
     exec(code, module, scope)
-    return adapter.device_kernel(scope["make"](**names))
+    kernel = scope["make"](**names)
+    kernel.__qualname__ = f"kernel_{digest(text)}"
+    return launches.DeviceKernel(adapter.device_kernel(kernel))
 
 
 class Map:
@@ -128,7 +130,7 @@ class Map:
             function = adapter.scalar_function(self._function, self._kernel)
             pairs = enumerate(zip(dtypes, loop, strict=True))
             names = {"f": function, **{f"c{k}": converter(*pair) for k, pair in pairs}}
-            kernel = self._kernels[key] = launches.DeviceKernel(define(source, names, globals()))
+            kernel = self._kernels[key] = define(source, names, globals())
         targets = [adapter.memory(out)[0] for out in outs]
         kernel.launch(adapter.blocks_for(layout.count), _arguments(layout, parts, targets))
         return list(outs)

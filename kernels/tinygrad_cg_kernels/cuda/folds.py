@@ -17,6 +17,7 @@ from tinygrad_cg_kernels.cuda import adapter
 from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
 from tinygrad_cg_kernels.cuda.elementwise import converter, define, same
 from tinygrad_cg_kernels.cuda.groups import tree
+from tinygrad_cg_kernels.cuda.launches import DeviceKernel
 from tinygrad_cg_kernels.cuda.layouts import split, walk
 from tinygrad_cg_kernels.reduce.axes import reduced_shape
 
@@ -25,7 +26,7 @@ PER_THREAD = 4 if adapter.simulated() else 16  # elements of a chunk, per thread
 COLUMN = 4 if adapter.simulated() else 512  # elements of a column in a chunk
 
 _SOURCE = """
-def kernel(chunk, chunks, units, length, start, kept, inner, {parameters}, out):
+def kernel(chunk, chunks, units, length, kept, inner, {parameters}, out):
     {head}
     for unit in range({first_unit}, units, {units_apart}):
         {begin}
@@ -114,11 +115,11 @@ class Fold:
         out = library.empty((chunks, columns) if by_columns else (columns, chunks), dtype=state)
         target = adapter.memory(out)[0]
         units = columns * chunks
-        numbers = [chunk, chunks, units, length, state.type(start), layout.kept, layout.inner]
+        numbers = [chunk, chunks, units, length, layout.kept, layout.inner]
         dtypes = tuple([array.dtype for array in arrays])
-        kernel = self._kernel(by_columns, dtypes, tuple(loop), state)
+        kernel = self._kernel(by_columns, dtypes, tuple(loop), state.type(start))
         blocks = adapter.blocks_for(units if by_columns else units * THREADS)
-        adapter.launch(kernel, blocks, [*numbers, *layout.operands(parts), target])
+        kernel.launch(blocks, [*numbers, *layout.operands(parts), target])
         if chunks > 1:
             if self._rest is None:
                 self._rest = Fold(self.name, same, self._combine)
@@ -126,19 +127,20 @@ class Fold:
         return out.reshape(shape)
 
     def _kernel(
-        self, by_columns: bool, dtypes: tuple[np.dtype, ...], loop: tuple, state: np.dtype
-    ) -> Any:
-        key = by_columns, dtypes, loop, state
+        self, by_columns: bool, dtypes: tuple[np.dtype, ...], loop: tuple, start: Any
+    ) -> DeviceKernel:
+        key = by_columns, dtypes, loop, start.dtype, repr(start)
         kernel = self._kernels.get(key)
         if kernel is None:
             pairs = enumerate(zip(dtypes, loop, strict=True))
             scope = {
+                "start": start,
                 "load": adapter.scalar_function(self._load),
                 "combine": adapter.scalar_function(self._combine),
                 **{f"c{k}": converter(*pair) for k, pair in pairs},
             }
             if not by_columns:
-                scope["tree"] = tree(self._combine, state)
+                scope["tree"] = tree(self._combine, start.dtype)
             source = _source(by_columns, len(dtypes))
             kernel = self._kernels[key] = define(source, scope, globals())
         return kernel

@@ -8,13 +8,15 @@ each run gives the same bits.
 
 from collections.abc import Callable
 from functools import cache
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from tinygrad_cg_kernels.cuda import adapter
 from tinygrad_cg_kernels.cuda.adapter import cuda
-from tinygrad_cg_kernels.runtime.texts import compiled, title_of
+from tinygrad_cg_kernels.runtime import service
+from tinygrad_cg_kernels.runtime.texts import compiled, digest, title_of
 
 WARP = 2 if adapter.simulated() else 32  # threads that read each other's registers
 WARPS = adapter.threads() // WARP
@@ -63,6 +65,7 @@ def _defined(text: str, name: str, dtype: np.dtype, names: dict[str, Any]) -> di
     The simulator identifies shared arrays by file and line, so each dtype has a file.
     """
     scope = {
+        "__name__": __name__,
         "cuda": adapter.in_kernels(),
         "THREADS": adapter.threads(),
         "WARP": WARP,
@@ -71,6 +74,10 @@ def _defined(text: str, name: str, dtype: np.dtype, names: dict[str, Any]) -> di
         **names,
     }
     exec(compiled(text, title_of(f"device function {name}")), scope)
+    own = digest(f"{text} {dtype} {[*map(service.identity, names.values())]}")
+    for function in scope.values():
+        if isinstance(function, FunctionType) and function.__globals__ is scope:
+            function.__qualname__ += f"_{own}"
     return scope
 
 

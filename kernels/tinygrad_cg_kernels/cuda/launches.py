@@ -7,9 +7,7 @@ packages, and in the simulator, Numba launches the kernel.
 """
 
 import struct
-import warnings
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from threading import Lock
 from typing import Any
 
@@ -27,7 +25,7 @@ class DeviceKernel:
 
     def __init__(self, function: Any) -> None:
         self.function = function
-        self._ready: dict[tuple[Kind, ...], Callable[[int, Sequence[Any]], None]] = {}
+        self._ready: dict[tuple[Kind, ...], Ready] = {}
 
     def launch(self, blocks: int, arguments: Sequence[Any]) -> None:
         """Launch the kernel on the stream of this thread."""
@@ -38,22 +36,9 @@ class DeviceKernel:
         signature = kinds(arguments)
         ready = self._ready.get(signature)
         if ready is None:
-            ready = self._ready[signature] = self._prepare(driver, signature, len(words(arguments)))
+            loaded, count = driver.load(self.function, signature), len(words(arguments))
+            ready = self._ready[signature] = Ready(driver, loaded, count)
         ready(blocks, arguments)
-
-    def _prepare(
-        self, driver: Any, signature: tuple[Kind, ...], count: int
-    ) -> Callable[[int, Sequence[Any]], None]:
-        try:
-            return Ready(driver, driver.load(self.function, signature), count)
-        except Exception as error:  # any error of compiler, linker or driver
-            warnings.warn(
-                f"a kernel could not be prepared ({type(error).__name__}: {error}): Numba "
-                "launches it, which takes longer",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-            return partial(adapter.launch, self.function)
 
 
 class Ready:

@@ -81,7 +81,7 @@ def _combine_at(
     count = positions.size
     units = before * count * after
     memory = [adapter.memory(array)[0] for array in (order, positions[order], values, out)]
-    adapter.launch(kernel, adapter.blocks_for(units), [units, count, after, size, *memory])
+    kernel.launch(adapter.blocks_for(units), [units, count, after, size, *memory])
 
 
 def _positions(name: str, indices: Any, size: int) -> Any:

@@ -31,7 +31,7 @@ LONG = 64 * THREADS  # longer rows take a single block long
 ROWS = 2 if adapter.simulated() else 128  # this many rows keep a GPU busy, however long they are
 
 _ROWS = """
-def kernel(rows, length, kept, lowest, zero, {parameters}, out, u, v, w):
+def kernel(rows, length, kept, {parameters}, out, u, v, w):
     thread = cuda.threadIdx.x
     for row in range(cuda.blockIdx.x, rows, cuda.gridDim.x):
         {begin}; q = w
@@ -93,16 +93,18 @@ class _Rows:
         rows, length = prod(layout.kept), prod(layout.inner)
         if layout.by_columns or (length > LONG and rows < ROWS):
             return None
-        arguments = [rows, length, layout.kept, loop.type(-np.inf), loop.type(0)]
+        arguments = [rows, length, layout.kept]
         arguments += layout.operands(parts)
         kernel = self._kernel(tuple([array.dtype for array in arrays]), loop)
-        adapter.launch(kernel, adapter.blocks_for(rows * THREADS), arguments)
+        kernel.launch(adapter.blocks_for(rows * THREADS), arguments)
         return out
 
     def _kernel(self, dtypes: tuple[np.dtype, ...], loop: np.dtype) -> Any:
         kernel = self._kernels.get((dtypes, loop))
         if kernel is None:
             scope = {
+                "lowest": loop.type(-np.inf),
+                "zero": loop.type(0),
                 "of": adapter.scalar_function(self._function),
                 **{f"c{k}": converter(dtype, loop) for k, dtype in enumerate(dtypes)},
             }

@@ -106,9 +106,9 @@ class DeviceScan:
             kernel = self._kernels[key] = define(source, names, globals())
         _, length, after = x.shape
         chunks, units = starts.shape[1], starts.size
-        numbers = [length, after, CHUNK, chunks, units, reverse, exclusive]
+        numbers = [length, after, CHUNK, chunks, units, int(reverse), int(exclusive)]
         memory = [adapter.memory(array)[0] for array in (x, y, starts, out)]
-        adapter.launch(kernel, adapter.blocks_for(units), [*numbers, *memory])
+        kernel.launch(adapter.blocks_for(units), [*numbers, *memory])
 
 
 _products = DeviceScan(cumprod)

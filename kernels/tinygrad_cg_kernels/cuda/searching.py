@@ -59,7 +59,7 @@ def search(table: Any, values: Any, right: bool) -> Any:
     operands = [library.ascontiguousarray(x.astype(kind, copy=False)) for x in (table, values)]
     if not _kernels:
         names = {"is_below": adapter.device_function(_is_below)}
-        _kernels.append(launches.DeviceKernel(define(_SEARCH, names, globals())))
+        _kernels.append(define(_SEARCH, names, globals()))
     numbers = [values.size, table.shape[-1], values.shape[-1], int(right)]
     memory = [adapter.memory(array)[0] for array in (*operands, out)]
     _kernels[0].launch(adapter.blocks_for(values.size), [*numbers, *memory])

@@ -109,7 +109,7 @@ class KernelSource(NamedTuple):
     shared = False
 
     def key(self, signature: Signature) -> str:
-        return f"{self.name} {signature} {_identity(self.function)}"
+        return f"{self.name} {signature} {identity(self.function)}"
 
     def python(self) -> Callable:
         return self.function
@@ -349,20 +349,24 @@ def _object_code(key: str, source: Source, translate: Callable[[], _Translated])
         return code
 
 
-def _identity(thing: Any) -> str:
-    """Return a text that identifies an object in a kernel's closure, given the sources."""
-    if thing is None or isinstance(thing, (bool, int, float, str)):
+def identity(thing: Any) -> str:
+    """Return a text that identifies an object in a kernel's closure, given the sources.
+
+    Raises Untranslatable if the sources of the library do not determine the object.
+    """
+    thing = getattr(thing, "py_func", thing)  # of a device function
+    if thing is None or isinstance(thing, (bool, int, float, complex, str, np.generic)):
         return repr(thing)
     if isinstance(thing, np.dtype):
         return f"dtype {thing.str}"
     if isinstance(thing, tuple):
-        return f"({', '.join(map(_identity, thing))})"
+        return f"({', '.join(map(identity, thing))})"
     if isinstance(thing, type):
         return f"{thing.__module__}.{thing.__qualname__}"
     code = getattr(thing, "__code__", None)
     if code is None or not build.is_ours(thing):
         raise Untranslatable(f"a kernel closes over {thing!r}")
-    cells = [_identity(cell.cell_contents) for cell in thing.__closure__ or ()]
+    cells = [identity(cell.cell_contents) for cell in thing.__closure__ or ()]
     place = f"{thing.__module__}.{thing.__qualname__}:{code.co_firstlineno}"
     if code.co_name == "<lambda>":  # a line may have several
         place += f" {code.co_code.hex()} {code.co_names}"

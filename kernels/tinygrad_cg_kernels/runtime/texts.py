@@ -2,6 +2,7 @@
 
 import __future__
 
+import hashlib
 import itertools
 import linecache
 import weakref
@@ -21,6 +22,11 @@ def define(text: str, title: str, scope: dict[str, Any], name: str) -> Any:
     function = scope[name]
     weakref.finalize(function, linecache.cache.pop, code.co_filename, None).atexit = False
     return function
+
+
+def digest(text: str) -> str:
+    """Return a hash of a text, by which functions of generated texts are told apart on disk."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def title_of(title: str) -> str:

@@ -5,6 +5,7 @@ import pytest
 
 import tinygrad_cg as tf
 from tests.support import op_cases
+from tinygrad_cg._core import device_runs, devices
 from tinygrad_cg._core.primitive import OPS
 
 DTYPES = ["bool", "int8", "uint64", "float16", "float32", "float64", "complex64", "complex128"]
@@ -105,9 +106,36 @@ def test_extremes_of_complex_numbers_over_axes_without_extent(axis):
                 assert actual == want
 
 
-def test_what_no_gpu_computes_is_refused_as_such_for_other_dtypes():
+LACKING = {
+    "a function": lambda x, **_: devices.library().nowhere(x),
+    "a method": lambda x, **_: x.nowhere(),
+    "a keyword": lambda x, **_: devices.library().sum(x, where=True),
+    "arrays of the host": lambda x, **_: x + np.ones(3),
+}
+MISTAKES = {
+    "an attribute": (AttributeError, lambda x, **_: None.nowhere),
+    "a call": (TypeError, lambda x, **_: len(3)),
+    "a compiler": (NotImplementedError, lambda x, **_: eval("refuse()", {"refuse": refuse})),
+}
+
+
+def refuse():
+    raise NotImplementedError("this machine")
+
+
+@pytest.mark.parametrize("run", LACKING.values(), ids=LACKING)
+def test_what_the_library_of_arrays_lacks_is_refused(run, monkeypatch):
+    monkeypatch.setitem(device_runs._runs, OPS["sort"], device_runs._Checked(OPS["sort"], run))
     with pytest.raises(tf.errors.DeviceError, match="there is no implementation for GPUs"):
-        OPS["isotonic_blocks"](tf.ones(3).gpu())
+        tf.sort(tf.ones(3).gpu())
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_other_errors_are_not_taken_for_refusals(mistake, monkeypatch):
+    error, run = MISTAKES[mistake]
+    monkeypatch.setitem(device_runs._runs, OPS["sort"], device_runs._Checked(OPS["sort"], run))
+    with pytest.raises(error):
+        tf.sort(tf.ones(3).gpu())
 
 
 @pytest.mark.parametrize("kernel", [lambda x: x.nowhere, eval("lambda x: nowhere(x)")])
