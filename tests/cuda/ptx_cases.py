@@ -13,6 +13,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numba
@@ -24,7 +25,7 @@ from tests.support.simulator import PATHS
 from tinygrad_cg_kernels.cuda import adapter, launches
 
 sys.path.insert(0, PATHS[-1])
-import cupy as simulated
+import cupy as simulated  # pyright: ignore[reportMissingImports]
 
 CAPABILITY = divmod(int((sys.argv[2:] or [80])[0]), 10)
 
@@ -57,6 +58,10 @@ class Compiler:
         self.shuffled += "shfl.sync.down" in text
         if block is None:
             self._check_launch(text, signature, arguments)
+
+    def note_launch(self) -> tuple[int]:
+        self.launched += 1
+        return (0,)
 
     def _check_launch(self, text: str, signature: Any, arguments: Any) -> None:
         """Compare what a launch that is kept ready gives with what the kernel takes."""
@@ -193,6 +198,46 @@ def compile_draws(compiler: Compiler) -> None:
         searching.search(rows, rows, False)
 
 
+class Core:
+    """The package cuda.core, with a device and without a driver."""
+
+    Linker, LinkerOptions = core.Linker, core.LinkerOptions
+    compute_capability, handle = CAPABILITY, 0
+
+    class ObjectCode:
+        from_ptx = staticmethod(core.ObjectCode.from_ptx)
+        from_cubin = staticmethod(lambda code: Core())
+
+    def Device(self, number: int) -> Any:
+        return self
+
+    def set_current(self) -> None:
+        pass
+
+    def get_kernel(self, name: str) -> Any:
+        return self
+
+
+def load_kernels(compiler: Compiler) -> None:
+    """Load kernels as a driver does, from the disk where they are there."""
+    import tinygrad_cg as tf
+
+    bindings: Any = SimpleNamespace(
+        CUfunction=int, cuLaunchKernel=lambda *arguments: compiler.note_launch()
+    )
+    driver = adapter.Driver(Core(), bindings)
+    compile_ptx = adapter.compile_ptx
+
+    def counted(*arguments: Any) -> Any:
+        compiler.compiled[len(compiler.compiled)] = True
+        return compile_ptx(*arguments)
+
+    adapter.compile_ptx, adapter.driver = counted, lambda: driver
+    x = tf.ones((3, 4)).gpu()
+    tf.sin(x), tf.nn.softmax(x), tf.reduce_sum(x), tf.cumsum(x), x * x[0], tf.argmax(x, 1)
+    tf.function(lambda x: tf.reduce_sum(tf.tanh(x) * 2.0))(x)
+
+
 def compile_groups(compiler: Compiler) -> None:
     """Compile the kernels that combine what groups of threads have."""
     from tests.cuda import group_cases
@@ -210,6 +255,8 @@ def main() -> None:
         compile_programs(compiler)
     elif sys.argv[1] == "draws":
         compile_draws(compiler)
+    elif sys.argv[1] == "disk":
+        load_kernels(compiler)
     elif sys.argv[1] == "groups":
         compile_groups(compiler)
     else:
