@@ -69,6 +69,7 @@ _LAZY = {
     "._function.tracing.signature": "TensorSpec type_spec_from_value",
     "._sparse.colorings": "Coloring hessian_coloring jacobian_coloring",
     "._sparse.sparsity_detection": "hessian_sparsity jacobian_sparsity",
+    "._sparse.evaluation": "sparse_hessian sparse_jacobian",
     "._sparse.sparsity": "SparsityPattern",
     "._transforms.custom_derivatives": "custom_derivatives",
     "._transforms.control_flow": "case cond switch_case while_loop",

@@ -129,15 +129,16 @@ class _Detection:
         self._check_outputs(structure)
         positions = self._positions(inner, statics)
         self.columns = sum(prod(x.shape) for x in flat)
-        states, start = [], 0
+        states: list[Dependence] = []
+        sizes = [prod(self.program.graph.inputs[k].shape) for k in positions]
+        starts = dict(zip(positions, np.cumsum([0, *sizes]).tolist(), strict=False))
         leaves = FunctionCall(tuple(inner), {}, statics).leaves
         for k, value in enumerate(self.program.graph.inputs):
             if k in positions:
-                size = prod(value.shape)
+                size, start = prod(value.shape), starts[k]
                 table = np.arange(size + 1), np.arange(start, start + size, dtype=np.int32)
                 array = None if values is None else values[len(positions[: positions.index(k)])]
                 states.append(Dependence(table if size else None, array))
-                start += size
             elif k < len(leaves):
                 leaf = np.asarray(getattr(leaves[k], "_data", leaves[k]))
                 known = (values is not None or is_exact(leaf.dtype)) and has_values

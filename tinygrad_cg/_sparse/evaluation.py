@@ -1,0 +1,467 @@
+"""Sparse Jacobians and Hessians: products for groups of columns or rows, and their entries."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tinygrad_cg_kernels.runtime.memory import empty
+from tinygrad_cg_kernels.sparse.coloring import decompress
+
+from .. import nest
+from .._core.conversion import convert, promote
+from .._core.kinds import is_complex, is_exact
+from .._core.levels import state
+from .._core.record import narrow
+from .._core.suggestions import reads_own_arguments
+from .._core.tensor import Tensor
+from .._core.transformed import returns_transformed
+from .._function.tracing.function import Function, function
+from .._function.tracing.signature import FunctionCall, Statics
+from .._ops.creation import fill_zeros
+from .._ops.elementwise import equal
+from .._ops.indexing import getitem
+from .._ops.shape import cast, concatenate, reshape
+from .._reverse.sweep import differentiate_once
+from .._transforms.batching import vmap
+from .._transforms.differentiable import Differentiable
+from .._transforms.forward import ForwardAccumulator
+from .._transforms.functional import gradient_function
+from ..errors import InvalidArgumentError
+from .colorings import Coloring, hessian_coloring, jacobian_coloring
+from .sparsity import SparsityPattern
+from .sparsity_detection import hessian_sparsity, jacobian_sparsity
+
+_MAX_PLANS = 16  # kept by one function
+_BATCH_ELEMENTS = 2**13
+"""Elements of the products that one call of the program computes: more do not stay in the cache."""
+_BUFFER_ELEMENTS = 2**24  # of the products that are held at a time
+_CHECKS = 8  # random products that a pattern of the user has to give
+_FORMATS = ("csr", "csc", "coo", "arrays")
+
+
+@returns_transformed
+@reads_own_arguments
+def sparse_jacobian(
+    f: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    pattern: Any = None,
+    coloring: Any = None,
+    mode: str = "auto",
+    format: str = "csr",
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """Return a function that gives the Jacobian of `f` as a sparse matrix.
+
+    Parameters
+    ----------
+    f:
+        A function to real tensors, nested as you like. They are raveled in the order of
+        ``nest.flatten``: these are the rows. It is compiled by `function`.
+    argnums:
+        The positional argument to differentiate by, or several of them. Each may be nested; they
+        are raveled one after the other, as by `ravel_tree`: these are the columns.
+    pattern:
+        What `SparsityPattern.of` takes. By default `jacobian_sparsity` finds it. At the first call
+        with arguments of some shapes, the matrix times a random vector is compared with the
+        derivative of `f` in that direction: a pattern that lacks entries is an error.
+    coloring:
+        A `Coloring`, or integers: colours of the columns, or of the rows for mode "reverse". By
+        default `jacobian_coloring` finds it.
+    mode:
+        "forward" (a product with the matrix for each colour of the columns), "reverse" (with its
+        transpose, for each colour of the rows), "both", or "auto" for the cheapest.
+    format:
+        "csr" (``scipy.sparse.csr_array``, with sorted indices), "csc", "coo", or "arrays": a tuple
+        ``(data, indices, indptr)`` of compressed rows, which needs no SciPy.
+    chunk_size:
+        How many products one call of the program computes, as a batch. By default as many as fit
+        into the processor's cache.
+
+    The pattern, its colouring and the program are made at the first call with arguments of some
+    structure, shapes, dtypes and integer values, and kept. The dtype is that in which the dtypes of
+    the arguments meet; for SciPy, float16 becomes float32. Entries of the pattern that are zero are
+    stored. The result is an array of numbers, which no tape differentiates: arguments that a tape
+    watches, and calls inside of `function`, `vmap` and the like, are errors.
+
+    Raises ImportError without SciPy (but for "arrays"), TypeError for complex arguments or outputs
+    and for what has no derivative, InvalidArgumentError for a pattern or colouring that does not
+    fit, ValueError for other values of `mode` and `format`.
+
+    After Curtis, Powell and Reid, "On the estimation of sparse Jacobian matrices" (1974), and
+    Gebremedhin, Manne and Pothen, "What color is your Jacobian?" (2005).
+
+    Examples
+    --------
+    >>> difference = lambda x: x[1:] ** 2 - x[:-1]
+    >>> tf.sparse_jacobian(difference)(np.array([1.0, 2.0, 3.0])).toarray()
+    array([[-1.,  4.,  0.],
+           [ 0., -1.,  6.]])
+    """
+    own = "sparse_jacobian"
+    _check_choice(own, "mode", mode, ("auto", "forward", "reverse", "both"))
+    return _SparseDerivative(own, f, argnums, pattern, coloring, mode, format, chunk_size).wrapped()
+
+
+@returns_transformed
+@reads_own_arguments
+def sparse_hessian(
+    f: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    pattern: Any = None,
+    coloring: Any = None,
+    format: str = "csr",
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """Return a function that gives the Hessian of a scalar function `f` as a sparse matrix.
+
+    Rows and columns are the raveled arguments. Entries on both sides of the diagonal are stored,
+    and have the same bits. `coloring` is a `Coloring` that is symmetric, or the colours of a star
+    colouring; by default `hessian_coloring` finds it, for the pattern of `hessian_sparsity`.
+    Each colour costs a product of the Hessian with a vector. All else is as in `sparse_jacobian`;
+    an output that is not a scalar raises InvalidArgumentError.
+
+    After Coleman and Moré, "Estimation of sparse Hessian matrices and graph coloring problems"
+    (1984).
+
+    Examples
+    --------
+    >>> chain = lambda x: tf.reduce_sum(x[1:] * x[:-1] ** 2)
+    >>> tf.sparse_hessian(chain)(np.array([1.0, 2.0, 3.0])).toarray()
+    array([[4., 2., 0.],
+           [2., 6., 4.],
+           [0., 4., 0.]])
+    """
+    own = "sparse_hessian"
+    return _SparseDerivative(
+        own, f, argnums, pattern, coloring, "symmetric", format, chunk_size
+    ).wrapped()
+
+
+def _check_choice(name: str, role: str, value: Any, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name}: {role} must be one of {', '.join(choices)}, got {value!r}")
+
+
+class _Pass(NamedTuple):
+    """The products for colours of columns, or of rows."""
+
+    by_rows: bool
+    count: int  # of colours
+    lines: int  # elements of a product
+    batch: int  # colours that one call of the program computes
+    program: Function[..., Any]
+    colors: Tensor
+    numbers: list[Tensor]  # of the colours of each call
+    places: np.ndarray
+
+
+class _Prepared(NamedTuple):
+    """What is kept for one signature."""
+
+    values: list[np.ndarray]  # those of integer arguments, which the pattern depends on
+    coloring: Coloring
+    passes: list[_Pass]
+    indptr: np.ndarray
+    indices: np.ndarray
+    dtype: np.dtype
+
+
+class _SparseDerivative:
+    """A sparse Jacobian or Hessian of a function, for arguments of any signature."""
+
+    def __init__(
+        self,
+        name: str,
+        f: Any,
+        argnums: Any,
+        pattern: Any,
+        coloring: Any,
+        mode: str,
+        format: str,
+        chunk_size: int | None,
+    ):
+        _check_choice(name, "format", format, _FORMATS)
+        if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size < 1):
+            raise ValueError(f"{name}: chunk_size must be a positive integer, got {chunk_size!r}")
+        self.name, self.mode, self.format, self.chunk_size = name, mode, format, chunk_size
+        self.scipy: Any = None if format == "arrays" else _import_scipy(name)
+        self.given = Differentiable(name, f, argnums)
+        traced = f if isinstance(f, Function) else function(f)
+        self.transform = Differentiable(name, traced, argnums)
+        if mode == "symmetric":
+            gradient = gradient_function(self.transform)
+            self.transform = Differentiable(name, gradient, argnums)
+        if isinstance(coloring, Coloring):
+            if pattern is not None and SparsityPattern.of(pattern) != coloring.pattern:
+                raise InvalidArgumentError(f"{name}: coloring is of another pattern than pattern=")
+            pattern = coloring.pattern
+        self.pattern = None if pattern is None else SparsityPattern.of(pattern)
+        self.coloring = coloring
+        self.statics = Statics(self.given.f, None, None)
+        self.plans: OrderedDict[Any, list[_Prepared]] = OrderedDict()
+
+    def wrapped(self) -> Callable[..., Any]:
+        def transformed(*args: Any, **kwargs: Any) -> Any:
+            self._refuse_levels()
+            return self._matrix(args, kwargs)
+
+        return functools.update_wrapper(transformed, self.given.f, updated=())
+
+    # The program -----------------------------------------------------------------------------
+
+    def _products(self, by_rows: bool, number: Any, colors: Any, args: tuple, kwargs: dict) -> Any:
+        """Return the product for one colour, or for a vector of them a row for each."""
+        one = self._row if by_rows else self._column
+        if not number.shape:
+            return one(number, colors, args, kwargs)
+        return vmap(lambda each: one(each, colors, args, kwargs))(number)
+
+    def _column(self, number: Any, colors: Any, args: tuple, kwargs: dict) -> Tensor:
+        """Return the derivative in the direction of a colour's columns."""
+        inner, sources = self.transform.sources(args)
+        flat = nest.flatten(sources)
+        with ForwardAccumulator(flat, self._seeds(flat, number, colors, True)) as accumulator:
+            output, _ = self.transform.run(inner, kwargs)
+            targets = self.transform.tensors(output, real=True)
+        return _join(accumulator.jvp(targets, "zero"), flat)
+
+    def _row(self, number: Any, colors: Any, args: tuple, kwargs: dict) -> Tensor:
+        """Return the gradient of the sum of a colour's rows."""
+        token, sources, output, _ = self.transform.record(args, kwargs)
+        targets, flat = self.transform.tensors(output, real=True), nest.flatten(sources)
+        upstream = self._seeds(targets, number, colors, False)
+        return _join(fill_zeros(flat, differentiate_once(token, targets, upstream, flat)), flat)
+
+    def _seeds(self, like: list, number: Any, colors: Any, columns: bool) -> list[Tensor]:
+        """Return ones where the colour is `number`, and zeros elsewhere."""
+        ends = np.cumsum([0, *(prod(tensor.shape) for tensor in like)]).tolist()
+        if ends[-1] != colors.shape[0]:
+            raise InvalidArgumentError(self._wrong_size(columns, ends[-1], colors.shape[0]))
+        seeds = equal(colors, number)
+        return [
+            cast(reshape(getitem(seeds, slice(start, end)), tuple(tensor.shape)), tensor.dtype)
+            for tensor, start, end in zip(like, ends, ends[1:], strict=False)
+        ]
+
+    # A call ----------------------------------------------------------------------------------
+
+    def _refuse_levels(self) -> None:
+        frame = state.frame
+        if frame is not None and (frame.level is not None or frame.natural):
+            raise TypeError(
+                f"{self.name}: the result is an array of numbers, so it cannot be computed inside "
+                "of function, vmap, jvp or the like: call it outside, or use jacobian or hessian"
+            )
+
+    def _refuse_watched(self, leaves: list) -> None:
+        frame = state.frame
+        if frame is None:
+            return
+        for leaf in leaves:
+            if isinstance(leaf, Tensor) and narrow(leaf._rec, frame.group) is not None:
+                raise TypeError(
+                    f"{self.name}: a tape watches what {self.given.definition.name} is computed "
+                    "from, but the result is an array of numbers, which has no gradient: pass "
+                    "stop_gradient(x), or use jacobian or hessian"
+                )
+
+    def _matrix(self, args: tuple, kwargs: dict) -> Any:
+        inner, sources = self.given.sources(args)
+        call = FunctionCall(tuple(inner), kwargs, self.statics)
+        self._refuse_watched(call.leaves)
+        plan = self._find(call, nest.flatten(sources))
+        parts = self._values(plan, call.leaves), _copy(plan.indices), _copy(plan.indptr)
+        if self.format == "arrays":
+            return parts
+        if plan.dtype.itemsize == 2:  # SciPy has no float16
+            parts = parts[0].astype(np.float32), *parts[1:]
+        matrix = self.scipy.csr_array(parts, shape=plan.coloring.pattern.shape)
+        matrix.has_canonical_format = True
+        return matrix if self.format == "csr" else matrix.asformat(self.format)
+
+    def _values(self, plan: _Prepared, leaves: list) -> np.ndarray:
+        """Return the values of the pattern's entries."""
+        data = empty((plan.coloring.pattern.nnz,), plan.dtype)
+        for part in plan.passes:
+            batch, count = part.batch, part.count if data.size else 0
+            chunks = -(-count * part.lines // _BUFFER_ELEMENTS) or 1
+            size = -(-count // (chunks * batch)) * batch  # of a chunk of colours, in batches
+            buffer = empty((min(size, count), part.lines), plan.dtype)
+            for first in range(0, count, max(size, 1)):
+                last = min(first + size, count)
+                for start in range(first, last, batch):
+                    rows = self._run(part, part.numbers[start // batch], part.colors, leaves)
+                    end = min(start + batch, last)
+                    buffer[start - first : end - first] = rows.reshape(batch, -1)[: end - start]
+                is_whole = last - first == part.count and len(plan.passes) == 1
+                products = buffer[: last - first]
+                decompress(part.places, products, first * part.lines, data, is_whole)
+        return data
+
+    def _run(self, part: _Pass, number: Tensor, colors: Tensor, leaves: list) -> np.ndarray:
+        products = part.program(number, colors, *leaves)
+        self._refuse_watched([products])
+        size = products._data.shape[-1]
+        if size != part.lines:
+            raise InvalidArgumentError(self._wrong_size(part.by_rows, size, part.lines))
+        return products.numpy()
+
+    def _wrong_size(self, columns: bool, size: int, expected: int) -> str:
+        noun, what = ("columns", "arguments") if columns else ("rows", "output")
+        return (
+            f"{self.name}: the pattern has {expected} {noun}, but the {what} of "
+            f"{self.given.definition.name} {'have' if columns else 'has'} {size} elements"
+        )
+
+    # Plans -----------------------------------------------------------------------------------
+
+    def _find(self, call: FunctionCall, sources: list[Tensor]) -> _Prepared:
+        """Return the plan for a call, which is made at the first one."""
+        values = []
+        if self.pattern is None:
+            values = [x.numpy() for x in call.leaves if isinstance(x, Tensor) and is_exact(x.dtype)]
+        plans = self.plans.setdefault(call.key, [])
+        self.plans.move_to_end(call.key)
+        for plan in plans:
+            if all(map(np.array_equal, plan.values, values)):
+                return plan
+        plan = self._plan([value.copy() for value in values], call, sources)
+        plans[:] = [plan, *plans[: _MAX_PLANS - 1]]
+        if len(self.plans) > _MAX_PLANS:
+            self.plans.popitem(last=False)
+        return plan
+
+    def _plan(
+        self, values: list[np.ndarray], call: FunctionCall, sources: list[Tensor]
+    ) -> _Prepared:
+        if not sources:
+            raise ValueError(f"{self.name}: argnums chooses no tensor to differentiate by")
+        if any(is_complex(source.dtype) for source in sources):
+            raise TypeError(
+                f"{self.name}: {self.given.definition.name} has a complex argument: use jacobian"
+            )
+        pattern = self._detect(call) if self.pattern is None else self.pattern
+        width = sum(source.size for source in sources)
+        if pattern.shape[1] != width:
+            raise InvalidArgumentError(self._wrong_size(True, width, pattern.shape[1]))
+        indptr, indices = pattern.indptr, pattern.indices
+        if pattern.nnz < 2**31:
+            indptr = indptr.astype(indices.dtype)
+        dtype = functools.reduce(promote, [source.dtype for source in sources])
+        coloring = self._color(pattern)
+        sides = ((False, coloring.columns), (True, coloring.rows))
+        passes = [
+            self._pass(call, coloring, by_rows, colors)
+            for by_rows, colors in sides
+            if colors is not None
+        ]
+        plan = _Prepared(values, coloring, passes, indptr, indices, dtype)
+        if self.pattern is not None:
+            self._check(plan, call.leaves)
+        return plan
+
+    def _pass(
+        self, call: FunctionCall, coloring: Coloring, by_rows: bool, colors: np.ndarray
+    ) -> _Pass:
+        skeleton, count = call.without_leaves(), int(colors.max(initial=-1)) + 1
+
+        def products(number: Any, colors: Any, *leaves: Any) -> Any:
+            args, kwargs = skeleton.fill_leaves(leaves)
+            return self._products(by_rows, number, colors, args, kwargs)
+
+        shape = coloring.pattern.shape
+        batch = self.chunk_size or max(_BATCH_ELEMENTS // max(shape), 1)
+        batch = max(-(-count // max(-(-count // batch), 1)), 1)  # all calls take about as many
+        numbers = np.arange(-(-count // batch) * batch, dtype=np.int32).reshape(-1, batch)
+        rows = [convert(row[0] if batch == 1 else row) for row in numbers]
+        program = function(products, autograph=False)
+        marks, places = convert(colors), coloring.places(by_rows)
+        return _Pass(by_rows, count, shape[by_rows], batch, program, marks, rows, places)
+
+    def _color(self, pattern: SparsityPattern) -> Coloring:
+        coloring = self.coloring
+        if isinstance(coloring, Coloring):
+            if (coloring.mode == "symmetric") != (self.mode == "symmetric"):
+                raise InvalidArgumentError(f"{self.name}: coloring has mode {coloring.mode!r}")
+            return coloring
+        if self.mode == "symmetric":
+            if coloring is None:
+                return hessian_coloring(pattern)
+            return Coloring(pattern, coloring, symmetric=True)
+        if coloring is None:
+            return jacobian_coloring(pattern, self.mode)
+        if self.mode == "both":
+            return Coloring(pattern, *coloring)
+        if self.mode == "reverse":
+            return Coloring(pattern, rows=coloring)
+        return Coloring(pattern, coloring)
+
+    def _detect(self, call: FunctionCall) -> SparsityPattern:
+        detect = hessian_sparsity if self.mode == "symmetric" else jacobian_sparsity
+        f, args, names = self.given.f, call.args, sorted(call.kwargs)
+        if names:
+
+            @functools.wraps(f)
+            def positional(*values: Any) -> Any:
+                named = zip(names, values[-len(names) :], strict=True)
+                return f(*values[: -len(names)], **dict(named))
+
+            return detect(
+                *(positional, *args, *map(call.kwargs.__getitem__, names)),
+                argnums=[number % len(args) for number in self.given.argnums],
+            )
+        return detect(f, *args, argnums=self.given.argnums)
+
+    def _check(self, plan: _Prepared, leaves: list) -> None:
+        """Raise an error if the pattern that the user passed lacks entries that are not zero here.
+
+        Sums of random columns (or rows) are compared with a product for each.
+        """
+        part, pattern = plan.passes[0], plan.coloring.pattern
+        data, ends = self._values(plan, leaves), (pattern.rows(), pattern.indices)
+        lines, others = ends[::-1] if part.by_rows else ends
+        number = convert(np.ones(part.batch, np.int32) if part.batch > 1 else np.int32(1))
+        sizes = np.bincount(lines, abs(data), part.lines)
+        generator, tolerance = np.random.default_rng(0), np.sqrt(np.finfo(plan.dtype).eps)
+        for _ in range(_CHECKS):
+            marks = generator.integers(0, 2, part.colors.size, dtype=np.int32)
+            product = self._run(part, number, convert(marks), leaves).reshape(part.batch, -1)[0]
+            sums = np.bincount(lines, data * marks[others], part.lines)
+            wrong = abs(sums - product) > tolerance * (sizes + abs(product))  # False for NaN
+            if wrong.any():
+                raise InvalidArgumentError(
+                    f"{self.name}: pattern= lacks an entry of "
+                    f"{'column' if part.by_rows else 'row'} {int(wrong.argmax())} that is not "
+                    "zero, so other entries would be wrong. Pass no pattern, or compare it with "
+                    "jacobian at a small size"
+                )
+
+
+def _copy(array: np.ndarray) -> np.ndarray:
+    """Return a copy that the caller may write to, in memory that is used again."""
+    copy = empty(array.shape, array.dtype)
+    copy[...] = array
+    return copy
+
+
+def _join(tensors: Sequence[Tensor], sources: Sequence[Tensor]) -> Tensor:
+    """Return all elements as a vector, in the dtype in which those of the sources meet."""
+    dtype = functools.reduce(promote, [source.dtype for source in sources])
+    return concatenate([reshape(cast(tensor, dtype), (-1,)) for tensor in tensors])
+
+
+def _import_scipy(name: str) -> Any:
+    try:
+        return importlib.import_module("scipy.sparse")
+    except ImportError as error:
+        raise ImportError(
+            f"{name}: formats of SciPy need it: pip install scipy; or pass format='arrays' for "
+            "(data, indices, indptr)"
+        ) from error
