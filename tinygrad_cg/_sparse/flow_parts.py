@@ -69,7 +69,8 @@ class _Rounds:
             every = (rows[i][k].table if i in rows else None for i in range(body.length))
             nothing = flow.empty(prod(aval.shape))
             tables = [nothing if table is None else table for table in every]
-            stacked.append(Dependence(flow.nonempty(stack_rows(tables)) if tables else None))
+            moves = any(table is not nothing for table in tables)
+            stacked.append(Dependence(stack_rows(tables) if moves else None))
         return [*self.carries, *stacked], self.pairs
 
     def _goes_on(self) -> bool:
@@ -83,7 +84,7 @@ class _Rounds:
         inputs = [*self.fixed, *self.carries, *slices]
         results, pairs = self.flow.run(self.body.graph, inputs)
         self.carries = results[:count]
-        self.pairs = [*self.pairs, *pairs]
+        self.pairs = self.flow.compact([*self.pairs, *pairs])
         return results[count:]
 
     def _slice(self, stack: Dependence, shape: tuple[int, ...], i: int) -> Dependence:

@@ -166,16 +166,12 @@ class IndexFlow:
         table, pairs = call.effect(avals) if moving else Effect(None)
         tables = [table if is_inexact(aval.dtype) else None for aval in avals]
         if not several:
-            return Dependence(self.nonempty(tables[0]), array), pairs, moving
+            return Dependence(tables[0], array), pairs, moving
         sizes = [prod(aval.shape) for aval in avals]
         spread = [t and self.spread(t, size) for t, size in zip(tables, sizes, strict=True)]
         return [Dependence(table) for table in spread], pairs, moving
 
     # tables
-
-    @staticmethod
-    def nonempty(table: Table | None) -> Table | None:
-        return table if table is not None and table[1].size else None
 
     def empty(self, rows: int) -> Table:
         return np.zeros(rows + 1, np.int64), np.zeros(0, np.int32)
@@ -199,6 +195,24 @@ class IndexFlow:
         if not count:
             return self.empty(prod([shape[axis] for axis in rest]))
         return self.product((np.arange(0, members.size + 1, count), members), table)
+
+    def interactions(self, pairs: Sequence[Pair]) -> Table:
+        """Return the table of all pairs (i, j) with i in a row of a first table, j in the second's.
+
+        Its rows are the inputs i.
+        """
+        distinct = {(id(first), id(second)): (first, second) for first, second in pairs}
+        if not distinct:
+            return self.empty(self.columns)
+        first, second = (stack_rows(side) for side in zip(*distinct.values(), strict=True))
+        return self.product(transpose_rows(first, self.columns), second)
+
+    def compact(self, pairs: list[Pair]) -> list[Pair]:
+        """Return pairs with the same interactions, in less memory if there are many."""
+        if sum(first[1].size + second[1].size for first, second in pairs) < _MAX_SIZE:
+            return pairs
+        units = np.arange(self.columns + 1), np.arange(self.columns, dtype=np.int32)
+        return [(units, self.interactions(pairs))]
 
     def spread(self, table: Table, rows: int) -> Table:
         """Return a table of one row for many rows."""
@@ -292,13 +306,11 @@ class OperationFlow:
         bends = self.name == "absolute" and is_complex(self.value.inputs[0].dtype)
         if self.primitive.linear or (self.name in _PIECEWISE and not bends):
             return Effect(total)
-        if self.name in _PRODUCTS:
-            return Effect(total, [(tables[0], tables[1])] if len(tables) == 2 else [])
-        if self.name in _QUOTIENTS:
-            if 1 not in tables:
-                return Effect(total)
-            pairs = [(tables[1], tables[1])]
-            return Effect(total, [*pairs, (tables[0], tables[1])] if 0 in tables else pairs)
+        if self.name in _PRODUCTS or self.name in _QUOTIENTS:
+            whole = [self.broadcast(k) for k in self.moving]  # the slopes may be 0 at a point only
+            pairs = [(whole[0], whole[1])] if len(whole) == 2 else []
+            squares = self.name in _QUOTIENTS and 1 in self.moving
+            return Effect(total, [*pairs, (whole[-1], whole[-1])] if squares else pairs)
         return Effect(total, self.all_interact(total))
 
     # selections and their transposes
@@ -372,10 +384,12 @@ class OperationFlow:
         """Each element depends on the lines through it, along the axes of the parameters."""
         array = self.operands[0].array
         if self.name == "sort" and array is not None:
-            params = {key: self.params[key] for key in ("axis", "descending")}
-            order = OPS["argsort"].run(array, stable=True, **params)
-            rows = np.take_along_axis(numbered(array.shape), order, self.params["axis"])
-            return Effect(take_rows(self.table(0), rows.reshape(-1)))
+            axis = self.params["axis"]
+            steps = np.diff(self.primitive.run(array, **self.params), axis=axis)
+            if (np.abs(steps) > 0).all():  # no two are equal
+                order = OPS["argsort"].run(array, stable=True, **self.params)
+                rows = np.take_along_axis(numbered(array.shape), order, axis)
+                return Effect(take_rows(self.table(0), rows.reshape(-1)))
         axes: Any = self.params["axes" if "axes" in self.params else "axis"]
         axes = axes if isinstance(axes, tuple) else (axes,)
         shape, flow = self.shapes[self.moving[0]], self.flow

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_kernels.sparse.index_sets import transpose_rows
+
 _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
 
 
@@ -107,8 +109,9 @@ class SparsityPattern:
 
     def transposed(self) -> SparsityPattern:
         """Return the pattern of the transposed matrix."""
-        order = np.argsort(self.indices, kind="stable")
-        return _of_sorted(self.indices[order], self.rows()[order], (self.shape[1], self.shape[0]))
+        rows, columns = self.shape
+        table = transpose_rows((self.indptr, self.indices), columns)
+        return SparsityPattern(*table, (columns, rows))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SparsityPattern):

@@ -8,22 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.sparse.index_sets import (
-    merge_rows,
-    multiply_rows,
-    stack_rows,
-    transpose_rows,
-)
+from tinygrad_cg_kernels.sparse.index_sets import merge_rows, stack_rows, transpose_rows
 
 from .. import nest
 from .._core.kinds import is_differentiable, is_exact
 from .._core.suggestions import reads_own_arguments
+from .._core.tensor import Tensor
 from .._function.tracing.concrete import example
 from .._function.tracing.function import Function
-from .._function.tracing.signature import FunctionCall, Statics
+from .._function.tracing.signature import FunctionCall, Statics, TensorSpec
 from .._transforms.differentiable import Differentiable, fit_tensors
 from .flow_parts import build
-from .index_flow import Dependence, IndexFlow, Pair
+from .index_flow import Dependence, IndexFlow
 from .sparsity import SparsityPattern
 
 
@@ -34,7 +30,8 @@ def jacobian_sparsity(
     """Return the pattern of the Jacobian of `f`: which elements of the result depend on which of x.
 
     It is found by tracing `f` once, as `function` does, without computing derivatives. It holds
-    for all values of the arguments, and never lacks an entry; it may have too many.
+    for all values of the arguments: it never lacks an entry, where derivatives are finite. It may
+    have too many.
 
     Parameters
     ----------
@@ -106,51 +103,47 @@ class _Detection:
 
     def __init__(self, transform: Differentiable, args: tuple, at: Any):
         self.transform = transform
-        has_values = not any(_is_spec(leaf) for leaf in nest.flatten(args))
-        args = nest.map_structure(example, args)
-        inner, sources = transform.sources(args)
+        has_values = not any(type(leaf) is TensorSpec for leaf in nest.flatten(args))
+        inner, sources = transform.sources(nest.map_structure(example, args))
         flat = nest.flatten(sources)
-        values = None
         if at is not None:
-            point = at if not transform.single else (at,)
-            packed = fit_tensors(transform, "point `at`", point, tuple(sources), flat)
-            values = [x._values() for x in packed]
+            flat = fit_tensors(
+                transform, "`at`", (at,) if transform.single else at, tuple(sources), flat
+            )
             for number, part in zip(
-                transform.argnums, nest.pack_sequence_as(sources, packed), strict=True
+                transform.argnums, nest.pack_sequence_as(sources, flat), strict=True
             ):
                 inner[number] = part
         f: Any = transform.f
         python = f.python_function if isinstance(f, Function) else f
         statics = f._statics if isinstance(f, Function) else Statics(python, None, None)
         function = Function(python, statics, None, build, True)
-        concrete = function.get_concrete_function(*inner)
-        self.program = concrete._traced.program
-        structure = concrete._traced.structure
-        self._check_outputs(structure)
-        positions = self._positions(inner, statics)
-        self.columns = sum(prod(x.shape) for x in flat)
-        states: list[Dependence] = []
-        sizes = [prod(self.program.graph.inputs[k].shape) for k in positions]
-        starts = dict(zip(positions, np.cumsum([0, *sizes]).tolist(), strict=False))
+        traced = function.get_concrete_function(*inner)._traced
+        self.program = traced.program
+        self._check_outputs(traced.structure)
         leaves = FunctionCall(tuple(inner), {}, statics).leaves
-        for k, value in enumerate(self.program.graph.inputs):
-            if k in positions:
-                size, start = prod(value.shape), starts[k]
-                table = np.arange(size + 1), np.arange(start, start + size, dtype=np.int32)
-                array = None if values is None else values[len(positions[: positions.index(k)])]
-                states.append(Dependence(table if size else None, array))
-            elif k < len(leaves):
-                leaf = np.asarray(getattr(leaves[k], "_data", leaves[k]))
-                known = (values is not None or is_exact(leaf.dtype)) and has_values
-                states.append(Dependence(None, leaf.astype(value.dtype) if known else None))
-            elif k < len(leaves) + len(self.program.captures):
-                states.append(Dependence(None, self.program.captures[k - len(leaves)]._data))
-            else:
-                variable = self.program.reads[k - len(leaves) - len(self.program.captures)]
-                states.append(Dependence(None, None if values is None else variable._data))
+        arrays = self._known(leaves, has_values, at is not None)
+        starts = np.cumsum([0, *[prod(x.shape) for x in flat]])
+        states = [Dependence(None, array) for array in arrays]
+        for place, k in enumerate(self._positions(inner, statics)):
+            start, end = starts[place : place + 2]
+            table = np.arange(end - start + 1), np.arange(start, end, dtype=np.int32)
+            point = None if at is None else flat[place]._data
+            states[k] = Dependence(table if end > start else None, point)
+        self.columns = int(starts[-1])
         self.flow = IndexFlow(self.columns)
         outputs, self.pairs = self.flow.run(self.program.graph, states)
         self.outputs = outputs[: self.program.count]
+
+    def _known(self, leaves: Sequence[Any], has_values: bool, at_point: bool) -> list[Any]:
+        """Return the arrays of the program's inputs, None for those that may have any value."""
+        program, arrays = self.program, []
+        for leaf in leaves:
+            array = leaf._data if isinstance(leaf, Tensor) else np.asarray(leaf, np.float64)
+            is_fixed = has_values and (at_point or is_exact(array.dtype))
+            arrays.append(array if is_fixed else None)
+        arrays += [tensor._data for tensor in program.captures]
+        return arrays + [variable._data if at_point else None for variable in program.reads]
 
     def _positions(self, inner: Sequence[Any], statics: Statics) -> list[int]:
         """Return the positions of the differentiated leaves among the inputs, in order."""
@@ -194,13 +187,5 @@ class _Detection:
             )
         columns = self.columns
         shape = columns, columns
-        pairs: list[Pair] = list({(id(a), id(b)): (a, b) for a, b in self.pairs}.values())
-        if not pairs:
-            return SparsityPattern(*self.flow.empty(columns), shape)
-        first, second = (stack_rows(some) for some in zip(*pairs, strict=True))
-        half = multiply_rows(transpose_rows(first, columns), second, columns)
+        half = self.flow.interactions(self.pairs)
         return SparsityPattern(*merge_rows(half, transpose_rows(half, columns)), shape)
-
-
-def _is_spec(leaf: Any) -> bool:
-    return type(leaf).__name__ == "TensorSpec"
