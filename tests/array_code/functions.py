@@ -597,6 +597,155 @@ def short_forms(a, b, m):
     return total + np.dot(normal, normal) + np.sum(np.linalg.norm(m, axis=1))
 
 
+def wave_history(start, speed, steps):
+    n, m = start.shape
+    u = np.zeros((steps + 1, n, m))
+    u[0], u[1] = start, start
+    misfit = 0.0
+    for t in range(1, steps):
+        for i in range(1, n - 1):
+            for j in range(1, m - 1):
+                around = u[t, i - 1, j] + u[t, i + 1, j] + u[t, i, j - 1] + u[t, i, j + 1]
+                change = speed[i, j] ** 2 * (around - 4.0 * u[t, i, j])
+                u[t + 1, i, j] = 2.0 * u[t, i, j] - u[t - 1, i, j] + change
+        misfit += u[t + 1, n // 2, m // 2] ** 2
+    return misfit
+
+
+def wave_in_turns(start, speed, steps):
+    old, now, new = start.copy(), start.copy(), start.copy()
+    for _ in range(steps):
+        for i in range(1, len(now) - 1):
+            change = speed[i] * now[i] * (now[i - 1] - 2.0 * now[i] + now[i + 1])
+            new[i] = 2.0 * now[i] - old[i] + change
+        old, now, new = now, new, old
+    return now
+
+
+def kalman_of_velocity(z, dt, q, r):
+    x, v = z[0], 0.0
+    p00, p01, p11 = 1.0, 0.0, 1.0
+    likelihood = 0.0
+    for k in range(1, len(z)):
+        x += dt * v
+        p00 += dt * (2.0 * p01 + dt * p11) + q * dt**3 / 3.0
+        p01 += dt * p11 + q * dt**2 / 2.0
+        p11 += q * dt
+        s = p00 + r
+        residual = z[k] - x
+        likelihood -= 0.5 * (math.log(s) + residual**2 / s)
+        k0, k1 = p00 / s, p01 / s
+        x += k0 * residual
+        v += k1 * residual
+        p11 -= k1 * p01
+        p01 *= 1.0 - k0
+        p00 *= 1.0 - k0
+    return likelihood
+
+
+def tridiagonal_likelihood(diagonal, off, x):
+    """A Gaussian whose precision matrix is tridiagonal."""
+    pivot = diagonal[0]
+    result = math.log(pivot) - diagonal[0] * x[0] ** 2
+    for i in range(1, len(x)):
+        pivot = diagonal[i] - off[i - 1] ** 2 / pivot
+        result += math.log(pivot) - diagonal[i] * x[i] ** 2 - 2.0 * off[i - 1] * x[i] * x[i - 1]
+    return 0.5 * result
+
+
+def natural_spline(knots, values, at):
+    n = len(knots)
+    second, gamma = np.zeros(n), np.zeros(n)
+    for i in range(1, n - 1):
+        left, right = knots[i] - knots[i - 1], knots[i + 1] - knots[i]
+        slope = (values[i + 1] - values[i]) / right - (values[i] - values[i - 1]) / left
+        scale = 2.0 * (left + right) - left * gamma[i - 1]
+        gamma[i] = right / scale
+        second[i] = (6.0 * slope - left * second[i - 1]) / scale
+    for i in range(n - 2, 0, -1):
+        second[i] -= gamma[i] * second[i + 1]
+    total = 0.0
+    for t in at:
+        i = 0
+        while i < n - 2 and t > knots[i + 1]:
+            i += 1
+        h = knots[i + 1] - knots[i]
+        a, b = (knots[i + 1] - t) / h, (t - knots[i]) / h
+        bend = (a**3 - a) * second[i] + (b**3 - b) * second[i + 1]
+        total += (a * values[i] + b * values[i + 1] + bend * h * h / 6.0) ** 2
+    return total
+
+
+def shortest_path(cost, gamma):
+    n, m = cost.shape
+    far = np.zeros((n, m))
+    for i in range(n):
+        for j in range(m):
+            if i == 0 and j == 0:
+                far[i, j] = cost[i, j]
+            elif i == 0:
+                far[i, j] = cost[i, j] + far[i, j - 1]
+            elif j == 0:
+                far[i, j] = cost[i, j] + far[i - 1, j]
+            else:
+                best = soft_min(far[i - 1, j], far[i, j - 1], far[i - 1, j - 1], gamma)
+                far[i, j] = cost[i, j] + best
+    return far[n - 1, m - 1]
+
+
+def ising_lattice(spins, coupling):
+    n, m = spins.shape
+    energy = 0.0
+    for i in range(n):
+        for j in range(m):
+            around = spins[(i + 1) % n, j] + spins[i, (j + 1) % m]
+            energy -= coupling[i, j] * math.tanh(spins[i, j]) * around
+    return energy
+
+
+WEIGHTS = np.array([4 / 9] + [1 / 9] * 4 + [1 / 36] * 4)
+SPEEDS = np.array([[0, 0], [1, 0], [0, 1], [-1, 0], [0, -1], [1, 1], [-1, 1], [-1, -1], [1, -1]])
+
+
+def lattice_boltzmann_step(f, omega):
+    _, n, m = f.shape
+    new = np.empty_like(f)
+    for i in range(n):
+        for j in range(m):
+            rho = ux = uy = 0.0
+            for k in range(9):
+                rho += f[k, i, j]
+                ux += SPEEDS[k, 0] * f[k, i, j]
+                uy += SPEEDS[k, 1] * f[k, i, j]
+            ux, uy = ux / rho, uy / rho
+            for k in range(9):
+                e = 3.0 * (SPEEDS[k, 0] * ux + SPEEDS[k, 1] * uy)
+                equal = WEIGHTS[k] * rho * (1.0 + e + 0.5 * e * e - 1.5 * (ux * ux + uy * uy))
+                out = f[k, i, j] - omega * (f[k, i, j] - equal)
+                new[k, (i + SPEEDS[k, 0]) % n, (j + SPEEDS[k, 1]) % m] = out
+    return new
+
+
+def mixture(points, centers, width):
+    likelihood = 0.0
+    for x in points:
+        density = 0.0
+        for c in range(len(centers)):
+            z = (x - centers[c]) / width
+            density += math.exp(-0.5 * z * z) * (1.0 + 0.1 * math.sin(z))
+        likelihood += math.log(density / (len(centers) * width))
+    return likelihood
+
+
+def running_peaks(x, n):
+    """Sums of few or no terms, at places that only loops with terms may touch."""
+    out = np.zeros(len(x))
+    for i in range(n):
+        for j in range(i - 1):
+            out[i - 2] += x[j] * x[i]
+    return out
+
+
 SQUARE = p(4, 4) * 0.3 + 2.0 * np.eye(4)
 INDICES = np.array([[0, 1], [1, 2], [2, 0], [1, 0]])
 CASES = [
@@ -653,5 +802,26 @@ CASES = [
     (first_crossing, (np.array([0.1, 0.02, 0.3, 0.9, 1.5]), 0.8)),
     (median_free, (r(6), 2)),
     (short_forms, (r(4), r(4), r(3, 3))),
+    (wave_history, (r(5, 5), p(5, 5), 3)),
+    (wave_in_turns, (r(6), p(6), 3)),
+    (kalman_of_velocity, (r(6), 0.4, 0.5, 0.7)),
+    (tridiagonal_likelihood, (p(6) + 1.5, r(5) * 0.5, r(6))),
+    (natural_spline, (np.array([0.0, 0.5, 1.2, 2.0, 2.4]), r(5), np.array([0.2, 1.3, 2.2]))),
+    (shortest_path, (p(4, 3), 0.5)),
+    (ising_lattice, (r(3, 4), r(3, 4))),
+    (lattice_boltzmann_step, (p(9, 3, 4), 0.7)),
+    (mixture, (r(4), r(5), 0.6)),
+    (running_peaks, (r(5), 5)),
+    # Loops of more rounds than a vector has, or a chunk of terms
+    (sobel, (r(4, 30),)),
+    (heat, (r(300), 2, 0.2)),
+    (burgers_volumes, (r(280), 2)),
+    (n_body_energy, (r(24, 3), p(24))),
+    (kernel_histogram, (r(3), np.linspace(-1, 1, 600), 0.5)),
+    (wave_history, (r(4, 30), p(4, 30), 3)),
+    (wave_in_turns, (r(300) * 0.3, p(300) * 0.2, 2)),
+    (mixture, (r(3), r(600), 0.6)),
+    (convolution, (r(40), r(17))),
+    (black_scholes, (p(40), p(40), 0.4)),
     (weighted_pairs, (r(4), (0.3, 0.8))),
 ]

@@ -295,7 +295,9 @@ class _Adjoints:
             return
         adjoint = self.b.cast(adjoint, value.type)
         current = self.bars.get(value)
-        self.bars[value] = adjoint if current is None else self.b.add(current, adjoint)
+        if current is not None:
+            adjoint = self.b.op("accumulate", current, adjoint)
+        self.bars[value] = adjoint
 
     def fetch(self, value: Number) -> Number:
         return self.scope.fetch(value)

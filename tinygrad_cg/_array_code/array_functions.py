@@ -87,11 +87,12 @@ class Family:
             program = self.program
             if reverse is not None:
                 wanted = self._flags(program, reverse)
-                program = adjoint(program, wanted, values, self.checkpoint)
+                program = adjoint(share(program), wanted, values, self.checkpoint)
             for direction in directions:
                 program = tangent(program, self._flags(program, direction), values=False)
             if reverse is not None:
-                program = split(share(prune(program)))
+                program = share(prune(program))
+            program = split(program)
             self._runners[key] = Runner(program, written_arrays(program))
         return self._runners[key]
 

@@ -19,6 +19,7 @@ from .program import (
     Fill,
     For,
     If,
+    Index,
     Merge,
     Number,
     Store,
@@ -29,7 +30,7 @@ from .program import (
     zero,
 )
 from .scalar_operations import join
-from .views import View, same
+from .views import View, same, same_shape
 
 LEAVES, RETURNED, RESULT = "%leaves", "%returned", "%result"
 """The reader's own variables: whether a loop is left, whether the function has returned, what."""
@@ -362,10 +363,16 @@ class FlowReader(ExpressionReader):
                     f"{name} may share its memory with {other} in the next round, and one of them "
                     f"is written to in this loop: copy it: {name} = {name}.copy()"
                 )
-        memory = {slot.array for slot in slots.values()}
+        own_slots = {slot.array: slot for slot in slots.values()}
+        shapes = [x.shape for name, value in moved.items() for x in (value, slots[name])]
+        if all(same_shape(shape, shapes[0]) for shape in shapes) and all(
+            value.same_as(own_slots.get(value.array, value)) for value in moved.values()
+        ):
+            self.exchange(moved, slots, live)
+            return
         pending = {}
         for name, value in moved.items():
-            if len(moved) > 1 and value.array in memory:
+            if len(moved) > 1 and value.array in own_slots:
                 value = self.materialize(value)
             pending[name] = value
         for name, value in pending.items():
@@ -375,6 +382,22 @@ class FlowReader(ExpressionReader):
             self.copied(slots[name].array, name, value.array, live, self.env)
             self.assign_elements(slots[name], value, None)
         self.env |= {name: slots[name] for name in pending}
+
+    def exchange(self, values: dict[str, View], slots: dict[str, View], live: Names) -> None:
+        """Copy arrays of one shape to their slots, which may be each other's."""
+
+        def write(index: Index) -> None:
+            elements = [value.at(self.b, index) for value in values.values()]
+            for name, number in zip(values, elements, strict=True):
+                place = slots[name].place(self.b, index)
+                number = self.b.cast(number, slots[name].type)
+                self.b.block.append(Store(slots[name].array, place, number))
+
+        for name, value in values.items():
+            self.copied(slots[name].array, name, value.array, live, self.env)
+        if values:
+            self.each(next(iter(values.values())).shape, write)
+        self.env |= {name: slots[name] for name in values}
 
     def iterated(self, node: ast.For) -> Any:
         """Return what a `for` goes over: a range, rows of arrays, or a tuple."""

@@ -35,6 +35,7 @@ from .program import (
     While,
 )
 from .scalar_operations import TEXTS
+from .splitting import are_rounds_independent
 
 FULL = -1
 """What the report says if a stack is too small; the number of an error otherwise, or 0."""
@@ -47,7 +48,9 @@ C_NAMES |= {
     f"arc{name}": f"a{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "tan2")
 }
 C_NAMES |= {"power": "pow"}
-"""Functions that the language takes from LLVM and C, as Numba does."""
+"""Functions that the language takes from LLVM and C, as Numba does, but for loops whose rounds are
+independent: these call the kernels' functions, which processors compute in vectors.
+"""
 
 
 class KernelText(NamedTuple):
@@ -70,7 +73,7 @@ class KernelWriter:
         self.modules: set[str] = set()
         self.depth = 1
         self.taken: dict[str, itertools.count] = {}
-        self.stacks = {"f": False, "i": False}
+        self.own_functions = False
 
     def text(self) -> KernelText:
         """Return the text, and its parameters."""
@@ -108,6 +111,7 @@ class KernelWriter:
             "",
             *generated.import_lines(self.modules).splitlines(),
             "from tinygrad_cg_kernels.runtime.intrinsics import noalias, wide_vectors",
+            "from tinygrad_cg_kernels.runtime.intrinsics import reassociating_add",
             "",
             "",
             f"def run({names}):",
@@ -227,7 +231,7 @@ class KernelWriter:
             return TEXTS[function].format(*args)
         name = function.__name__  # type: ignore[attr-defined]
         own = C_NAMES.get(name)
-        if own is not None:
+        if own is not None and (name == "sqrt" or not self.own_functions):
             return f"math.{own}({', '.join(args)})"
         module = function.__module__
         self.modules.add(module)
@@ -277,7 +281,9 @@ class KernelWriter:
         self.begin(statement)
         bounds = ", ".join(map(self.value, (statement.start, statement.stop, statement.step)))
         self.line(f"for {self.name(statement.index)} in range({bounds}):")
+        self.own_functions = are_rounds_independent(statement)
         self.inner(statement.body)
+        self.own_functions = False
         self.end(statement)
 
     def while_loop(self, statement: While) -> None:

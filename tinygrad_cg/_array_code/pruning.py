@@ -14,6 +14,7 @@ from .program import (
     LoadElement,
     Number,
     Op,
+    Pop,
     PopArray,
     Push,
     PushArray,
@@ -22,6 +23,7 @@ from .program import (
     Store,
     While,
     operands,
+    results,
     walk,
 )
 
@@ -31,11 +33,31 @@ Thing = Number | Array
 def prune(program: ArrayProgram) -> ArrayProgram:
     """Return a program that gives the same outputs, and computes nothing else."""
     needed = _needed(program)
-    body = _block(program.body, needed)
+    body = _without_dead_ends(_block(program.body, needed), program)
     memory = (LoadElement, Store, Fill, PushArray, PopArray)
     used = {x.array for x in walk(body) if isinstance(x, memory)}
     scratch = [x for x in program.scratch if x in used or x in program.outputs]
     return replace(program, scratch=scratch, body=body)
+
+
+def _without_dead_ends(block: Block, program: ArrayProgram) -> Block:
+    """Return the statements of a program but those that change only what nothing reads later."""
+    live = {x for x in program.outputs if isinstance(x, Array)}
+    used = {x for x in program.outputs if isinstance(x, Number)}
+    kept: Block = []
+    for statement in reversed(block):
+        parts = [*walk([statement])]
+        changed = {x.array for x in parts if isinstance(x, (Store, Fill))}
+        is_pure = not any(isinstance(x, (Push, PushArray, Pop, PopArray, Require)) for x in parts)
+        defined = [value for x in parts for value in results(x)]  # a branch may be read from later
+        if is_pure and live.isdisjoint(changed) and used.isdisjoint(defined):
+            continue
+        if isinstance(statement, Fill):
+            live.discard(statement.array)
+        live.update(x.array for x in parts if isinstance(x, (LoadElement, PushArray)))
+        used.update(value for x in parts for value in operands(x))
+        kept.append(statement)
+    return kept[::-1]
 
 
 def _needed(program: ArrayProgram) -> set[Thing]:

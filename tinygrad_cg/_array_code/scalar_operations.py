@@ -30,6 +30,7 @@ _SIGNS |= {"not_equal": "!="}
 TEXTS = {
     **{name: f"{{0}} {sign} {{1}}" for name, sign in _SIGNS.items()},
     "add": "{0} + {1}",
+    "accumulate": "reassociating_add({0}, {1})",
     "subtract": "{0} - {1}",
     "multiply": "{0} * {1}",
     "divide": "{0} / {1}",
@@ -54,7 +55,7 @@ TEXTS = {
     "as_b1": "{0} != 0",
 }
 """Names of functions that the kernels' language has itself; `minimum`, `maximum` and `absolute` are
-those of integers."""
+those of integers, and `accumulate` is a sum of floats in any order, as in a backward sweep."""
 _FOLDS: dict[str, Callable] = {
     **_COMPARISONS,
     "add": operator.add,
@@ -219,7 +220,7 @@ def scaled(
 ) -> Number | None:
     """Return a factor times the derivative of an operation by an argument; None for zero."""
     match op.function:
-        case "add" | "as_f32" | "as_f64":
+        case "add" | "accumulate" | "as_f32" | "as_f64":
             return factor
         case "subtract":
             return factor if position == 0 else b.op("negative", factor)

@@ -8,15 +8,18 @@ chunks: a loop computes the terms of a chunk into buffers, and other loops add t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
+
+from tinygrad_cg_kernels import elementary
 
 from .program import (
     Array,
     ArrayProgram,
     Block,
     Carry,
+    Fill,
     FixedNumber,
     For,
     If,
@@ -24,12 +27,16 @@ from .program import (
     Merge,
     Number,
     Op,
+    PopArray,
+    PushArray,
     Statement,
     Store,
     While,
     constant,
     copied,
+    operands,
     results,
+    walk,
     zero,
 )
 from .scalar_operations import OpBuilder
@@ -44,15 +51,111 @@ MIN_ROUNDS = 16
 
 def split(program: ArrayProgram) -> ArrayProgram:
     """Return a program that does the same, where loops that add to several elements are split."""
-    splitting = _Splitting()
+    splitting = _Splitting(program)
     body = splitting.block(program.body)
     scratch = [*program.scratch, *splitting.buffers.values()]
     return replace(program, scratch=scratch, body=body)
 
 
+def are_sums(loop: For) -> bool:
+    """Return whether all that rounds hand on is sums in any order."""
+    ops = {x.out: x for x in loop.body if isinstance(x, Op)}
+    for carry in loop.carries:
+        value = carry.result
+        while value in ops and ops[value].function == "accumulate":
+            value = ops[value].args[0]
+        if value is not carry.inside:
+            return False
+    return True
+
+
+def are_rounds_independent(loop: For) -> bool:
+    """Return whether a loop's rounds use nothing of each other, but for sums in any order."""
+    ops = {x.out: x for x in loop.body if isinstance(x, Op)}
+    places: dict[Array, set[tuple]] = {}
+    for x in loop.body:
+        if isinstance(x, (LoadElement, Store)):
+            index = [i.number if isinstance(i, FixedNumber) else i for i in x.index]
+            places.setdefault(x.array, set()).add(tuple(index))
+        elif not isinstance(x, Op):
+            return False
+    if not are_sums(loop):
+        return False
+    stores = [x for x in loop.body if isinstance(x, Store)]
+    moving = {loop.index, *(x.out for x in ops.values() if loop.index in x.args)}
+    return loop.leaves is None and all(
+        len(places[x.array]) == 1 and not moving.isdisjoint(x.index) for x in stores
+    )
+
+
+def totals(loop: For) -> tuple[For, Block]:
+    """Return a loop that adds up in numbers what it adds to the same element in all rounds.
+
+    And what adds these numbers to the elements, after a loop that has rounds.
+    """
+    inner = {value for x in walk(loop.body) for value in results(x)} | {loop.index}
+    inner.update(carry.inside for carry in loop.carries)
+    used = Counter(x.array for x in walk(loop.body) if isinstance(x, (LoadElement, PopArray)))
+    used.update(x.array for x in walk(loop.body) if isinstance(x, Store) and not x.adds)
+    used.update(x.array for x in walk(loop.body) if isinstance(x, (Fill, PushArray)))
+    body, carries, stores = [], [*loop.carries], []
+    b = OpBuilder(body)
+    for x in loop.body:
+        if isinstance(x, Store) and x.adds and not used[x.array] and inner.isdisjoint(x.index):
+            inside, out = (Number(x.array.element, x.array.hint) for _ in range(2))
+            carries.append(Carry(inside, zero(x.array), b.op("accumulate", inside, x.value), out))
+            stores.append(Store(x.array, x.index, out, adds=True))
+        else:
+            body.append(x)
+    if not stores:
+        return loop, []
+    after: Block = []
+    test = OpBuilder(after).op("less" if loop.step.number > 0 else "greater", loop.start, loop.stop)
+    if isinstance(test, FixedNumber):
+        after = stores if test.number else []
+    else:
+        after.append(If(test, stores, []))
+    return For(loop.index, loop.start, loop.stop, loop.step, body, carries, loop.leaves), after
+
+
+def can_be_split(loop: For) -> bool:
+    """Return whether a loop has many rounds of numbers and elements alone, one after the other."""
+    ends = loop.start, loop.stop
+    constants = [int(x.number) for x in ends if isinstance(x, FixedNumber)]
+    if len(constants) == 2 and abs(constants[1] - constants[0]) < MIN_ROUNDS:
+        return False
+    if loop.leaves is not None or abs(int(loop.step.number)) != 1:
+        return False
+    return all(isinstance(x, (Op, LoadElement, Store)) for x in loop.body)
+
+
+def ordered_sums(loop: For) -> list[Carry]:
+    """Return sums in the order of the rounds, if rounds have nothing else in common.
+
+    And if they call functions, which a loop without these sums computes in vectors.
+    """
+    ops = {x.out: x for x in loop.body if isinstance(x, Op)}
+    calls = {x.function for x in ops.values() if not isinstance(x.function, str)}
+    if not (can_be_split(loop) and loop.step.number == 1 and calls - {elementary.sqrt}):
+        return []
+    uses = Counter(value for x in loop.body for value in operands(x))
+    uses.update(carry.result for carry in loop.carries)
+    sums = [
+        c
+        for c in loop.carries
+        if c.result in ops
+        and ops[c.result].function == "add"
+        and c.inside in ops[c.result].args
+        and uses[c.inside] == uses[c.result] == 1
+    ]
+    others = [c for c in loop.carries if c not in sums]
+    return sums if sums and are_rounds_independent(replace(loop, carries=others)) else []
+
+
 class _Splitting:
-    def __init__(self) -> None:
+    def __init__(self, program: ArrayProgram) -> None:
         self.buffers: dict[tuple[int, str], Array] = {}
+        self.definitions = {x.out: x for x in walk(program.body) if isinstance(x, Op)}
 
     def block(self, block: Block) -> Block:
         result: Block = []
@@ -68,36 +171,58 @@ class _Splitting:
             case While(_, _, body):
                 return [replace(statement, body=self.block(body))]
             case For():
-                stores = self.candidates(statement)
-                if stores:
-                    return self.both(statement, stores)
-                return [replace(statement, body=self.block(statement.body))]
+                loop, after = totals(replace(statement, body=self.block(statement.body)))
+                stores, sums = self.candidates(loop), ordered_sums(loop)
+                is_split = stores or sums
+                return [*(self.both(loop, stores, sums) if is_split else [loop]), *after]
         return [statement]
 
     def candidates(self, loop: For) -> list[Store]:
         """Return the additions that can take place after the rounds of a chunk."""
         body = loop.body
-        if loop.leaves is not None or abs(int(loop.step.number)) != 1:
+        if not can_be_split(loop):
             return []
-        if not all(isinstance(x, (Op, LoadElement, Store)) for x in body):
-            return []
-        ends = loop.start, loop.stop
-        constants = [int(x.number) for x in ends if isinstance(x, FixedNumber)]
-        if len(constants) == 2 and abs(constants[1] - constants[0]) < MIN_ROUNDS:
-            return []
-        loaded = {x.array for x in body if isinstance(x, LoadElement)}
         inner = {value: x for x in body for value in results(x)}
-        adds = [x for x in body if isinstance(x, Store) and x.adds and x.array not in loaded]
-        set_by = {x.array for x in body if isinstance(x, Store) and not x.adds}
+        inside = {*inner, *(carry.inside for carry in loop.carries), loop.index}
+        others = [x for x in body if isinstance(x, LoadElement) or _sets(x)]
         adds = [
             x
-            for x in adds
-            if x.array not in set_by and all(_is_simple(i, loop.index, inner) for i in x.index)
+            for x in body
+            if isinstance(x, Store)
+            and x.adds
+            and all(_is_simple(i, loop.index, inner) for i in x.index)
+            and all(self.are_apart(x, other, inside) for other in others)
         ]
-        counts = Counter(x.array for x in adds)
-        return [x for x in adds if counts[x.array] > 1]
+        return [x for x in adds if not all(y is x or self.are_apart(x, y, inside) for y in adds)]
 
-    def both(self, loop: For, stores: Sequence[Store]) -> Block:
+    def are_apart(self, store: Store, other: Any, inside: Collection[Number]) -> bool:
+        """Return whether two statements of a loop never meet at an element.
+
+        Their indices of some axis differ by a number, and are the same in all rounds.
+        """
+        if store.array is not other.array:
+            return True
+        for pair in zip(store.index, other.index, strict=True):
+            (x, gap), (y, other_gap) = map(self.sum_of, pair)
+            if x is y and gap != other_gap and x not in inside:
+                return True
+        return False
+
+    def sum_of(self, value: Number) -> tuple[Number | None, int]:
+        """Return the number and the constant whose sum a value is."""
+        if isinstance(value, FixedNumber):
+            return None, int(value.number)
+        op = self.definitions.get(value)
+        if op is not None and op.function in ("add", "subtract"):
+            x, y = op.args
+            if op.function == "add" and isinstance(x, FixedNumber):
+                x, y = y, x
+            if isinstance(y, FixedNumber):
+                base, gap = self.sum_of(x)
+                return base, gap + (1 if op.function == "add" else -1) * int(y.number)
+        return value, 0
+
+    def both(self, loop: For, stores: Sequence[Store], sums: Sequence[Carry]) -> Block:
         """Return the loop in chunks where it has many rounds, else as it is."""
         block: Block = []
         b = OpBuilder(block)
@@ -108,14 +233,14 @@ class _Splitting:
         pairs = [*zip(loop.carries, outs, strict=True)]
         plain = [Carry(c.inside, c.init, c.result, out) for c, out in pairs]
         short = For(loop.index, loop.start, loop.stop, loop.step, loop.body, plain)
-        chunks, ends_of = self.chunks(loop, stores, rounds)
+        chunks, ends_of = self.chunks(loop, stores, sums, rounds)
         merges = [Merge(c.out, end, out) for (c, out), end in zip(pairs, ends_of, strict=True)]
         many = b.op("greater_equal", rounds, MIN_ROUNDS)
         block.append(If(many, chunks, [short], merges))
         return block
 
     def chunks(
-        self, loop: For, stores: Sequence[Store], rounds: Number
+        self, loop: For, stores: Sequence[Store], sums: Sequence[Carry], rounds: Number
     ) -> tuple[Block, list[Number]]:
         block: Block = []
         first, chunk = Number("i64", "first", 0), []
@@ -126,12 +251,21 @@ class _Splitting:
             lowest = b.op("subtract", start, b.op("subtract", count, 1))
         else:
             start = lowest = b.op("add", loop.start, first)
-        ascends = loop.step.number > 0 or not loop.carries
+        ascends = loop.step.number > 0 or are_sums(loop)
         chosen = {id(store): k for k, store in enumerate(stores)}
-        carries, outer = [], []
+        carries, outer, additions = [], [], []
         replaced: dict[Number, Number] = {}
+        insides = {c.inside for c in sums}
+        added, terms = {c.result for c in sums}, {}
         for c in loop.carries:
             around = Number(c.inside.type, c.inside.hint)
+            if c.result in added:
+                buffer = self.buffer(len(stores) + len(additions), c.inside.type)
+                total, addition = self.ordered_addition(c, around, buffer, count)
+                additions.append(addition)
+                outer.append(Carry(around, c.init, total, Number(c.out.type, c.out.hint)))
+                terms[c.result] = buffer
+                continue
             inside = replaced[c.inside] = Number(c.inside.type, c.inside.hint)
             carries.append(Carry(inside, around, c.result, Number(c.inside.type, c.inside.hint)))
             outer.append(Carry(around, c.init, carries[-1].out, Number(c.out.type, c.out.hint)))
@@ -146,16 +280,21 @@ class _Splitting:
         if not ascends:
             place = inner.op("subtract", inner.op("subtract", count, 1), position)
         place = inner.op("add", place, PAD, hint="k")
-        buffers = [self.buffer(k, store.array.element) for k, store in enumerate(stores)]
+        places = {x: k for k, x in enumerate(dict.fromkeys(store.value for store in stores))}
+        buffers = [self.buffer(places[store.value], store.array.element) for store in stores]
         for statement in loop.body:
-            if isinstance(statement, Store) and id(statement) in chosen:
+            if isinstance(statement, Op) and statement.out in terms:
+                value = next(x for x in statement.args if x not in insides)
+                value = replaced.get(value, value)
+                body.append(Store(terms[statement.out], (place,), value))
+            elif isinstance(statement, Store) and id(statement) in chosen:
                 value = replaced.get(statement.value, statement.value)
                 body.append(Store(buffers[chosen[id(statement)]], (place,), value))
             else:
                 body += copied([statement], replaced)
         for carry in carries:
             carry.result = replaced.get(carry.result, carry.result)
-        chunk.append(For(position, constant(0), count, constant(1), body, carries))
+        chunk += [For(position, constant(0), count, constant(1), body, carries), *additions]
         groups: dict[Any, list[tuple[Store, Array, int]]] = {}
         for k, (store, buffer) in enumerate(zip(stores, buffers, strict=True)):
             offset = self.offset(loop, store)
@@ -172,6 +311,18 @@ class _Splitting:
         if key not in self.buffers:
             self.buffers[key] = Array(element, (constant(CHUNK + 2 * PAD),), "terms")
         return self.buffers[key]
+
+    @staticmethod
+    def ordered_addition(
+        carry: Carry, init: Number, buffer: Array, count: Number
+    ) -> tuple[Number, For]:
+        """Return a sum after the terms of a chunk, and the loop that adds them in their order."""
+        position, body = Number("i64", "k", 0), []
+        inside, term, out = (Number(carry.inside.type, carry.inside.hint) for _ in range(3))
+        b = OpBuilder(body)
+        body.append(LoadElement(term, buffer, (b.op("add", position, PAD),)))
+        own = Carry(inside, init, b.op("add", inside, term), out)
+        return out, For(position, constant(0), count, constant(1), body, [own])
 
     @staticmethod
     def offset(loop: For, store: Store) -> int | None:
@@ -247,6 +398,10 @@ class _Splitting:
         place = OpBuilder(body).op("add", start, position, hint="k")
         body.append(Store(buffer, (place,), zero(buffer)))
         b.block.append(For(position, constant(0), constant(PAD), constant(1), body, []))
+
+
+def _sets(statement: Statement) -> bool:
+    return isinstance(statement, Store) and not statement.adds
 
 
 def _key(value: Number) -> Any:

@@ -70,8 +70,11 @@ class Differentiable:
             raise ValueError(f"{self.name}: argnums names an argument twice: {self.argnums}")
         inner = list(args)
         for number in chosen:
-            source = functools.partial(self._source, number)
-            inner[number] = nest.map_structure(source, args[number])
+            if type(args[number]) is Tensor:
+                inner[number] = self._source(number, args[number])
+            else:
+                source = functools.partial(self._source, number)
+                inner[number] = nest.map_structure(source, args[number])
         return inner, [inner[number] for number in chosen]
 
     def _source(self, number: int, leaf: Any) -> Tensor:
@@ -89,6 +92,8 @@ class Differentiable:
                 f"{tensor.dtype}, which has no gradient: pass floats, or choose other arguments "
                 "with argnums="
             )
+        if tensor is leaf and tensor._rec is None and state.frame is None:
+            return Tensor(tensor._data)
         return identity(tensor)
 
     def takes_arrays(self, args: Sequence) -> bool:
