@@ -1,10 +1,10 @@
 """`python -m benchmarks.numba_calls`: programs that Numba code and C call, beside other calls.
 
-Values and gradients of programs are called in a loop of Numba code ("compiled"), by Python as
-programs of `function` ("Python"), and PyTensor's in a loop of Numba code, if it is installed.
-SciPy's `quad` integrates a compiled derivative as a C function, and one that Python calls. Times
-are the least of many, in microseconds; "least" is the least ratio of another time to that of
-"compiled". Numba code runs in the thread that calls it; `function` shares large kernels.
+A value and a gradient are computed by a program in a loop of Numba code ("compiled"), by a program
+of `function` that Python calls, with all threads ("Python") and with one, and by PyTensor's code in
+a loop of Numba code, if it is installed. SciPy's `quad` integrates a compiled derivative as a C
+function, and one that Python calls. Times are the least of many, in microseconds; "least" is the
+least ratio of another time to that of "compiled", which uses the thread that calls it.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import tinygrad_cg as tf
 from tinygrad_cg._tour.console import table
 from tinygrad_cg._tour.logistic import Examples, LogisticProblem, make_loss
 
-COLUMNS = "compiled", "Python", "PyTensor"
+COLUMNS = "compiled", "Python", "one thread", "PyTensor"
 Calls = dict[str, tuple[Callable[[], Any], int]]
 """By column: what is timed, and how many calls it makes."""
 
@@ -33,15 +33,17 @@ def log1pexp(x: tf.Tensor) -> Any:
 
 def times(calls: Calls, seconds: float) -> dict[str, float]:
     """Return the least time of a call in microseconds, by column, measured in turns."""
-    least = dict.fromkeys(calls, float("inf"))
+    least, threads = dict.fromkeys(calls, float("inf")), tf.get_num_threads()
     for run, _ in calls.values():
         run()
     end = time.perf_counter() + seconds
     while True:
         for column, (run, count) in calls.items():
+            tf.set_num_threads(1 if column == "one thread" else threads)
             start = time.perf_counter()
             run()
             least[column] = min(least[column], (time.perf_counter() - start) / count * 1e6)
+        tf.set_num_threads(threads)
         if time.perf_counter() > end:
             return least
 
@@ -74,7 +76,7 @@ def calls_of(function: Callable, x: Any, count: int, peer: Any = None) -> Calls:
     program = tf.function(tf.value_and_grad(function))
     compiled, tensor = program.numba(np.asarray(x)), tf.constant(x, tf.float64)
     calls: Calls = {"compiled": (loop_of(compiled, x, count), count)}
-    calls["Python"] = lambda: program(tensor), 1
+    calls |= dict.fromkeys(("Python", "one thread"), (lambda: program(tensor), 1))
     if peer is not None:
         calls["PyTensor"] = loop_of(peer, x, count), count
     return calls
