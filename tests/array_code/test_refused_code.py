@@ -75,7 +75,7 @@ CALLED = {
     "fancy index": ("c = a[np.arange(2)]\nreturn c[0]", "write a loop"),
     "mask": ("return np.sum(a[a > 0.0])", "write a loop"),
     "too many indices": ("return a[0, 1]", "2 indices for an array of 1 axes"),
-    "tuple index": ("c = (x, 2.0)\nreturn c[n]", "tuples are indexed by constants"),
+    "tuple index": ("c = (a, x)\nreturn c[n]", "only tuples of numbers are indexed by variables"),
     "tuple too short": ("c = (x, 2.0)\nreturn c[3]", "outside the tuple"),
     "range step": ("s = 0.0\nfor i in range(0, 3, n):\n    s += x\nreturn s", "is a constant"),
     "range of floats": ("s = 0.0\nfor i in range(x):\n    s += x\nreturn s", r"use int\(x\)"),

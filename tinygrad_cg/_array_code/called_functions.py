@@ -216,6 +216,22 @@ def _round(up: str) -> Handler:
     return handler
 
 
+def _round_digits(whole: bool) -> Handler:
+    """Return round; with a number of digits as Numba computes it. Without, integers if `whole`."""
+
+    def handler(reader: IndexReader, x: Any, digits: Any = None) -> Any:
+        if _is_none(digits):
+            return (_round("round") if whole else _numeric(elementary.round))(reader, x)
+        if not isinstance(digits, FixedNumber):
+            raise reader.refuse("the number of digits is a constant")
+        scale = 10.0 ** abs(int(digits.number))
+        ways = ("multiply", "divide") if digits.number >= 0 else ("divide", "multiply")
+        rounded = _numeric(elementary.round)(reader, reader.binary(ways[0], x, constant(scale)))
+        return reader.binary(ways[1], rounded, constant(scale))
+
+    return handler
+
+
 def _to(kind: str) -> Handler:
     """Return a cast of numbers or arrays."""
 
@@ -373,13 +389,18 @@ def _array(reader: IndexReader, value: Any) -> Arraylike:
 
 
 def _stacked(reader: IndexReader, items: tuple) -> View:
-    """Return a tuple of numbers as an array."""
-    numbers = [reader.number(item) for item in items]
-    kind = join([number.type for number in numbers])
-    view = reader.allocate(kind, (constant(len(numbers)),), None)
-    for k, number in enumerate(numbers):
-        value = reader.b.cast(number, kind)
-        reader.b.block.append(Store(view.array, (constant(k),), value))
+    """Return a tuple of numbers, or of equally long tuples of them, as an array."""
+    rows = items if items and isinstance(items[0], tuple) else (items,)
+    numbers = [[reader.number(item) for item in row] for row in rows]
+    if len({len(row) for row in numbers}) > 1:
+        raise reader.refuse("the rows of an array have equal lengths")
+    kind = join([number.type for row in numbers for number in row])
+    axes = 1 if rows == (items,) else 2
+    shape = (len(rows), len(numbers[0]))[-axes:]
+    view = reader.allocate(kind, tuple(map(constant, shape)), None)
+    for place in np.ndindex(len(rows), len(numbers[0])):
+        value = reader.b.cast(numbers[place[0]][place[1]], kind)
+        reader.b.block.append(Store(view.array, tuple(map(constant, place[-axes:])), value))
     return view
 
 
@@ -880,6 +901,22 @@ METHODS: dict[str, Handler] = {
     "fill": _fill,
 }
 
+
+def _copysign(reader: IndexReader, x: Any, y: Any) -> Any:
+    def signed(b: OpBuilder, x: Number, y: Number) -> Number:
+        alike = b.op("equal", b.op("less", x, 0.0), b.op("less", y, 0.0))
+        return b.op("select", alike, x, b.op("negative", x))
+
+    return reader.map(signed, x, y)
+
+
+def _fmod(reader: IndexReader, x: Any, y: Any) -> Any:
+    def rest(b: OpBuilder, x: Number, y: Number) -> Number:
+        return b.op("subtract", x, b.op("multiply", y, _truncated(b, b.op("divide", x, y))))
+
+    return reader.map(rest, x, y)
+
+
 FUNCTIONS: dict[Any, Handler] = {
     builtins.abs: _absolute,
     builtins.bool: _to("b1"),
@@ -890,32 +927,20 @@ FUNCTIONS: dict[Any, Handler] = {
     builtins.max: _python_extreme("maximum"),
     builtins.min: _python_extreme("minimum"),
     builtins.pow: lambda reader, x, y: reader.binary("power", x, y),
-    builtins.round: lambda reader, x: _round("round")(reader, x),
+    builtins.round: _round_digits(True),
     builtins.sum: lambda reader, x: _sum(reader, x),
     math.ceil: _round("ceil"),
-    math.copysign: lambda reader, x, y: reader.map(
-        lambda b, x, y: b.op(
-            "select",
-            b.op("equal", b.op("less", x, 0.0), b.op("less", y, 0.0)),
-            x,
-            b.op("negative", x),
-        ),
-        x,
-        y,
-    ),
+    math.copysign: _copysign,
     math.degrees: _degrees(180.0 / math.pi),
     math.fabs: _absolute,
     math.floor: _round("floor"),
-    math.fmod: lambda reader, x, y: reader.map(
-        lambda b, x, y: b.op(
-            "subtract", x, b.op("multiply", y, _truncated(b, b.op("divide", x, y)))
-        ),
-        x,
-        y,
-    ),
+    math.fmod: _fmod,
     math.isfinite: _of_truth(_is_finite),
     math.isinf: _of_truth(_is_inf),
     math.isnan: _of_truth(_is_nan),
+    math.ldexp: lambda reader, x, n: reader.binary(
+        "multiply", x, reader.binary("power", constant(2.0), n)
+    ),
     math.pow: _pow,
     math.radians: _degrees(math.pi / 180.0),
     math.trunc: lambda reader, x: reader.map(lambda b, x: b.cast(x, "i64"), x),
@@ -923,6 +948,7 @@ FUNCTIONS: dict[Any, Handler] = {
     np.add: lambda reader, x, y: reader.binary("add", x, y),
     np.all: _all,
     np.any: _any,
+    np.around: _round_digits(False),
     np.arange: _arange,
     np.argmax: _position("greater"),
     np.argmin: _position("less"),
@@ -934,6 +960,7 @@ FUNCTIONS: dict[Any, Handler] = {
     np.clip: _clip,
     np.concatenate: _form(array_forms.concatenate, 1),
     np.copy: _copy,
+    np.copysign: _copysign,
     np.cross: _form(array_forms.cross, 1),
     np.cumprod: _cumulative("multiply"),
     np.cumsum: _cumulative("add"),
@@ -946,8 +973,11 @@ FUNCTIONS: dict[Any, Handler] = {
     np.empty_like: _new_like(None),
     np.fabs: _absolute,
     np.float32: _to("f32"),
+    np.float_power: _pow,
     np.float64: _to("f64"),
     np.floor: _numeric(elementary.floor),
+    np.floor_divide: lambda reader, x, y: reader.binary("floor_divide", x, y),
+    np.fmod: _fmod,
     np.full: _full,
     np.full_like: _full_like,
     np.int32: _to("i64"),
@@ -986,8 +1016,11 @@ FUNCTIONS: dict[Any, Handler] = {
     np.radians: _degrees(math.pi / 180.0),
     np.ravel: _ravel,
     np.reshape: _reshape,
-    np.round: _numeric(elementary.round),
+    np.reciprocal: lambda reader, x: reader.binary("divide", constant(1.0), x),
+    np.rint: _numeric(elementary.round),
+    np.round: _round_digits(False),
     np.sign: _sign,
+    np.sinc: _numeric(elementary.sinc),
     np.square: _square,
     np.std: _deviation,
     np.subtract: lambda reader, x, y: reader.binary("subtract", x, y),
@@ -995,6 +1028,7 @@ FUNCTIONS: dict[Any, Handler] = {
     np.trace: _form(array_forms.trace, 2),
     np.transpose: _transpose,
     np.var: _variance,
+    np.trunc: lambda reader, x: reader.map(_truncated, x),
     np.vdot: _form(array_forms.vdot, 1),
     np.where: _where,
     np.zeros: _new(0.0),
@@ -1007,6 +1041,10 @@ def _truncated(b: OpBuilder, x: Number) -> Number:
     return b.op("select", b.op("less", x, 0.0), b.apply(elementary.ceil, x), floor)
 
 
+for _name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"):
+    FUNCTIONS[getattr(np, _name)] = lambda reader, x, y, name=_name: reader.map(
+        lambda b, x, y: b.op(name, x, y), x, y
+    )
 for _table in (_UNARY, _BINARY):
     for _name, _names in _table.items():
         for _alias in _names:

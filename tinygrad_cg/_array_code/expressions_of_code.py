@@ -7,6 +7,8 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from . import called_functions as functions
 from .blocks_of_code import Known, Unassigned
 from .indices import IndexReader
@@ -58,6 +60,18 @@ REMEDIES: dict[type, str] = {
 }
 
 
+def is_table(value: tuple) -> bool:
+    """Return whether a tuple has known numbers alone, or tuples of them of equal lengths."""
+    if all(isinstance(x, tuple) for x in value):
+        return len({len(x) for x in value}) == 1 and all(map(is_table, value))
+    return all(isinstance(x, FixedNumber) for x in value)
+
+
+def numbers_of(value: Any) -> Any:
+    """Return a table's numbers."""
+    return [numbers_of(x) for x in value] if isinstance(value, tuple) else value.number
+
+
 class ExpressionReader(IndexReader):
     """Reads expressions; statements are read by what is made of it."""
 
@@ -107,11 +121,17 @@ class ExpressionReader(IndexReader):
                 return value
         raise self.refuse(REMEDIES.get(type(node), "is not supported"), node)
 
-    def each_of(self, nodes: Sequence[ast.expr]) -> list[Any]:
+    def listed(self, node: ast.expr) -> Any:
+        """Return an argument of a call, where a list that nobody keeps is a tuple."""
+        if isinstance(node, ast.List):
+            return tuple(map(self.listed, node.elts))
+        return self.expression(node)
+
+    def each_of(self, nodes: Sequence[ast.expr], listed: bool = False) -> list[Any]:
         """Return expressions, none of which may write to what an earlier one has read."""
         count = len(self.pending)
         for node in nodes:
-            self.pending.append(self.expression(node))
+            self.pending.append(self.listed(node) if listed else self.expression(node))
         values = self.pending[count:]
         del self.pending[count:]
         return values
@@ -261,7 +281,7 @@ class ExpressionReader(IndexReader):
                 else:
                     args.append(self.expression(arg))
         else:
-            args = self.each_of(node.args)
+            args = self.each_of(node.args, listed=True)
         keywords = {}
         for keyword in node.keywords:
             if keyword.arg is None:
@@ -294,12 +314,26 @@ class ExpressionReader(IndexReader):
                         return value[int(index.number)]
                     except IndexError:
                         raise self.refuse("the index is outside the tuple", node) from None
-            raise self.refuse("tuples are indexed by constants", node)
+                if value and is_table(value):
+                    table = self.constant_array(np.array(numbers_of(value)))
+                    return self.evaluated(self.part(table, [index], node))
+                if value and all(isinstance(x, Number) for x in value):
+                    return self.chosen(value, index)
+            raise self.refuse("only tuples of numbers are indexed by variables", node)
         if isinstance(value, Lazy):
             value = self.materialize(value)
         if not isinstance(value, View):
             raise self.refuse("only arrays and tuples are indexed", node)
         return self.evaluated(self.subscript(value, node.slice, node))
+
+    def chosen(self, items: tuple[Number, ...], index: Number) -> Number:
+        """Return one of some numbers, by an index that may count from the end."""
+        negative = self.b.op("less", index, 0)
+        index = self.b.op("select", negative, self.b.op("add", index, len(items)), index)
+        result = items[0]
+        for k, item in enumerate(items[1:], 1):
+            result = self.b.op("select", self.b.op("equal", index, k), item, result)
+        return result
 
     def subscript(self, view: View, key: ast.expr, node: ast.AST) -> View:
         """Return the part of a view that an index names."""

@@ -314,7 +314,11 @@ def derivative(function: Callable, position: int, kind: str) -> DerivativeSteps 
 @cache
 def _records() -> dict[Any, Primitive]:
     elementwise = (record for record in OPS.values() if record.kind == "elementwise")
-    return {getattr(record.kernel, "function", None): record for record in elementwise}
+    return {
+        getattr(record.kernel, "function", None): record
+        for record in elementwise
+        if len(record.inputs) == getattr(record.kernel, "inputs", None)  # not x**2 for x**y
+    }
 
 
 def record_of(function: Callable) -> Primitive:
