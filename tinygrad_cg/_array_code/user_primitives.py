@@ -17,6 +17,7 @@ from .. import _ops as ops
 from .._core.primitive import OPS, USER_OPS
 from .._ops.elementwise import add, multiply
 from .._rules.user_ops import UserOperation
+from ..errors import UnsupportedCodeError
 from .code_reading import read
 from .kernel_text import emit_scalar
 from .program import ArrayProgram, Number
@@ -68,7 +69,8 @@ def primitive(
         that returns such a pair; by default each element of the first result has a thread, in
         blocks of 256, of which the last may have threads to spare. The gradient is the same on
         either device. Without `cuda` the function of `elementwise` is compiled for the GPU, and
-        another kernel runs there as far as it consists of functions that CuPy has, too.
+        so are derivatives from its source (tried in Numba's CUDA simulator only); another
+        kernel runs there as far as it consists of functions that CuPy has, too.
 
     The function takes tensors (or what converts to them) by position, attributes by keyword.
     Raises KeyError for a name in use, TypeError for a kernel that is no function, or for
@@ -95,7 +97,7 @@ def primitive(
             f"primitive: an operation named {name!r} is defined already; choose another name, or "
             "pass replace=True where a notebook's cell runs again"
         )
-    op = UserOperation(name, kernel, shape, elementwise, cuda, derived_gradient)
+    op = UserOperation(name, kernel, shape, elementwise, cuda, derived_gradient, kernel_for_device)
     USER_OPS[name] = op.primitive
     return op
 
@@ -105,11 +107,29 @@ def derived_gradient(operation: UserOperation) -> Callable[..., Any]:
 
     Raises `UnsupportedCodeError` for a kernel that is not in the subset.
     """
-    kernel: Any = operation.kernel
+    return _gradient_of(operation.primitive.name, _program_of(operation.kernel))
+
+
+def kernel_for_device(kernel: Any) -> Callable[..., Any]:
+    """Return an elementwise kernel for a GPU: itself, if it has no arrays or cannot be read."""
+    try:
+        program = _program_of(kernel)
+    except UnsupportedCodeError:
+        return kernel
+    return _for_device(program, kernel)
+
+
+def _for_device(program: ArrayProgram, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    if not program.scratch:
+        return kernel
+    return generated.load(emit_scalar(program, "derivative", on_device=True)).derivative
+
+
+def _program_of(kernel: Any) -> ArrayProgram:
     function = getattr(kernel, "py_func", kernel)
     names = inspect.signature(function).parameters
     program, _ = read(function, [Number("f64", name) for name in names], {})
-    return _gradient_of(operation.primitive.name, program)
+    return program
 
 
 def _gradient_of(name: str, program: ArrayProgram) -> Callable[..., Any]:
@@ -121,8 +141,10 @@ def _gradient_of(name: str, program: ArrayProgram) -> Callable[..., Any]:
         own = share(prune(partial(program, position)))
         label = f"{name}_derivative_{position}"
         kernel = generated.load(emit_scalar(own, "derivative")).derivative
+        gradient = functools.partial(_gradient_of, label, own)
+        on_device = functools.partial(_for_device, own)
         return UserOperation(
-            label, kernel, None, True, None, lambda operation: _gradient_of(label, own)
+            label, kernel, None, True, None, lambda operation: gradient(), on_device
         )
 
     def gradient(op: Any, *upstream: Any) -> list[Any]:

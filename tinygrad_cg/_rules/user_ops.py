@@ -151,8 +151,9 @@ class UserOperation:
         elementwise: bool,
         cuda: Any = None,
         derive: Callable[[UserOperation], Callable[..., Any]] | None = None,
+        for_device: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
     ):
-        self._given = name, kernel, shape, elementwise, cuda, derive
+        self._given = name, kernel, shape, elementwise, cuda, derive, for_device
         self._derive = derive  # a gradient from the kernel's source, where none is registered
         self._derived: Callable[..., Any] | None = None
         on_cuda = None if cuda is None else CudaKernel(name, cuda)
@@ -162,6 +163,8 @@ class UserOperation:
                 "shape=, a function of the inputs that gives the shape of the result"
             )
         self._pointwise: Pointwise | None = _elementwise(name, kernel) if elementwise else None
+        if self._pointwise is not None and for_device is not None:
+            self._pointwise.for_device = functools.partial(for_device, kernel)
         self._home: int | None = os.getpid()  # the process that has its gradient by name
         self._travelled: tuple | None = None  # its gradient, or none, where that came with it
         self._id: str | None = None  # the same in all processes, once it has travelled

@@ -164,8 +164,9 @@ def _refuse_wide(name: str, dtypes: Sequence[np.dtype]) -> None:
 class DeviceElementwise:
     """A CPU kernel for device arrays, with the same arguments, dtypes, shapes and errors."""
 
-    def __init__(self, kernel: Elementwise) -> None:
-        self._kernel, self._map = kernel, Map(kernel.name, kernel.function, kernel)
+    def __init__(self, kernel: Elementwise, function: Callable | None = None) -> None:
+        self._kernel = kernel
+        self._map = Map(kernel.name, function or kernel.function, kernel)
         self._accepted: DtypeSignature | None = None  # the last one that `check_loop` accepted
 
     def __repr__(self) -> str:
@@ -220,7 +221,8 @@ class DevicePointwise:
     """A user's scalar function, which may return a tuple, for device arrays."""
 
     def __init__(self, kernel: Pointwise) -> None:
-        self._kernel, self._single = kernel, DeviceElementwise(kernel.single)
+        function = None if kernel.for_device is None else kernel.for_device()
+        self._kernel, self._single = kernel, DeviceElementwise(kernel.single, function)
 
     def __repr__(self) -> str:
         return f"<device kernel {self._kernel.name}>"

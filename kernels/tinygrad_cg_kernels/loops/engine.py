@@ -528,6 +528,7 @@ class Pointwise:
     def __init__(self, name: str, function: Callable, inputs: int) -> None:
         self.name, self.inputs = name, inputs
         self.single = Elementwise(name, function, inputs, "float")
+        self.for_device: Callable[[], Callable] | None = None  # gives another for a GPU
         self._single = False  # whether it is known to return a number
         self._results: dict[np.dtype, tuple[np.dtype, ...] | None] = {}
         self._ready: dict[tuple, Callable] = {}

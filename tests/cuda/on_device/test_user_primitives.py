@@ -1,6 +1,7 @@
 """Primitives of a program's own on the simulated device: numbers, gradients, what is refused."""
 
 import math
+import sys
 
 import numba
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from numba import cuda
 
 import tinygrad_cg as tf
+from tests.array_code.scalar_functions import CASES
 from tests.support.compiled import orders
 from tinygrad_cg.errors import DeviceError
 
@@ -132,6 +134,46 @@ def test_a_function_of_numbers_with_several_results():
     for want, got in zip(here, there, strict=True):
         assert want.dtype == got.dtype
         np.testing.assert_array_equal(want, got)
+
+
+POINTS = {function.__name__: (function, points) for function, points, _ in CASES}
+# iteration and calls, a table, arrays, tuples, several branches
+SCALARS = ["kepler", "viscosity", "binomial_tree", "of_tuples_and_lists", "incomplete_gamma"]
+
+
+@pytest.mark.parametrize("name", SCALARS)
+def test_derivatives_from_the_source_of_a_function_of_numbers(name):
+    function, points = POINTS[name]
+    operation = tf.primitive(f"Cuda_{name}", function, elementwise=True, replace=True)
+    last = len(points) - 1
+
+    def derivatives(*xs):
+        lower = [operation]
+        for _ in range(3):
+            lower.append(
+                lambda *xs, f=lower[-1]: tf.grad(lambda *ys: tf.reduce_sum(f(*ys)), last)(*xs)
+            )
+        return [f(*xs) for f in lower]
+
+    for function in (derivatives, tf.function(derivatives)):
+        here, there = both_devices(function, *map(np.array, points))
+        for want, got in zip(here, there, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-300)
+    tangents = [np.ones(len(point)) for point in points]
+    here, there = both_devices(
+        lambda *both: tf.jvp(operation, both[: last + 1], both[last + 1 :]),
+        *map(np.array, points),
+        *tangents,
+    )
+    np.testing.assert_allclose(there, here, rtol=1e-12)
+    assert operation(tf.constant(points[0][:1]).gpu(), *points[1:]).dtype == tf.float32
+
+
+def test_arrays_of_a_function_of_numbers_are_in_the_memory_of_a_thread():
+    """NVIDIA's compiler has no `np.empty`; the simulator would take it."""
+    operation = tf.primitive("CudaTree", POINTS["binomial_tree"][0], elementwise=True, replace=True)
+    kernel = operation.primitive.kernel.for_device()
+    assert "cuda.local.array(13, np.float64)" in sys.modules[kernel.__module__].__text__
 
 
 def test_a_kernel_of_numpy_runs_on_copies():
