@@ -187,7 +187,6 @@ CHOOSING = {  # these are tight at a point: the others and here their first deri
     "rules in branches": lambda x: tf.cond(x[1] > 0, lambda: wide_rule(x), lambda: plain(x)),
     "Python's branch": branching,
     "rounds that a value decides": growing,
-    "sort": lambda x: tf.sort(x) ** 2,
     "order": lambda x: tf.gather(x, tf.argsort(x)) * 2,
     "where": lambda x: tf.where(x > 0, x**2, tf.roll(x, 1, 0) ** 3),
     "relu": lambda x: tf.nn.relu(x) + tf.maximum(tf.roll(x, 1, 0), 0.3),
@@ -198,6 +197,7 @@ WIDE = {
     "rule of NumPy code": of_numpy,
     "Python code": lambda x: tf.py_function(lambda a: a**2, [x], tf.float64),
     "segment's largest": lambda x: tf.math.segment_max(x**2, PARTS),
+    "sort": lambda x: tf.sort(x) ** 2,
     "prod": lambda x: tf.reduce_prod(tf.reshape(x, (2, 3)), 1),
 }
 
@@ -259,6 +259,27 @@ def test_many_rounds_go_to_a_fixed_point():
     )
     assert stacked.shape == (5000, 6)
     assert set(stacked.indices) == {0}
+
+
+def test_loops_that_may_have_no_round_and_rows_at_unknown_places():
+    def spread(x):
+        def body(u):
+            return (tf.zeros_like(u) + 0.5 * u[1],)
+
+        return tf.while_loop(lambda u: tf.reduce_sum(u) > 1.0, body, (x,))[0]
+
+    expected = np.eye(6, dtype=bool) | (np.arange(6) == 1)
+    np.testing.assert_array_equal(tf.jacobian_sparsity(spread, X).toarray(), expected)
+
+    def written(x):
+        def body(i, u):
+            return i + 1, u.at[i % 6].set(0.5 * u[i % 6])
+
+        return tf.while_loop(lambda i, u: i < 10**5, body, (tf.constant(0), x))[1]
+
+    assert tf.jacobian_sparsity(written, X).density == 1.0  # the row that is read may be any
+    row = tf.jacobian_sparsity(lambda x: (2.0 * x).at[tf.argmax(x)].set(x[0]), X).toarray()
+    np.testing.assert_array_equal(row, np.eye(6, dtype=bool) | (np.arange(6) == 0))
 
 
 def test_branches_are_united():

@@ -19,7 +19,7 @@ from .._function.graph.loop_drafts import Body, replaced
 from .._function.graph.values import FuncGraph, OutputItem, Value, reach
 from .._function.tracing.trace import FunctionTrace, TraceTensor, thread_state
 from .._ops.creation import zeros
-from .index_flow import Dependence, IndexFlow, Pair, part
+from .index_flow import Dependence, IndexFlow, OperationFlow, Pair, part
 
 # Loops ---------------------------------------------------------------------------------------
 
@@ -42,26 +42,26 @@ class _Rounds:
         self.pairs: list[Pair] = []
 
     def run(self) -> tuple[list[Dependence], list[Pair]]:
-        body, flow = self.body, self.flow
-        rounds = body.length
-        if rounds is not None and body.limited:
+        body, flow, rounds = self.body, self.flow, self.body.length
+        if body.limited:
             count = self.fixed[0].array
             rounds = None if count is None else int(count)
-        if body.length is not None and (rounds is None or rounds > flow.rounds):
-            return self._until_fixed(), self.pairs
         rows: dict[int, list[Dependence]] = {}
         done = 0
-        while done < rounds if rounds is not None else self._goes_on():
-            if rounds is None and not flow.rounds:
+        while True:
+            if body.length is not None:
+                goes_on = None if rounds is None or rounds - done > flow.rounds else done < rounds
+            else:  # the last carry says whether there is another round
+                goes_on = self.carries[-1].array if flow.rounds else None
+            if goes_on is None:
                 return self._until_fixed(), self.pairs
+            if not goes_on:
+                break
             flow.rounds -= 1
             i = (rounds or 0) - 1 - done if body.reverse else done
             slices = zip(self.stacks, self.slices, strict=True)
-            parts = [self._slice(x, shape, i) for x, shape in slices]
-            rows[i] = self._round(parts)
+            rows[i] = self._round([self._slice(x, shape, i) for x, shape in slices])
             done += 1
-            if rounds is None and self.carries[-1].array is None:
-                return self._until_fixed(), self.pairs
         if body.length is None:
             return [*self.carries, Dependence(None, np.asarray(done))], self.pairs
         stacked = []
@@ -72,11 +72,6 @@ class _Rounds:
             moves = any(table is not nothing for table in tables)
             stacked.append(Dependence(stack_rows(tables) if moves else None))
         return [*self.carries, *stacked], self.pairs
-
-    def _goes_on(self) -> bool:
-        """Return whether there may be another round."""
-        array = self.carries[-1].array
-        return array is None or bool(array)
 
     def _round(self, slices: list[Dependence]) -> list[Dependence]:
         """Run a round; keep the carries, and return the rows."""
@@ -97,29 +92,21 @@ class _Rounds:
     def _until_fixed(self) -> list[Dependence]:
         """Return the results for any number of rounds, in any of which all slices may be met."""
         flow, body, length = self.flow, self.body, self.body.length
+        sizes = [(length or 0, prod(shape)) for shape in self.slices]
         slices = [
-            Dependence(
-                None
-                if stack.table is None
-                else flow.reduced(stack.table, (body.length or 0, prod(shape)), [0])
-            )
-            for stack, shape in zip(self.stacks, self.slices, strict=True)
+            Dependence(x.table and flow.reduced(x.table, size, [0]))
+            for x, size in zip(self.stacks, sizes, strict=True)
         ]
-        self.carries = [Dependence(carry.table) for carry in self.carries]
-        before = self.pairs
-        while True:
-            carries, self.pairs = self.carries, before
+        carries = [Dependence(carry.table) for carry in self.carries]
+        before, rows, grows = self.pairs, [], True
+        while grows:
+            self.carries, self.pairs = carries, before
             rows = self._round(slices)
-            grown = [
-                Dependence(flow.union([x.table for x in both if x.table is not None]))
-                for both in zip(carries, self.carries, strict=True)
-            ]
-            self.carries = grown
-            sizes = [
-                [0 if x.table is None else x.table[1].size for x in y] for y in (carries, grown)
-            ]
-            if sizes[0] == sizes[1]:
-                break
+            pairs = zip(carries, self.carries, strict=True)
+            tables = [[x.table for x in pair if x.table is not None] for pair in pairs]
+            self.carries = [Dependence(flow.union(some)) for some in tables]
+            grows = _count(self.carries) > _count(carries)
+            carries = self.carries
         if length is None:
             return [*self.carries, Dependence()]
         stacked = []
@@ -129,8 +116,8 @@ class _Rounds:
         return [*self.carries, *stacked]
 
 
-def _size(x: Dependence) -> int:
-    return 0 if x.table is None else x.table[1].size
+def _count(states: Sequence[Dependence]) -> int:
+    return sum(x.table[1].size + 1 for x in states if x.table is not None)
 
 
 # Branches ------------------------------------------------------------------------------------
@@ -243,11 +230,12 @@ def _custom(flow: IndexFlow, value: Value, operands: list[Any]) -> tuple[list[De
     count = len(rule.avals)
     results, rest = operands[:count], operands[count:]
     own = rest[: rule.inputs]
-    moving = [k for k, x in enumerate(own) if x.table is not None]
-    if not any(x.table is not None for x in rest):
+    if all(x.table is None for x in rest):
         return results, []
-    if rule.graph is None:
-        return _opaque(flow, value, results, own, moving)
+    if rule.graph is None:  # everything depends on all inputs
+        moving = [k for k, x in enumerate(operands) if x.table is not None]
+        table, pairs = OperationFlow(flow, value, operands, moving).everything()
+        return [Dependence(flow.spread(table, aval)) for aval in rule.avals], pairs
     sizes = [prod(rule.avals[k].shape) for k in rule.upstream]
     ends = np.cumsum([0, *sizes])
     inner = IndexFlow(int(ends[-1]))
@@ -275,23 +263,6 @@ def _custom(flow: IndexFlow, value: Value, operands: list[Any]) -> tuple[list[De
     merged = [flow.union(some) for some in tables]
     array = [x.array for x in results]
     return [Dependence(*pair) for pair in zip(merged, array, strict=True)], pairs
-
-
-def _opaque(
-    flow: IndexFlow, value: Value, results: list[Dependence], own: list, moving: list[int]
-) -> tuple[list[Dependence], list[Pair]]:
-    """Return the results of a rule that has no trace: everything depends on all inputs."""
-    shapes = [tuple(x.shape) for x in value.inputs[len(results) :]]
-    table = flow.union(
-        [flow.reduced(own[k].table, shapes[k], range(len(shapes[k]))) for k in moving]
-    )
-    if table is None:
-        return results, []
-    dense = [flow.spread(table, prod(aval.shape)) for aval in value.aval]
-    flags = [is_differentiable(aval.dtype) for aval in value.aval]
-    return [
-        Dependence(rows) if flag else x for rows, flag, x in zip(dense, flags, results, strict=True)
-    ], [(table, table)]
 
 
 STOPPED = Primitive(

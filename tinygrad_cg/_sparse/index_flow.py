@@ -63,12 +63,13 @@ _SELECTIONS = _names(
     "transpose broadcast_to concatenate stack take_along_axis pad"
 )
 _INDICES = ("indices", "index")
-# Transposes of selections by the selection, and the parameters that this takes. They add elements
-# up, and `segment_extremum` chooses among them.
+# Transposes of selections by the selection, and its parameters with their names in the transpose.
+# They add elements up, or choose among them.
 _SCATTERS = {
-    "getitem_adjoint": ("getitem", ("key",)),
-    "gather_adjoint": ("gather", ("axis", "batch_dims")),
-    "add_along_axis": ("take_along_axis", ("axis",)),
+    "getitem_adjoint": ("getitem", {"key": "key"}),
+    "gather_adjoint": ("gather", {"axis": "axis", "batch_dims": "batch_dims"}),
+    "add_along_axis": ("take_along_axis", {"axis": "axis"}),
+    "segment_extremum": ("gather", {"axis": "batch_dims", "batch_dims": "batch_dims"}),
 }
 # Elementwise operations whose second derivatives are zero, apart from jumps.
 _PIECEWISE = _names("where real imag conj relu maximum minimum clip remainder absolute")
@@ -164,12 +165,8 @@ class IndexFlow:
         avals = value.aval if several else [value.aval]
         call = OperationFlow(self, value, operands, moving)
         table, pairs = call.effect(avals) if moving else Effect(None)
-        tables = [table if is_inexact(aval.dtype) else None for aval in avals]
-        if not several:
-            return Dependence(tables[0], array), pairs, moving
-        sizes = [prod(aval.shape) for aval in avals]
-        spread = [t and self.spread(t, size) for t, size in zip(tables, sizes, strict=True)]
-        return [Dependence(table) for table in spread], pairs, moving
+        states = [Dependence(self.spread(table, aval), array) for aval in avals]
+        return states if several else states[0], pairs, moving
 
     # tables
 
@@ -214,9 +211,12 @@ class IndexFlow:
         units = np.arange(self.columns + 1), np.arange(self.columns, dtype=np.int32)
         return [(units, self.interactions(pairs))]
 
-    def spread(self, table: Table, rows: int) -> Table:
-        """Return a table of one row for many rows."""
-        return take_rows(table, np.zeros(rows, np.int64))
+    def spread(self, table: Table | None, aval: Any) -> Table | None:
+        """Return the table of a value, of one row for all elements if the table has one row."""
+        size = prod(aval.shape)
+        if table is None or not is_inexact(aval.dtype):
+            return None
+        return table if table[0].size == size + 1 else take_rows(table, np.zeros(size, np.int64))
 
     def grouped(self, rows: np.ndarray, members: np.ndarray, count: int, table: Table) -> Table:
         """Return `count` rows, each the union of the rows of `table` that are its members."""
@@ -264,7 +264,7 @@ class OperationFlow:
             effect = None if rule is None else rule(self)
             if effect is not None:
                 return effect
-        return self.everything(avals)
+        return self.everything()
 
     def table(self, k: int) -> Table:
         table = self.operands[k].table
@@ -274,18 +274,13 @@ class OperationFlow:
     def all_interact(self, table: Table | None) -> list[Pair]:
         return [] if self.primitive.linear or table is None else [(table, table)]
 
-    def everything(self, avals: Sequence[Any]) -> Effect:
-        """Each element of the result depends on each element of the operands."""
-        flow = self.flow
-        tables = [
-            flow.reduced(self.table(k), self.shapes[k], range(len(self.shapes[k])))
-            for k in self.moving
-        ]
-        table = flow.union(tables)
-        pairs = self.all_interact(table)
-        if len(avals) == 1 and table is not None:
-            table = flow.spread(table, prod(avals[0].shape))
-        return Effect(table, pairs)
+    def everything(self) -> Effect:
+        """Each element depends on all elements of the operands; the table has one row for all."""
+        axes = [range(len(shape)) for shape in self.shapes]
+        table = self.flow.union(
+            [self.flow.reduced(self.table(k), self.shapes[k], axes[k]) for k in self.moving]
+        )
+        return Effect(table, self.all_interact(table))
 
     # elementwise
 
@@ -335,36 +330,32 @@ class OperationFlow:
         return Effect(take_rows(stack_rows(tables), rows.reshape(-1)))
 
     def unknown_index(self) -> Effect | None:
-        """Lookups along an axis, at indices that are unknown: each gives the union of the axis."""
-        if self.name not in ("gather", "take_along_axis") or self.moving != [0]:
+        """Indices that are unknown: a lookup along an axis gives the union of the axis.
+
+        A row that is written may be any row.
+        """
+        if self.name == "set_row":
+            axis, shape = self.params["batch_dims"], self.shapes[1]
+            self.shapes[1] = (*shape[:axis], 1, *shape[axis:])
+            return Effect(self.flow.union([self.broadcast(k) for k in self.moving]))
+        if self.moving != [0]:
             return None
-        axis = self.params["axis"] % len(self.shapes[0])
-        table = self.flow.reduced(self.table(0), self.shapes[0], [axis])
-        shape = (*self.shapes[0][:axis], 1, *self.shapes[0][axis + 1 :])
-        indices = np.zeros(self.shapes[1], np.int64)
-        rows = self.primitive.run(numbered(shape), indices, **self.params)
+        axis, shape = self.params["axis"] % len(self.shapes[0]), self.shapes[0]
+        table = self.flow.reduced(self.table(0), shape, [axis])
+        numbers = numbered((*shape[:axis], 1, *shape[axis + 1 :]))
+        rows = self.primitive.run(numbers, np.zeros(self.shapes[1], np.int64), **self.params)
         return Effect(take_rows(table, rows.reshape(-1)))
 
     def scatter(self) -> Effect | None:
-        name, kept = _SCATTERS[self.name]
+        """Each element of the first operand goes to the element of the result at its target."""
+        name, keys = _SCATTERS[self.name]
         indices = [operand.array for operand in self.operands[1:]]
         if any(array is None for array in indices):
             return None
-        params = {key: self.params[key] for key in kept}
-        return self.by_targets(OPS[name].run(numbered(self.shape), *indices, **params))
-
-    def by_targets(self, targets: np.ndarray) -> Effect:
-        """Each element of the first operand goes to the element of the result at its target."""
+        params = {key: self.params[other] for key, other in keys.items()}
+        targets = OPS[name].run(numbered(self.shape), *indices, **params)
         members = np.arange(targets.size)
-        size = prod(self.shape)
-        return Effect(self.flow.grouped(targets, members, size, self.table(0)))
-
-    def segments(self) -> Effect | None:
-        indices, count = self.operands[1].array, self.params["batch_dims"]
-        if indices is None:
-            return None
-        run = OPS["gather"].run
-        return self.by_targets(run(numbered(self.shape), indices, axis=count, batch_dims=count))
+        return Effect(self.flow.grouped(targets, members, prod(self.shape), self.table(0)))
 
     # reductions, and operations on lines and matrices
 
@@ -382,14 +373,6 @@ class OperationFlow:
 
     def along_axes(self) -> Effect:
         """Each element depends on the lines through it, along the axes of the parameters."""
-        array = self.operands[0].array
-        if self.name == "sort" and array is not None:
-            axis = self.params["axis"]
-            steps = np.diff(self.primitive.run(array, **self.params), axis=axis)
-            if (np.abs(steps) > 0).all():  # no two are equal
-                order = OPS["argsort"].run(array, stable=True, **self.params)
-                rows = np.take_along_axis(numbered(array.shape), order, axis)
-                return Effect(take_rows(self.table(0), rows.reshape(-1)))
         axes: Any = self.params["axes" if "axes" in self.params else "axis"]
         axes = axes if isinstance(axes, tuple) else (axes,)
         shape, flow = self.shapes[self.moving[0]], self.flow
@@ -472,17 +455,17 @@ class OperationFlow:
             line[axis] = 1
             rows = np.broadcast_to(numbered(line), (*batch, height, width))
             tables.append(take_rows(reduced, rows.reshape(-1)))
-        pairs = []
-        if len(self.moving) == 2:
-            first = flow.reduced(self.table(0), x_shape, [-2])
-            second = flow.reduced(self.table(1), y_shape, [-1])
-            sides = (first, x_shape[:-2]), (second, y_shape[:-2])
-            left, right = [
-                take_rows(side, np.broadcast_to(numbered((*own, inner)), (*batch, inner)).ravel())
-                for side, own in sides
-            ]
-            pairs = [(left, right)]
-        return Effect(flow.union(tables), pairs)
+        if len(self.moving) < 2:
+            return Effect(flow.union(tables))
+        sides = ((0, x_shape, -2), (1, y_shape, -1))
+        left, right = [
+            take_rows(
+                flow.reduced(self.table(k), shape, [axis]),
+                np.broadcast_to(numbered((*shape[:-2], inner)), (*batch, inner)).reshape(-1),
+            )
+            for k, shape, axis in sides
+        ]
+        return Effect(flow.union(tables), [(left, right)])
 
     def _by_factor(
         self, k: int, shape: Shape, batch: Shape, some: np.ndarray, sizes: Shape
@@ -518,15 +501,10 @@ class OperationFlow:
         places = {role: numbers[keep] for role, numbers in places.items()}
         rows, size = places[roles[-1]], prod(self.shape)
         tables = [flow.grouped(rows, places[roles[k]], size, self.table(k)) for k in self.moving]
-        pairs = []
-        if len(self.moving) == 2:
-            pairs = [
-                (
-                    take_rows(self.table(0), places[roles[0]]),
-                    take_rows(self.table(1), places[roles[1]]),
-                )
-            ]
-        return Effect(flow.union(tables), pairs)
+        if len(self.moving) < 2:
+            return Effect(flow.union(tables))
+        first, second = [take_rows(self.table(k), places[roles[k]]) for k in (0, 1)]
+        return Effect(flow.union(tables), [(first, second)])
 
     def pool(self) -> Effect | None:
         window, image = self.params["window"], self.name != "mean_pool_adjoint"
@@ -559,9 +537,8 @@ def _connections(
     out = ((n * outputs[1] + y) * outputs[2] + x) * outs + o
     shape = np.broadcast_shapes(i.shape, f.shape, out.shape)
     keep = np.broadcast_to(inside, shape)
-    return {
-        role: np.broadcast_to(a, shape)[keep] for role, a in zip("ifo", (i, f, out), strict=True)
-    }
+    places = {"i": i, "f": f, "o": out}
+    return {role: np.broadcast_to(numbers, shape)[keep] for role, numbers in places.items()}
 
 
 def _kept(name: str, k: int, arrays: Sequence[Any]) -> Any:
@@ -588,7 +565,6 @@ _RULES: dict[str, Callable[[OperationFlow], Effect | None]] = {
     **dict.fromkeys(_ALONG_AXIS | _TRANSFORMS, OperationFlow.along_axes),
     **dict.fromkeys(_CONVOLUTIONS, OperationFlow.convolution),
     **dict.fromkeys(("max_pool", "mean_pool", "mean_pool_adjoint"), OperationFlow.pool),
-    "segment_extremum": OperationFlow.segments,
     "matmul": OperationFlow.contraction,
     "matvec": OperationFlow.contraction,
 }

@@ -13,8 +13,8 @@ import numpy as np
 
 from tinygrad_cg_kernels.runtime.entries import ByDtype, array_type, numbers
 from tinygrad_cg_kernels.runtime.promotion import INT64
+from tinygrad_cg_kernels.sparse.coloring import INT32, transpose
 
-INT32 = np.dtype(np.int32)
 Table = tuple[np.ndarray, np.ndarray]
 SHORT = 64
 """Rows of products up to this length are sorted by insertion, longer ones by two transposes."""
@@ -89,15 +89,6 @@ def _fill_products(first_indptr, first, second_indptr, second, marks, out_indptr
                     at += 1
 
 
-def _transpose(indptr, indices, cursors, out):
-    for i in range(np.uintp(indptr.size - 1)):
-        for k in range(indptr[i], indptr[i + 1]):
-            column = np.uintp(indices[np.uintp(k)])
-            at = cursors[column]
-            out[np.uintp(at)] = np.int32(i)
-            cursors[column] = at + 1
-
-
 _run_take = _kernel(_take, "take_rows", _LONG, _SHORT, _LONG, _LONG, _SHORT)
 _run_merge = _kernel(_merge, "merge_rows", _LONG, _SHORT, _LONG, _SHORT, _LONG, _SHORT)
 _run_count = _kernel(_count_products, "count_products", _LONG, _SHORT, _LONG, _SHORT, _SHORT, _LONG)
@@ -106,7 +97,6 @@ _run_fill = _kernel(
     "fill_products",
     *(_LONG, _SHORT, _LONG, _SHORT, _SHORT, _LONG, _SHORT, numbers(1)),
 )
-_run_transpose = _kernel(_transpose, "transpose_rows", _LONG, _SHORT, _LONG, _SHORT)
 
 
 def _starts(lengths: np.ndarray) -> np.ndarray:
@@ -162,7 +152,4 @@ def stack_rows(tables: Sequence[Table]) -> Table:
 
 def transpose_rows(table: Table, columns: int) -> Table:
     """Return the transposed table, of `columns` rows; rows of `table` may be unsorted."""
-    indptr = _starts(np.bincount(table[1], minlength=columns))
-    out = np.empty(table[1].size, INT32)
-    _run_transpose(INT32, *table, indptr[:-1].copy(), out)
-    return indptr, out
+    return transpose(table, columns)[0]
