@@ -98,6 +98,7 @@ PUBLIC_MODULES = {
         "contrib",
         "data",
         "debugging",
+        "distributed",
         "dtypes",
         "errors",
     ),

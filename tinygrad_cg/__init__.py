@@ -58,8 +58,8 @@ _EAGER = {
 # Those loaded at their first use, so that importing the library stays quick.
 _LAZY = {
     ".": (
-        "autograd autograph bitwise compat contrib data debugging experimental image keras linalg "
-        "nn numpy optimizers random signal test train"
+        "autograd autograph bitwise compat contrib data debugging distributed experimental image "
+        "keras linalg nn numpy optimizers random signal test train"
     ),
     "._array_code.array_functions": "differentiable",
     "._array_code.user_primitives": "primitive",

@@ -2,11 +2,11 @@
 
 from tinygrad_cg import autodiff as autodiff, autograd as autograd, autograph as autograph
 from tinygrad_cg import bitwise as bitwise, compat as compat, config as config, contrib as contrib
-from tinygrad_cg import data as data, debugging as debugging, dtypes as dtypes, errors as errors
-from tinygrad_cg import experimental as experimental, image as image, keras as keras
-from tinygrad_cg import linalg as linalg, math as math, nest as nest, nn as nn, numpy as numpy
-from tinygrad_cg import optimizers as optimizers, random as random, signal as signal, test as test
-from tinygrad_cg import train as train
+from tinygrad_cg import data as data, debugging as debugging, distributed as distributed
+from tinygrad_cg import dtypes as dtypes, errors as errors, experimental as experimental
+from tinygrad_cg import image as image, keras as keras, linalg as linalg, math as math
+from tinygrad_cg import nest as nest, nn as nn, numpy as numpy, optimizers as optimizers
+from tinygrad_cg import random as random, signal as signal, test as test, train as train
 from tinygrad_cg._array_code.array_functions import differentiable as differentiable
 from tinygrad_cg._array_code.user_primitives import primitive as primitive
 from tinygrad_cg._check import assert_gradients as assert_gradients

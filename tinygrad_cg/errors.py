@@ -24,6 +24,7 @@ __all__ = [
     "ArgumentTypeError",
     "AutographError",
     "AxisError",
+    "BlockError",
     "CustomGradientWarning",
     "DerivativeOrderError",
     "DerivativeWarning",
@@ -103,6 +104,13 @@ class DerivativeOrderError(WithFields, LookupError):
     order: int = 0
     """The order that was asked for."""
     max_order: int = 0
+
+
+class BlockError(WithFields, RuntimeError):
+    """A block of data, or an item of `distributed.map`, could not be read or computed."""
+
+    block: int | None = None
+    """Its index; None if the engine does not say which it was."""
 
 
 class GradientCountError(WithFields, ValueError):

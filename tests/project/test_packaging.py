@@ -107,7 +107,7 @@ def test_the_data_name_their_source_and_licence():
 
 def test_the_tests_have_the_rooms_of_the_library_and_each_has_some_that_are_quick():
     library = {room.name[1:] for room in (ROOT / "tinygrad_cg").glob("_*") if room.is_dir()}
-    library |= {"autograph", "debugging"}  # public, and made of private modules
+    library |= {"autograph", "debugging", "distributed"}  # public, and made of private modules
     rooms = {room.name for room in (ROOT / "tests").iterdir() if room.is_dir()} - {"__pycache__"}
     assert rooms == library - {"_pycache__"} | {
         "cuda",

@@ -73,9 +73,11 @@ def test_the_readme_is_one_page():
 def test_block(source, shown, tmp_path, capsys):
     if "from scipy" in source:
         pytest.importorskip("scipy")
+    if "from dask" in source:
+        pytest.importorskip("distributed", reason="the extra dask brings it")
     script = tmp_path / "block.py"
     script.write_text(source, encoding="utf-8")
-    runpy.run_path(str(script))
+    runpy.run_path(str(script), run_name="__main__" if "__main__" in source else None)
     assert capsys.readouterr().out == shown
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tinygrad_cg_kernels.runtime import machine, objects, service
-from tinygrad_cg_kernels.runtime.locks import at_fork
+from tinygrad_cg_kernels.runtime.locks import ForkLock, at_fork
 from tinygrad_cg_kernels.runtime.objects import data_address
 from tinygrad_cg_kernels.runtime.thread_pool import Pool, launcher
 
@@ -84,6 +84,34 @@ def set_num_threads(count: int) -> None:
     if not 1 <= count <= _MAX_THREADS:
         raise ValueError(f"set_num_threads: {count} is not between 1 and {_MAX_THREADS}")
     _State.threads = count
+
+
+class SingleThread:
+    """A context in which a library computes with one thread.
+
+    Threads of Python may be in it at the same time: the last one that leaves it sets the number
+    back.
+    """
+
+    def __init__(self, get_number: Callable[[], int], set_number: Callable[[int], None]):
+        self._get_number, self._set_number = get_number, set_number
+        self._inside, self._before, self._lock = 0, 1, ForkLock()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._before = self._get_number()
+                self._set_number(1)
+            self._inside += 1
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._set_number(self._before)
+
+
+single_thread = SingleThread(get_num_threads, set_num_threads)
 
 
 def _enter_child() -> None:

@@ -1,0 +1,222 @@
+"""`python -m benchmarks.distributed`: two Dask workers against one, lost workers, and peak memory.
+
+The gradient of a network over blocks that take a worker 50 ms each is computed by clusters of one
+and two processes, in turns; times are the least of some. Then workers are killed in the middle of
+sums. At last, data in files are summed up by two workers with less memory than the data take, and
+by this process. `--gigabytes 4 --limit 1` has data of four times a worker's limit.
+"""
+
+import argparse
+import logging
+import os
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tinygrad_cg as tf
+from tinygrad_cg import distributed
+from tinygrad_cg._tour.console import table
+
+UNITS, COLUMNS = 64, 32
+BLOCK = 0.064  # gigabytes of a file
+SECONDS = 0.05  # that a block takes at least
+
+
+def loss(parameters: Any, x: Any) -> Any:
+    """Return the sum of squares of a network's residuals over a block."""
+    weights, outer = parameters
+    hidden = tf.tanh(x @ weights)
+    return tf.reduce_sum((tf.linalg.matvec(tf.tanh(hidden), outer) - x[:, 0]) ** 2)
+
+
+def parameters() -> tuple[np.ndarray, np.ndarray]:
+    generator = np.random.default_rng(2)
+    return generator.normal(size=(COLUMNS, UNITS)) / 6, generator.normal(size=UNITS) / 8
+
+
+def random_block(key: tuple[int, int]) -> np.ndarray:
+    """Return the block of a seed and a number of rows."""
+    seed, rows = key
+    return np.random.default_rng(seed).normal(size=(rows, COLUMNS))
+
+
+@contextmanager
+def cluster(workers: int, limit: str = "0") -> Iterator[Any]:
+    """Begin worker processes of one thread; yield their client."""
+    from dask.distributed import Client, LocalCluster
+
+    options: dict[str, Any] = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+    options |= {"silence_logs": logging.CRITICAL, "memory_limit": limit}
+    with (
+        LocalCluster(n_workers=workers, threads_per_worker=1, **options) as local,
+        Client(local) as client,
+    ):
+        yield client
+
+
+def rows_of_a_block(seconds: float) -> int:
+    """Return how many rows take this process, on one thread, that long."""
+    total = distributed.value_and_grad(loss, over=[random_block((0, 20_000))])
+    before = tf.get_num_threads()
+    tf.set_num_threads(1)
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        total(parameters())
+        times.append(time.perf_counter() - start)
+    tf.set_num_threads(before)
+    return int(20_000 * seconds / min(times))
+
+
+def ratio_in_turns(totals: dict[int, Any], repeats: int) -> tuple[float, float]:
+    """Return the least milliseconds of a call with one worker, and its ratio to that of two."""
+    times: dict[int, list[float]] = {count: [] for count in totals}
+    for _ in range(repeats):
+        for count, total in totals.items():
+            start = time.perf_counter()
+            total(parameters())
+            times[count].append(time.perf_counter() - start)
+    return min(times[1]) * 1e3, min(times[1]) / min(times[2])
+
+
+def busiest(client: Any) -> float:
+    """Return the most processor time that a worker has used."""
+    return max(client.run(time.process_time).values())
+
+
+def speed(blocks: int, repeats: int, seconds: float) -> list[list[str]]:
+    """Compare clusters of one and two workers, whose blocks are in their memory.
+
+    Blocks that only wait show what the engine adds, on a computer that has other work, too.
+    """
+    import dask.array as da
+    from dask import delayed  # pyright: ignore[reportPrivateImportUsage]
+    from dask.distributed import wait
+
+    rows, totals, waiting, results = rows_of_a_block(seconds), {}, {}, []
+    waits = distributed.files([seconds] * blocks, wait_for_block)
+    with cluster(1) as first, cluster(2) as second:
+        for count, client in ((1, first), (2, second)):
+            chunks = [delayed(random_block)((seed, rows)) for seed in range(blocks)]
+            arrays = [da.from_delayed(chunk, (rows, COLUMNS), float) for chunk in chunks]
+            over = client.persist(da.concatenate(arrays))
+            wait(over)
+            totals[count] = distributed.value_and_grad(loss, over=over, executor=client)
+            waiting[count] = distributed.value_and_grad(loss, over=waits, executor=client)
+            results.append(totals[count](parameters()))
+            waiting[count](parameters())
+        used = [-busiest(first), -busiest(second)]
+        least, ratio = ratio_in_turns(totals, repeats)
+        used = [used[0] + busiest(first), used[1] + busiest(second)]
+        _, ratio_of_waiting = ratio_in_turns(waiting, repeats)
+    over = distributed.files([(seed, rows) for seed in range(blocks)], random_block)
+    results.append(distributed.value_and_grad(loss, over=over)(parameters()))
+    return [
+        [f"{blocks} blocks of {rows} rows, one worker", f"{least / blocks:.1f} ms a block"],
+        ["one worker / two workers, time", f"{ratio:.2f}"],
+        ["processor time of the busiest worker", f"{used[0] / used[1]:.2f}"],
+        [f"time, of blocks that wait {seconds * 1e3:.0f} ms", f"{ratio_of_waiting:.2f}"],
+        ["bits of one worker, of two, and of this process", same(*results)],
+    ]
+
+
+def wait_for_block(seconds: float) -> np.ndarray:
+    time.sleep(seconds)
+    return np.ones((1, COLUMNS))
+
+
+def same(*results: Any) -> str:
+    first, *others = [[np.asarray(leaf) for leaf in tf.nest.flatten(each)] for each in results]
+    equal = all((a == b).all() for other in others for a, b in zip(first, other, strict=True))
+    return "the same" if equal else "DIFFERENT"
+
+
+def lost_workers(trials: int, blocks: int = 12, rows: int = 20_000) -> list[list[str]]:
+    """Kill a worker in the middle of each sum, and compare bits with this process."""
+    over = distributed.files([(seed, rows) for seed in range(blocks)], slow_block)
+    expected = distributed.value_and_grad(loss, over=over)(parameters())
+    good = lost = 0
+    with cluster(2) as client:
+        total = distributed.value_and_grad(loss, over=over, executor=client)
+        for trial in range(trials):
+            client.wait_for_workers(2, timeout=120)
+            pids = [*client.run(os.getpid).values()]
+            timer = threading.Timer(0.3, os.kill, (pids[trial % 2], signal.SIGKILL))
+            timer.start()
+            result = total(parameters())
+            lost += not timer.is_alive()
+            timer.join()
+            good += same(result, expected) == "the same"
+    return [["sums in which a worker was killed", f"{lost}"], ["with the same bits", f"{good}"]]
+
+
+def slow_block(key: tuple[int, int]) -> np.ndarray:
+    time.sleep(0.1)
+    return random_block(key)
+
+
+def peak() -> float:
+    """Return the most gigabytes that this process has had in memory; NaN if nobody says."""
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return float("nan")
+    (most,) = [line.split()[1] for line in lines if line.startswith("VmHWM:")]
+    return int(most) * 1024 / 1e9
+
+
+def memory(gigabytes: float, limit: float) -> list[list[str]]:
+    """Sum up files of `gigabytes` by two workers of `limit` gigabytes, and by this process."""
+    rows = int(BLOCK * 1e9 / 8 / COLUMNS)
+    count = max(round(gigabytes / BLOCK), 1)
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder) / f"{index}.npy" for index in range(count)]
+        for index, path in enumerate(paths):
+            np.save(path, random_block((index, rows)))
+        size = sum(path.stat().st_size for path in paths) / 1e9
+        over = distributed.files(paths, np.load)
+        with cluster(2, f"{limit * 1e9:.0f}") as client:
+            pids = client.run(os.getpid)
+            result = distributed.value_and_grad(loss, over=over, executor=client)(parameters())
+            peaks = client.run(peak)
+            restarted = client.run(os.getpid) != pids
+        before = peak()
+        here = distributed.value_and_grad(loss, over=over)(parameters())
+    return [
+        [f"data in {count} files", f"{size:.2f} GB"],
+        ["limit of a worker", f"{limit:.2f} GB"],
+        *[["peak of a worker", f"{each:.2f} GB"] for each in peaks.values()],
+        ["a worker was restarted", "yes" if restarted else "no"],
+        ["peak of this process, before and after", f"{before:.2f} and {peak():.2f} GB"],
+        ["bits of the workers and of this process", same(result, here)],
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--blocks", type=int, default=16)
+    parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="of a block, at least")
+    parser.add_argument("--kills", type=int, default=2)
+    parser.add_argument("--gigabytes", type=float, default=0.5)
+    parser.add_argument("--limit", type=float, default=1.0, help="gigabytes of a worker")
+    options = parser.parse_args()
+    lines = []
+    if options.blocks:
+        lines += speed(options.blocks, options.repeats, options.seconds)
+    if options.kills:
+        lines += lost_workers(options.kills)
+    if options.gigabytes:
+        lines += memory(options.gigabytes, options.limit)
+    table(["", ""], lines)
+
+
+if __name__ == "__main__":
+    main()
