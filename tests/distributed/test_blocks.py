@@ -11,7 +11,7 @@ import pytest
 import tinygrad_cg as tf
 from tests.support.block_losses import data, fitted, logistic, mean_logistic, read_rows
 from tinygrad_cg import distributed
-from tinygrad_cg.distributed._data_blocks import Packed, Reduction, _objects, pack
+from tinygrad_cg.distributed._data_blocks import BlockSum, Packed, _objects, pack
 from tinygrad_cg.errors import BlockError, InvalidArgumentError
 from tinygrad_cg_kernels.linear import blas
 from tinygrad_cg_kernels.runtime import threads
@@ -109,7 +109,7 @@ def nested_sum(terms):
 @pytest.mark.parametrize("count", range(1, 40))
 def test_the_shape_of_the_tree_depends_on_the_number_of_blocks_alone(count):
     terms = np.random.default_rng(count).normal(size=count) * 10.0 ** (np.arange(count) % 7)
-    _, total = Reduction("sum")((1, np.asarray(term)) for term in terms)
+    _, total = BlockSum("sum")((1, np.asarray(term)) for term in terms)
     assert total == nested_sum(terms)
 
 
@@ -128,7 +128,7 @@ def test_few_sums_are_held():
             assert alive["arrays"] <= 11  # log2(1000) + 1
 
     add = lambda a, b: (a[0] + b[0], a[1])
-    assert Reduction("sum")(results(), add)[0] == 1_000
+    assert BlockSum("sum")(results(), add)[0] == 1_000
 
 
 # Kinds of data -------------------------------------------------------------------------------

@@ -30,8 +30,8 @@ from .._transforms.differentiable import Differentiable
 from ..errors import InvalidArgumentError
 from ._data_blocks import (
     BlockSource,
+    BlockSum,
     Evaluation,
-    Reduction,
     blocks,
     call,
     compile_transform,
@@ -205,7 +205,7 @@ def _total(
     transform = Differentiable(name, f, argnums)
     if reduction != "rows":
         as_choice(name, "reduction", reduction, ("sum", "mean"))
-    source, add_up = BlockSource(name, over), Reduction(reduction)
+    source, add_up = BlockSource(name, over), BlockSum(reduction)
     find_engine(name, executor)
     compiled = _functools.cache(lambda argnums: compile_transform(name, f, argnums))
 

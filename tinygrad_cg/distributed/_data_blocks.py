@@ -358,7 +358,7 @@ def _length(block: Any, is_needed: bool) -> int:
 # Sums ----------------------------------------------------------------------------------------
 
 
-class Reduction(NamedTuple):
+class BlockSum(NamedTuple):
     """The sum of the results of blocks, their mean, or their rows, by the name of `reduction`."""
 
     reduction: str

@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from ..errors import BlockError
-from ._data_blocks import Evaluation, Reduction, failure, naming, pack, read
+from ._data_blocks import BlockSum, Evaluation, failure, naming, pack, read
 
 
 class Engine(NamedTuple):
@@ -123,7 +123,7 @@ def _read_ahead(name: str, rows: Generator[tuple]) -> Generator[tuple]:
 # Dask ----------------------------------------------------------------------------------------
 
 
-def run_on_dask(client: Any, task: Evaluation, rows: list[tuple], add_up: Reduction) -> Any:
+def run_on_dask(client: Any, task: Evaluation, rows: list[tuple], add_up: BlockSum) -> Any:
     """Return the sum over blocks, or their rows, computed by the workers of a cluster.
 
     The parameters are a task of the graph, which goes to a worker once, and from there to others.
