@@ -129,6 +129,14 @@ def _mean_kernel(adjoint: bool) -> Callable:
     return kernel
 
 
+KERNELS = {
+    "max_pool": _max_windows,
+    "max_pool_indices": _argmax_windows,
+    "mean_pool": _mean_kernel(False),
+    "mean_pool_adjoint": _mean_kernel(True),
+}
+"""The kernels in the kernel language, by operation."""
+
 _PLAN = ("i64",) * 12
 
 
@@ -139,11 +147,11 @@ def _arrays(*dtypes: np.dtype | None) -> Callable[[np.dtype], tuple]:
 
 _max = ByDtype(_max_windows, "max_windows", _arrays(None, None))
 _argmax = ByDtype(_argmax_windows, "argmax_windows", _arrays(None, None, INT64))
-_mean = ByDtype(_mean_kernel(False), "mean_windows", _arrays(None, None))
-_mean_adjoint = ByDtype(_mean_kernel(True), "mean_adjoint_windows", _arrays(None, None))
+_mean = ByDtype(KERNELS["mean_pool"], "mean_windows", _arrays(None, None))
+_mean_adjoint = ByDtype(KERNELS["mean_pool_adjoint"], "mean_adjoint_windows", _arrays(None, None))
 
 
-def _plan(shape: tuple[int, ...], out: Pair, window: Window) -> tuple[int, ...]:
+def plan_of(shape: tuple[int, ...], out: Pair, window: Window) -> tuple[int, ...]:
     (top, _), (left, _) = window.padding
     return (prod(shape[:-3]), *shape[-3:], *out, *window.size, *window.strides, top, left)
 
@@ -164,7 +172,7 @@ def _pool(
     out = window.output_size((height, width))
     result = np.zeros((*lead, *out, channels), target)
     if result.size:
-        flat, plan = np.ascontiguousarray(images).reshape(-1), _plan(images.shape, out, window)
+        flat, plan = np.ascontiguousarray(images).reshape(-1), plan_of(images.shape, out, window)
         kernel(images.dtype, flat, *buffers, result.reshape(-1), plan)
     return result
 
@@ -206,5 +214,5 @@ def mean_pool_adjoint(upstream: np.ndarray, window: Window, size: Pair) -> np.nd
         raise ValueError(f"mean_pool_adjoint: {window} on {size} gives {out}, not {upstream.shape}")
     if upstream.size:
         flat = np.ascontiguousarray(cast(upstream, result.dtype)).reshape(-1)
-        _mean_adjoint(result.dtype, result.reshape(-1), flat, _plan(shape, out, window))
+        _mean_adjoint(result.dtype, result.reshape(-1), flat, plan_of(shape, out, window))
     return cast(result, dtype)

@@ -89,7 +89,7 @@ class Moment(Compound):
     def __init__(self, name: str, row: Callable, function: Callable, empty: float) -> None:
         rows = Ranged(f"{name}_rows", rows_core, 5, (row,), reductions.BLOCK)
         self.name, self.kernels = name, {"row": rows, **_squares.kernels}
-        self._function, self.empty = function, empty
+        self._function, self.empty, self.row = function, empty, row
 
     def __call__(self, x: np.ndarray, axes: tuple[int, ...], keepdims: bool = False) -> np.ndarray:
         """Reduce `x` over `axes`."""

@@ -48,6 +48,7 @@ class Reduction(Compound):
         of_two: Callable | None = None,
     ) -> None:
         self.name, self.identity, self.kind, self.of_two = name, identity, kind, of_two
+        self.row = row
         rows_alone = Ranged(f"{name}_rows", combine.rows_core, 5, (row,), BLOCK)
         fours = four and Ranged(f"{name}_fours", combine.fours_core, 5, (four,), BLOCK)
         self.kernels = {

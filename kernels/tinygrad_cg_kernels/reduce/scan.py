@@ -146,7 +146,7 @@ class Scan(Compound):
     """
 
     def __init__(self, name: str, advance: Callable, start: Callable, first: int) -> None:
-        self.name, self.advance, self.first = name, advance, first
+        self.name, self.advance, self.start, self.first = name, advance, start, first
         self.wide = start is not _narrow_zero
         self.kernels = {
             "rows": Ranged(f"{name}_rows", rows_core, 3, (advance, start)),

@@ -100,7 +100,7 @@ class ArgReduction(Compound):
     """The index of the best element along one axis; the first of equals; nan is best."""
 
     def __init__(self, name: str, pick: Callable, better: Callable) -> None:
-        self.name = name
+        self.name, self.functions = name, (pick, better)
         self.kernels = {
             "rows": Ranged(f"{name}_rows", rows_core, 1, (pick, better)),
             "columns": Ranged(f"{name}_columns", columns_core, 3, (better,)),

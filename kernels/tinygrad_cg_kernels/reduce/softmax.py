@@ -188,7 +188,7 @@ class _AlongAxis(Compound):
     def __init__(
         self, name: str, core: Callable, functions: tuple, element: Callable, columns: Callable
     ) -> None:
-        self.name, self._columns = name, columns
+        self.name, self._columns, self.functions = name, columns, functions
         self.kernels = {
             "rows": Ranged(f"{name}_rows", core, 1, functions),
             "columns": Elementwise(f"{name}_columns", element, 3),

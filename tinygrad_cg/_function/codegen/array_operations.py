@@ -21,6 +21,7 @@ from tinygrad_cg_kernels.runtime.objects import ufuncs
 from ..fusion.fuse import Fusion
 from ..fusion.lower import FUSED, Lowering
 from ..fusion.nodes import ArrayNode, FusionNode, OpaqueNode, ViewNode, base
+from ..graph.values import Value
 from .expressions import number_text
 from .loop_segment import LoopSegment, RoundOperation
 from .statements import Code, Expression, Name, Statement, Suite
@@ -89,26 +90,44 @@ class Operand(NamedTuple):
 class ArrayOperations:
     """The operations on arrays in a loop's body that have to run, by their nodes.
 
-    Raises UnfitError if a compiled loop cannot run one of them.
+    Raises UnfitError if a compiled loop cannot run one of them; with `some`, leaves these out.
+    `unread` are moves whose result nothing reads as an array.
     """
 
-    def __init__(self, lowered: Lowering, fusion: Fusion):
-        self._values = lowered.values()
+    def __init__(self, lowered: Lowering, fusion: Fusion, some: bool = False):
+        self._values, self._some = lowered.values(), some
         opaque = [node for node in fusion.nodes if isinstance(node, OpaqueNode)]
         called = [node for node in opaque if self._name(node) in {*PRODUCTS, *DECOMPOSITIONS}]
-        self._moves = set(opaque) - set(called)
-        if not all(map(self._is_move, self._moves)):
+        self._moves = {node for node in opaque if node not in called and self._is_move(node)}
+        if not some and len(called) + len(self._moves) < len(opaque):
             raise UnfitError
-        calls = [self._call(node) for node in called]
+        calls = self._fitting(self._call, called)
         read = {base(node) for node in fusion.outputs}
+        others = set(opaque) - self._moves - {call.node for call in calls}
         for node in fusion.nodes:
-            if not isinstance(node, (OpaqueNode, ViewNode)):
+            if not isinstance(node, (OpaqueNode, ViewNode)) or node in others:
                 read.update(map(base, node.operands))
         read.update(operand.base for call in calls for operand in call.operands)
-        moves = [self._move(node) for node in opaque if node in self._moves & read]
+        moves = self._fitting(self._move, [x for x in opaque if x in self._moves & read])
+        self.unread = self._moves - read
         self.by_node: dict[FusionNode, RoundOperation] = {call.node: call for call in calls}
         self.by_node.update((move.node, move) for move in moves)
         self.work = sum(operation.work for operation in (*calls, *moves))
+
+    def _fitting(self, make: Callable[[OpaqueNode], Any], nodes: list[OpaqueNode]) -> list[Any]:
+        """Return the operations of nodes; with `some`, of those that fit."""
+        operations = []
+        for node in nodes:
+            try:
+                operations.append(make(node))
+            except UnfitError:
+                if not self._some:
+                    raise
+        return operations
+
+    def value(self, node: OpaqueNode) -> Value | None:
+        """Return the value in the graph that a node computes."""
+        return self._values.get(node)
 
     def _name(self, node: OpaqueNode) -> str:
         value = self._values.get(node)
@@ -130,7 +149,8 @@ class ArrayOperations:
             return False
         arrays = (node, *operands)
         is_one_dtype = node.dtype in FUSED and all(x.dtype == node.dtype for x in arrays)
-        return is_one_dtype and all(0 < x.size < threads.MIN_BLOCKED for x in arrays)
+        most = max(x.size for x in arrays) if self._some else threads.MIN_BLOCKED - 1
+        return is_one_dtype and all(0 < x.size <= most for x in arrays)
 
     def _call(self, node: OpaqueNode) -> MatrixCall:
         name, operands = self._name(node), list(map(self._operand, node.operands))

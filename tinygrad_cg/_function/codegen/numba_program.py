@@ -1,29 +1,41 @@
 """Executables as text that Numba compiles: programs to be called from Numba code.
 
-Kernels are those of the processor, one after the other, without threads. Operations on arrays
-between them are NumPy's, as far as Numba has them.
+Kernels are those of the processor, one after the other, without threads. Loops and choices are
+functions of their own; `numba_operations` has the operations on arrays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from tinygrad_cg_kernels.runtime import service
 
+from ..._core.tensor import Aval
 from ...errors import UnsupportedCodeError
 from ..fusion.fuse import Fusion, Kernel
+from ..fusion.lower import Lowering
 from ..fusion.nodes import ArrayNode, FusionNode, LiteralNode, OpaqueNode, base
+from ..graph.loop_drafts import Body
+from ..graph.values import FuncGraph
+from .array_operations import ArrayOperations
 from .executable import Executable
 from .expressions import type_name
+from .loop_segment import LoopLayout, LoopSegment, RoundOperation, Stage
+from .numba_matrices import matrix_code
+from .numba_operations import CodeOnArrays
+from .rounds import GAVE_UP, TracedLoop, compile_rounds
 from .segment import Segment
 from .target import Kinds, Target
 
 MAX_PART = 256
 """Elements of the largest array that is a part of a block."""
+ROUNDS = [2**6, 2**10, 2**14, 2**18]
+"""Maximal rounds of the programs for the gradient of a loop whose length is not known."""
 
 
 class NumbaTarget(Target):
@@ -50,21 +62,26 @@ class NumbaProgram(Executable):
     """An executable whose call is Numba code.
 
     All arrays inside have one axis. `shapes` and `dtypes` are those of the inputs; `values` are the
-    arrays of inputs that are known.
+    arrays of inputs that are known. If the program is a `part` of another one, its inputs and
+    results have one axis, too, and the result is a tuple.
     """
 
     def __init__(
         self,
         name: str,
-        fusion: Fusion,
-        inputs: Sequence[tuple[np.dtype, tuple[int, ...]]],
-        values: dict[int, np.ndarray],
+        graph: FuncGraph,
+        values: dict[int, np.ndarray] | None = None,
+        part: bool = False,
     ):
-        self.title, self._inputs, self._values = name, inputs, values
+        self.title, self._values, self._part_of_another = name, values or {}, part
+        self._inputs = [(value.dtype, value.shape) for value in graph.inputs]
         self.lines: list[str] = []
         self._blocks: dict[str, int] = {}  # elements of all small arrays, by dtype
         self._parts: list[str] = []
-        super().__init__(fusion, len(inputs), NumbaTarget())
+        lowered = Lowering(graph)
+        fusion = Fusion(lowered)
+        self._operations = ArrayOperations(lowered, fusion, some=True)
+        super().__init__(fusion, len(self._inputs), NumbaTarget())
 
     def _finish(self, inputs: int) -> None:
         """Write the call, a function of arrays and numbers."""
@@ -73,6 +90,8 @@ class NumbaProgram(Executable):
         for k, (dtype, shape) in enumerate(self._inputs):
             if k in self._values:
                 self._scope[f"x{k}"] = np.ascontiguousarray(self._values[k]).reshape(-1)
+            elif self._part_of_another:
+                continue
             elif shape:
                 error = f"{self.title}: argument {k} has another shape than {shape}"
                 head.append(f"if x{k}_.shape != {shape!r}:")
@@ -81,7 +100,8 @@ class NumbaProgram(Executable):
             else:
                 self._part(f"x{k}", 1, dtype)
                 head.append(f"x{k}[0] = x{k}_")
-        parameters = [f"x{k}_" for k in range(inputs) if k not in self._values]
+        mark = "" if self._part_of_another else "_"
+        parameters = [f"x{k}{mark}" for k in range(inputs) if k not in self._values]
         results = [self._result(k) for k in range(len(self._fusion.outputs))]
         self.results = results
         blocks = [
@@ -96,6 +116,10 @@ class NumbaProgram(Executable):
         """Return the text of the call, for the expression of its result."""
         return "\n".join([*self.head, *self.body, f"    return {result}", ""])
 
+    def function(self) -> Any:
+        """Return a part of another program, compiled."""
+        return _compile(self.title, self.text(f"({', '.join(self.results)},)"), self._scope)
+
     def known(self, position: int) -> np.ndarray:
         """Return the array of an input that is known."""
         return self._values[position]
@@ -105,7 +129,7 @@ class NumbaProgram(Executable):
         return self._scope
 
     def _name(self, node: FusionNode) -> str:
-        name = self._names[node]
+        name = self._names.setdefault(node, f"table{len(self._names)}")
         if name not in self._scope:
             if isinstance(node, ArrayNode) and node.constant is not None:
                 self._scope[name] = np.ascontiguousarray(node.constant).reshape(-1)
@@ -117,7 +141,8 @@ class NumbaProgram(Executable):
         returned = {base(output) for output in self._fusion.outputs if output.shape}
         for node in nodes:
             name, size = self._name(node), prod(self._shape(node))
-            if node not in returned and size <= MAX_PART:
+            is_small = size <= MAX_PART and node.dtype.name in np.sctypeDict
+            if node not in returned and not self._part_of_another and is_small:
                 self._part(name, size, node.dtype)
             else:
                 self.lines.append(f"{name} = np.empty({size}, {type_name(node.dtype)})")
@@ -137,60 +162,170 @@ class NumbaProgram(Executable):
         self.lines.append(f"{run}({', '.join([*names, sizes])})")
 
     def _run_opaque(self, node: OpaqueNode) -> None:
-        name = node.name if node.op is None else node.op.label
-        write = OPERATIONS.get(name)
-        if write is None:
+        name, operands = self._name(node), [base(operand) for operand in node.operands]
+        if self._is_constant(node):
+            self._constants.add(node)
+            pairs = zip(operands, node.operands, strict=True)
+            arrays = [self._scope[self._name(x)].reshape(y.shape) for x, y in pairs]
+            self._scope[name] = np.ascontiguousarray(node.run(*arrays)).reshape(-1)
+            return
+        if node in self._operations.unread:
+            return
+        names = [self._name(operand) for operand in operands]
+        if isinstance(node.run, itemgetter):
+            self.lines.append(f"{name} = {names[0]}[{node.run(range(2**20))}]")
+            return
+        operation = self._operations.by_node.get(node)
+        if operation is not None:
+            self._run_in_segment(node, operation)
+            return
+        part = next((node.params[key] for key in ("loop", "choice") if key in node.params), None)
+        if part is not None:
+            function = part_function(part, [Aval(x.shape, x.dtype) for x in node.operands])
+            self.lines.append(f"{name} = {self._bind(f'run_{name}', function)}({', '.join(names)})")
+            return
+        value = self._operations.value(node)
+        code = matrix_code(node, None if value is None else value.aval)
+        if code is None:
+            label = node.name if node.op is None else node.op.label
             raise UnsupportedCodeError(
-                f"{self.title}: the operation {name!r} has no form in Numba code: it can only "
+                f"{self.title}: the operation {label!r} has no form in Numba code: it can only "
                 "be part of a program that is called from Python"
             )
-        operands = []
-        for operand in node.operands:
-            name, shape = self._name(base(operand)), operand.shape
-            operands.append(f"{name}.reshape({shape!r})" if shape else f"{name}[0]")
-        text = write(operands, node)
-        self.lines.append(f"{self._name(node)} = np.ascontiguousarray({text}).reshape({node.size})")
+        self._run_code(node, names, code)
+
+    def _run_in_segment(self, node: OpaqueNode, operation: RoundOperation) -> None:
+        """Add an operation that compiled loops have, as a loop of one round."""
+        segment = LoopSegment([Stage([operation], (), ())])
+        everything = FuncGraph((), ())
+        body = Body(node.label, everything, 2**30, 0, 1, False, False, False)
+        segment.write_rounds(LoopLayout(body, {}, {}, []))
+        function = service.numba_callable().run_of(segment.source, "rounds")
+        name = self._name(node)
+        run = self._bind(f"run_{name}", function)
+        sizes = self._bind(f"sizes_{name}", segment.sizes.array())
+        self._make_arrays([node])
+        arrays = ", ".join([self._name(array) for array in segment.arrays])
+        self.lines.append(f"plan_{name} = np.array([0, 1])")
+        self.lines.append(f"{run}({arrays}, plan_{name}, {sizes})")
+        self.lines.append(f"if plan_{name}[0] < 0:")
+        label = node.name if node.op is None else node.op.label
+        self.lines.append(f"    raise ValueError({f'{self.title}: {label}{GAVE_UP}'!r})")
+
+    def _run_code(self, node: OpaqueNode, names: list[str], code: CodeOnArrays) -> None:
+        """Add the call of a function of arrays."""
+        name = self._name(node)
+        function = service.numba_callable().compiled(code.function)
+        run = self._bind(f"run_{name}", function)
+        tables = [self._bind(f"{name}_{k}", table) for k, table in enumerate(code.tables)]
+        if code.dtypes is not None:
+            triples = zip(names, node.operands, code.dtypes, strict=True)
+            names = [
+                x if y.dtype == dtype else f"{x}.astype({type_name(dtype)})"
+                for x, y, dtype in triples
+            ]
+        if isinstance(node.dtype, np.dtype) and node.dtype == object:  # several results
+            self.lines.append(f"{name} = {run}({', '.join([*names, *tables])})")
+            return
+        self._make_arrays([node])
+        out = name
+        if code.result is not None and code.result != node.dtype:
+            out = f"{name}_wide"
+            self.lines.append(f"{out} = np.empty({node.size}, {type_name(code.result)})")
+        self.lines.append(f"{run}({', '.join([out, *names, *tables])})")
+        if out != name:
+            self.lines.append(f"{name}[:] = {out}")
 
     def _result(self, position: int) -> str:
         node = self._fusion.outputs[position]
-        name = self._name(base(node))
-        if not node.shape:
+        name, shape = self._name(base(node)), node.shape
+        fresh = not (base(node).is_input or base(node) in self._constants) and base(node) not in (
+            map(base, self._fusion.outputs[:position])
+        )
+        if self._part_of_another:
+            return name if fresh else f"{name}.copy()"
+        if not shape:
             return f"{name}[0]"
-        fresh = not base(node).is_input and base(node) not in map(
-            base, self._fusion.outputs[:position]
-        )
-        return (
-            f"{name}.reshape({node.shape!r})" if fresh else f"{name}.copy().reshape({node.shape!r})"
-        )
+        return f"{name}.reshape({shape!r})" if fresh else f"{name}.copy().reshape({shape!r})"
 
 
-def _product(operands: list[str], node: OpaqueNode) -> str:
-    left, right = operands
-    if any(len(operand.shape) > 2 for operand in node.operands):
-        raise UnsupportedCodeError("products of stacks of matrices have no form in Numba code")
-    left += ".T" * bool(node.params.get("transpose_a") or node.params.get("adjoint_a"))
-    right += ".T" * bool(node.params.get("transpose_b") or node.params.get("adjoint_b"))
-    return f"np.dot(np.ascontiguousarray({left}), np.ascontiguousarray({right}))"
+# Loops and choices ---------------------------------------------------------------------------
 
 
-def _transpose(operands: list[str], node: OpaqueNode) -> str:
-    return f"np.transpose({operands[0]}, {tuple(node.params['perm'])!r})"
+def part_function(part: Any, avals: Sequence[Aval]) -> Any:
+    """Return a loop or a choice as a function from arrays of one axis to a tuple of such arrays."""
+    if hasattr(part, "graphs"):
+        return _choice(part)
+    return _loop(part.traced()) if hasattr(part, "traced") else _bounded(part, avals)
 
 
-def _of_linalg(name: str) -> Callable[[list[str], OpaqueNode], str]:
-    def write(operands: list[str], node: OpaqueNode) -> str:
-        if any(len(operand.shape) > 2 for operand in node.operands):
-            raise UnsupportedCodeError(f"{name} of stacks of matrices has no form in Numba code")
-        return f"np.linalg.{name}({', '.join(operands)})"
-
-    return write
+def _compile(title: str, text: str, scope: dict[str, Any]) -> Any:
+    return service.numba_callable().compile_part(text, {"np": np, **scope}, title)
 
 
-OPERATIONS: dict[str, Callable[[list[str], OpaqueNode], str]] = {
-    **dict.fromkeys(("matmul", "matvec", "dot"), _product),
-    "transpose": _transpose,
-    "solve": _of_linalg("solve"),
-    "inv": _of_linalg("inv"),
-    "cholesky": _of_linalg("cholesky"),
-}
-"""Operations on arrays, by name, as expressions of Numba code."""
+def _define(title: str, count: int, lines: Sequence[str], scope: dict[str, Any]) -> Any:
+    """Return the compiled function of so many arrays that has these lines."""
+    names = ", ".join([f"x{k}" for k in range(count)])
+    text = "\n".join([f"def call({names}):", *[f"    {line}" for line in lines], ""])
+    return _compile(title, text, scope)
+
+
+def _choice(choice: Any) -> Any:
+    count = len(choice.graphs[0].inputs)
+    operands = ", ".join([f"x{1 + k}" for k in range(count)])
+    scope, lines = {}, []
+    last = len(choice.graphs) - 1
+    for k, graph in enumerate(choice.graphs):
+        scope[f"branch{k}"] = NumbaProgram(choice.label, graph, part=True).function()
+        lines.append(f"if x0[0] == {k}:" if k < last else "else:")
+        lines.append(f"    return branch{k}({operands})")
+    return _define(choice.label, 1 + count, lines, scope)
+
+
+def _loop(loop: TracedLoop) -> Any:
+    body, count = loop.body, len(loop.body.graph.inputs)
+
+    def compiler(source: service.TextSource, _: Any) -> Any:
+        return service.numba_callable().run_of(source.text, "rounds"), None
+
+    compiled = compile_rounds(loop, None, compiler)
+    if compiled is not None:
+        return _define(body.name, count, *compiled.numba_lines())
+    program = NumbaProgram(body.name, body.graph, part=True)
+    first, last = body.constants, body.constants + body.carries
+    slices = [
+        f"x{k}[i * {size} : (i + 1) * {size}]"
+        for k, size in enumerate([prod(x.shape) for x in body.graph.inputs])
+    ]
+    operands = [f"x{k}" for k in range(first)] + [f"carry{k}" for k in range(body.carries)]
+    carried = [f"carry{k} = x{first + k}.copy()" for k in range(body.carries)]
+    until, length = body.length is None, body.length or 0
+    new = "zeros" if body.limited else "empty"
+    made, kept = [], []
+    for r, row in enumerate(body.rows):
+        size = prod(row.shape)
+        made.append(f"row{r} = np.{new}({length * size}, {type_name(row.dtype)})")
+        kept.append(f"    row{r}[i * {size} : (i + 1) * {size}] = results[{body.carries + r}]")
+    lines = [*carried, *made, f"n = {'x0[0]' if body.limited else length}", "count = 0"]
+    lines.append(f"while carry{body.carries - 1}[0]:" if until else "while count < n:")
+    lines.append(f"    i = {'n - 1 - count' if body.reverse else 'count'}")
+    lines.append(f"    results = body({', '.join([*operands, *slices[last:]])})")
+    lines += [f"    carry{k} = results[{k}]" for k in range(body.carries)]
+    ends = [f"carry{k}" for k in range(body.carries)]
+    ends += ["np.array([count])"] if until else [f"row{r}" for r in range(len(body.rows))]
+    lines += [*kept, "    count += 1", f"return ({', '.join(ends)},)"]
+    return _define(body.name, count, lines, {"body": program.function()})
+
+
+def _bounded(loop: Any, avals: Sequence[Aval]) -> Any:
+    """Return the gradient of a loop whose length is not known, for at most 2**18 rounds."""
+    scope, lines = {}, []
+    operands = ", ".join([f"x{k}" for k in range(len(avals))])
+    for most in ROUNDS:
+        outputs, captured = loop.program(most, avals)
+        values = dict(enumerate(captured, len(avals)))
+        program = NumbaProgram(loop.name, outputs.whole, values, part=True)
+        scope[f"most{most}"] = program.function()
+        lines += [f"if x0[0] <= {most}:", f"    return most{most}({operands})"]
+    error = f"{loop.name}: in Numba code, a loop has at most {ROUNDS[-1]} rounds"
+    return _define(loop.name, len(avals), [*lines, f"raise ValueError({error!r})"], scope)

@@ -28,10 +28,12 @@ from .segment import is_large
 from .target import contiguous
 
 Run = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
+Compiler = Callable[[service.TextSource, signatures.Signature], Any]
 MAX_ROUNDS = 2**16
 """One call of machine code runs at most this many rounds: Python may interrupt between calls."""
 MAX_KEPT_SIZE = 2**13
 """Larger carries are copied when the loop ends, so that the memory of two is not kept for one."""
+GAVE_UP = ": a matrix is singular, or an index out of range"
 MAX_MULTIPLICATIONS = 2**26
 """One call of machine code does at most this many multiplications in products of matrices."""
 
@@ -78,7 +80,9 @@ def call_rounds(body: Body, program: Callable[[], Run], library: Any = np) -> Ru
     return run
 
 
-def compile_rounds(loop: TracedLoop, otherwise: Run) -> CompiledLoop | None:
+def compile_rounds(
+    loop: TracedLoop, otherwise: Run | None, compiler: Compiler = service.compile
+) -> CompiledLoop | None:
     """Return the same function compiled; None if an operation on arrays prevents that.
 
     If the body has operations on arrays, and arrays are small, the loop computes single numbers.
@@ -99,7 +103,7 @@ def compile_rounds(loop: TracedLoop, otherwise: Run) -> CompiledLoop | None:
         carried = list(zip(numbers.carried, numbers.outputs, strict=False))
         layout = LoopLayout(body, dict(enumerate(numbers.outputs)), {}, carried)
         segment = LoopSegment([Stage((), (), numbers.outputs, numbers.stops)])
-        return CompiledLoop(loop, layout, segment, otherwise)
+        return CompiledLoop(loop, layout, segment, otherwise, compiler)
     blocks = {kernel: Block(fusion, kernel) for kernel in fusion.kernels.values()}
     if is_empty or is_large(list(blocks.values())):
         return None
@@ -111,7 +115,8 @@ def compile_rounds(loop: TracedLoop, otherwise: Run) -> CompiledLoop | None:
         return None
     written = [k for k in range(len(loop.steps)) if k - body.carries not in kept.values()]
     layout = LoopLayout(body, dict(zip(written, fusion.outputs, strict=True)), kept, [])
-    return CompiledLoop(loop, layout, _segment(fusion, blocks, operations), otherwise, operations)
+    segment = _segment(fusion, blocks, operations)
+    return CompiledLoop(loop, layout, segment, otherwise, compiler, operations)
 
 
 def _kept(loop: TracedLoop) -> dict[int, int]:
@@ -170,7 +175,8 @@ class CompiledLoop:
         loop: TracedLoop,
         layout: LoopLayout,
         segment: LoopSegment,
-        otherwise: Run,
+        otherwise: Run | None,
+        compiler: Compiler,
         operations: ArrayOperations | None = None,
     ):
         segment.write_rounds(layout)
@@ -179,7 +185,7 @@ class CompiledLoop:
         self._parts = layout.chosen
         kinds = [(node.dtype, 1) for node in segment.arrays] + [(np.dtype(np.int64), 1)]
         source = service.TextSource(segment.source, "rounds")
-        self._function, self.owner = service.compile(source, signatures.program(kinds))
+        self._function, self.owner = compiler(source, signatures.program(kinds))
         body = self.loop.body
         self._length, self._first = body.length or 0, body.constants
         self._work = {
@@ -205,6 +211,7 @@ class CompiledLoop:
         order += [("row", k) for k, _, _ in self._rows]
         order += [("constant", k) for k in range(len(layout.constants))]
         order += [("work", k) for k in self._work]
+        self._order = order
         self._slots = [order.index(part.array) for part in self._parts]
         self._sizes = lru_cache(8)(self._sizes_for)
         self._usual = self._sizes(self._length)
@@ -243,6 +250,7 @@ class CompiledLoop:
         flat += [np.empty(*array) for array in self._work.values()]
         count = self._run([flat[slot] for slot in self._slots], sizes, n, carried[-1:])
         if count < 0:
+            assert self._otherwise is not None
             return self._otherwise(arrays)
         for k, r in kept.items():
             rows[r] = carried[k][1:] if body.reverse else carried[k][:-1]
@@ -267,3 +275,46 @@ class CompiledLoop:
                 return -1
             count = int(plan[1]) if until else end
         return count
+
+    def numba_lines(self) -> tuple[list[str], dict[str, Any]]:
+        """Return a call as lines of Numba code, and their globals.
+
+        The arrays x0, x1, ... and the results have one axis.
+        """
+        body, kept = self.loop.body, self._layout.kept
+        until, length = body.length is None, self._length
+        scope = {"rounds": self._function, "usual": self._usual}
+        scope |= {f"constant{k}": array for k, array in enumerate(self._layout.constants)}
+        lines = [f"n = {'x0[0]' if body.limited else length}", "sizes = usual.copy()"]
+        for position, elements, step in self._segment.own_starts:
+            if step < 0 and body.limited:
+                lines.append(f"sizes[{position}] -= ({length} - n) * {elements}")
+        ends, new_rows = [], "zeros" if body.limited else "empty"
+        for k, (position, _, shape, dtype) in enumerate(self._carries):
+            size, new = prod(shape[1:]), new_rows if k in kept else "empty"
+            lines.append(f"carry{k} = np.{new}({prod(shape)}, np.dtype({dtype.name!r}))")
+            start = f"n * {size}" if k in kept and body.reverse else "0"
+            lines.append(f"carry{k}[{start} : {start} + {size}] = x{position}")
+            row = "0" if shape[0] == 1 else "(count & 1)"
+            if k in kept:
+                row = "0" if body.reverse else "count"
+            ends.append(f"carry{k}[{row} * {size} : ({row} + 1) * {size}].copy()")
+        rows: dict[int, str] = {}
+        for r, shape, dtype in self._rows:
+            lines.append(f"row{r} = np.{new_rows}({prod(shape)}, np.dtype({dtype.name!r}))")
+            rows[r] = f"row{r}"
+        for k, (size, dtype) in self._work.items():
+            lines.append(f"work{k} = np.empty({size}, np.dtype({dtype.name!r}))")
+        for k, r in kept.items():
+            size = prod(self._carries[k][2][1:])
+            rows[r] = f"carry{k}[{size}:]" if body.reverse else f"carry{k}[: {length * size}]"
+        names = [f"x{k}" if kind == "input" else f"{kind}{k}" for kind, k in self._order]
+        arguments = ", ".join([names[slot] for slot in self._slots])
+        end = 2**62 if until else "n"
+        lines += ["plan = np.array([0, 0])", f"plan[1] = {end}"]
+        lines.append(f"if carry{body.carries - 1}[0]:" if until else "if n > 0:")
+        lines += [f"    rounds({arguments}, plan, sizes)", "else:", "    plan[1] = 0"]
+        lines += ["if plan[0] < 0:", f"    raise ValueError({body.name + GAVE_UP!r})"]
+        lines += ["count = plan[1]"]
+        results = [*ends, "np.array([count])"] if until else [*ends, *map(rows.get, sorted(rows))]
+        return [*lines, f"return ({', '.join(results)},)"], scope

@@ -64,8 +64,6 @@ class NumbaCalls:
 
     def __init__(self, traced: Traced):
         from ..codegen.numba_program import NumbaProgram  # which compiles by Numba
-        from ..fusion.fuse import Fusion
-        from ..fusion.lower import Lowering
 
         program, name = traced.program, traced.name
         if program.assigned or program.draws:
@@ -79,8 +77,7 @@ class NumbaCalls:
         self.arguments = avals[:count]
         values = {count + k: x._data for k, x in enumerate(captured)}
         self.results = [(aval.dtype, aval.shape) for aval in program.avals]
-        fusion = Fusion(Lowering(graph))
-        self.program = NumbaProgram(name.replace("<lambda>", "program"), fusion, avals, values)
+        self.program = NumbaProgram(name.replace("<lambda>", "program"), graph, values)
 
     def _expressions(self) -> list[str]:
         """Return the expressions of the outputs."""

@@ -135,15 +135,19 @@ class LoopProgram:
         source = getattr(self._run, "source", None)
         return self._outputs.sources if source is None else [source]
 
+    def traced(self) -> TracedLoop:
+        """Return the loop as `compile_rounds` takes it."""
+        graph = self.body.graph
+        outputs = Outputs(graph.inputs, graph.outputs, self.build)
+        return TracedLoop(outputs.graph, outputs.steps, self.body)
+
     def _compile(self) -> None:
-        graph, changing = self.body.graph, in_place(self.body)
-        outputs, called_outputs = [
-            Outputs(version.inputs, version.outputs, self.build) for version in (graph, changing)
-        ]
+        changing = in_place(self.body)
+        outputs = Outputs(self.body.graph.inputs, self.body.graph.outputs, self.build)
+        called_outputs = Outputs(changing.inputs, changing.outputs, self.build)
         library = np if device_of(self.build) == CPU else devices.library()
         called = call_rounds(self.body, lambda: called_outputs.run, library)
-        rounds = TracedLoop(outputs.graph, outputs.steps, self.body)
-        compiled = None if is_stepwise(self.build) else compile_rounds(rounds, called)
+        compiled = None if is_stepwise(self.build) else compile_rounds(self.traced(), called)
         self._run = compiled or called
         self._outputs = outputs if compiled else called_outputs
 
@@ -595,12 +599,16 @@ class BoundedLoop:
     def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run the program for this number of rounds."""
         most = 1 << (max(int(arrays[0].max()), 1) - 1).bit_length()
+        avals = [Aval(array.shape, array.dtype) for array in arrays]
+        outputs, captured = self.program(most, avals)
+        return outputs.run([*arrays, *captured])
+
+    def program(self, most: int, avals: Sequence[Aval]) -> tuple[Outputs, list[np.ndarray]]:
+        """Return the program for at most so many rounds, and the arrays that it captures."""
         if most not in self._programs:
-            avals = [Aval(array.shape, array.dtype) for array in arrays]
             with _opened(self.loop.constants):
                 self._programs[most] = run_on(None, self._trace, most, avals)
-        outputs, captured = self._programs[most]
-        return outputs.run([*arrays, *captured])
+        return self._programs[most]
 
     @property
     def sources(self) -> list[str]:

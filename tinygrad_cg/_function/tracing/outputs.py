@@ -17,11 +17,11 @@ class Outputs:
     """The outputs of a graph, and which of them must be computed.
 
     `graph` has each computed output once. An output that is an input, a constant or the same as
-    another output is the same array: tensors do not change.
+    another output is the same array: tensors do not change. `whole` has all outputs.
     """
 
     def __init__(self, inputs: Sequence[Value], outputs: Sequence[Value], build: Build):
-        self._build = build
+        self._build, self.whole = build, FuncGraph(inputs, outputs)
         positions = {value: i for i, value in enumerate(inputs)}
         computed: dict[Value, int] = {}
         self.steps: list[tuple[int, Any]] = []
