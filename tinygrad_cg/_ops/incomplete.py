@@ -145,6 +145,7 @@ def by_orders(name: str, functions: Any, vjp: Any, **record: Any) -> Primitive:
     def run(*arrays: np.ndarray, **params: Any) -> np.ndarray:
         return kernel_for(arrays[0], kernel_of(params[parameter]))(*arrays)
 
+    run.kernel_of = lambda params: kernel_of(params[parameter])
     aval = elementwise_aval(kernel_of(order))
 
     def abstract(*avals: Aval, **params: Any) -> Aval:

@@ -447,6 +447,10 @@ def _placed(side: str) -> Callable:
 def _elementwise(node: OpaqueNode) -> CodeOnArrays | None:
     kernel = node.op.kernel
     kernel = kernel.single if isinstance(kernel, Pointwise) else kernel
+    kernel_of = getattr(node.op.run, "kernel_of", None)  # one by the parameters
+    kernel = kernel if kernel_of is None else kernel_of(node.params)
+    if kernel.inputs != len(node.operands):
+        return None
     signature = kernel._signature(tuple([x.dtype for x in node.operands]))
     if signature.checked or kernel.refusal(signature.loop) is not None:
         return None
@@ -559,7 +563,9 @@ def _multiplied(out, x, y, starts, others, sizes):
 
 def _convolution(node: OpaqueNode) -> CodeOnArrays | None:
     name, geometry = node.op.name, node.params["geometry"]
-    first, second = [operand.shape for operand in node.operands]
+    first, second = [tuple(operand.shape) for operand in node.operands]
+    images: Any
+    filters: Any
     images, filters, windows = {
         "conv": (first, second, node.shape),
         "conv_input": (node.shape, second, first),
@@ -609,7 +615,7 @@ def _pooling(node: OpaqueNode) -> CodeOnArrays:
     back = name == "mean_pool_adjoint"
     images, windows = (node.shape if back else node.operands[0].shape), node.shape
     windows = node.operands[0].shape if back else node.shape
-    plan = pool.plan_of(images, windows[-3:-1], window)
+    plan = pool.plan_of(images, (windows[-3], windows[-2]), window)
     dtype = loop_dtype(pool.mean_dtype(node.dtype)) if "mean" in name else node.operands[0].dtype
     result = INT64 if name == "max_pool_indices" else dtype
     return CodeOnArrays(_pooled(name), (plan,), [dtype], result)
