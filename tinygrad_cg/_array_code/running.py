@@ -150,6 +150,40 @@ class Runner:
             for which, shape in layout.outputs
         ]
 
+    def numba_lines(self, key: Sequence[Any]) -> tuple[list[str], dict[str, Any]]:
+        """Return a call as lines of Numba code, and their globals.
+
+        `key` has the shapes of arrays and floats, and integers. The arrays x0, x1, ... and the
+        results have one axis. The result is a tuple.
+        """
+        layout = self._layout(tuple(key))
+        scope: dict[str, Any] = {"kernel": service.numba_callable().run_of(self.text)}
+        scope["sizes"] = layout.arguments[-1]
+        names = [f"array{k}" for k in range(len(self.arrays))]
+        constants = zip(names, layout.arguments, strict=False)
+        scope |= {name: x for name, x in constants if x is not None}
+        lines, again = [], []
+        for k, size, dtype in layout.allocated:
+            lines.append(f"array{k} = np.empty({size[0]}, np.dtype({dtype.name!r}))")
+        for j, (k, _, _, is_written) in enumerate(self.passed):
+            copied = f"array{k} = x{j}{'.copy()' * is_written}"
+            (again if is_written else lines).append(copied)
+        lines += [f"report, capacity = np.full(1, {FULL}), {FIRST_STACK}"]
+        lines += [f"while report[0] == {FULL}:", *[f"    {line}" for line in again]]
+        lines += ["    floats, integers = np.empty(capacity), np.empty(capacity, np.int64)"]
+        arguments = ", ".join([*names, "floats", "integers", "report", "sizes"])
+        lines += ["    report[0] = 0", f"    kernel({arguments})", "    capacity *= 4"]
+        for k, (kind, message) in enumerate(self.program.errors):
+            scope[f"error{k}"] = kind
+            lines += [f"if report[0] == {k + 1}:", f"    raise error{k}({message!r})"]
+        results = [
+            f"np.full(1, {which.number!r}, np.dtype({stored_dtype(which).name!r}))"
+            if isinstance(which, FixedNumber)
+            else f"array{which}.copy()"
+            for which, _ in layout.outputs
+        ]
+        return [*lines, f"return ({', '.join(results)},)"], scope
+
     def _layout(self, key: tuple) -> Layout:
         """Return what is the same in all calls with inputs of some shapes and integers."""
         numbers = self._numbers(key)

@@ -34,6 +34,7 @@ from numba.np.arrayobj import make_array, populate_array
 from tinygrad_cg_frontend import Untranslatable
 from tinygrad_cg_kernels.runtime.numba_backend import FLAGS, register_helpers
 from tinygrad_cg_kernels.runtime.numba_store import ResultStore, identity, identity_of_code
+from tinygrad_cg_kernels.runtime.objects.ufuncs import inner_loop
 from tinygrad_cg_kernels.runtime.texts import define
 
 Argument = tuple[np.dtype, tuple[int, ...]]
@@ -61,6 +62,40 @@ def compile_part(text: str, scope: dict[str, Any], name: str) -> Any:
         function = numba.njit(**FLAGS)(_defined(text, values, name))
         function.program_key = key
         _functions[key] = function
+    return function
+
+
+def compiled(function: Callable) -> Any:
+    """Return a function in the kernel language for Numba code; a compiled one itself."""
+    if hasattr(function, "program_key"):
+        return function
+    key, _ = _key("function", {"function": function})
+    own: Any = _functions.get(key)
+    if own is None:
+        register_helpers()
+        own = numba.njit(**FLAGS)(function)
+        own.program_key = key
+        _functions[key] = own
+    return own
+
+
+def loop_address(ufunc: Any) -> Any:
+    """Return a function that gives Numba code the address of a ufunc's loop for float64."""
+    found = inner_loop(ufunc, np.dtype(np.float64))
+    assert found is not None
+    symbol = f"tinygrad_cg.loop.{ufunc.__name__}"
+    llvm.add_symbol(symbol, found[0])
+
+    def address(typingctx):
+        def generate(context, builder, signature, arguments):
+            if symbol not in builder.module.globals:
+                ir.GlobalVariable(builder.module, ir.IntType(8), symbol)
+            return builder.ptrtoint(builder.module.globals[symbol], ir.IntType(64))
+
+        return types.int64(), generate
+
+    function: Any = intrinsic(address)
+    function.program_key = symbol
     return function
 
 

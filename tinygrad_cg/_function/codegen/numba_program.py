@@ -26,8 +26,7 @@ from .array_operations import ArrayOperations
 from .executable import Executable
 from .expressions import type_name
 from .loop_segment import LoopLayout, LoopSegment, RoundOperation, Stage
-from .numba_matrices import matrix_code
-from .numba_operations import CodeOnArrays
+from .numba_operations import CodeOnArrays, array_code
 from .rounds import GAVE_UP, TracedLoop, compile_rounds
 from .segment import Segment
 from .target import Kinds, Target
@@ -185,7 +184,7 @@ class NumbaProgram(Executable):
             self.lines.append(f"{name} = {self._bind(f'run_{name}', function)}({', '.join(names)})")
             return
         value = self._operations.value(node)
-        code = matrix_code(node, None if value is None else value.aval)
+        code = array_code(node, None if value is None else value.aval)
         if code is None:
             label = node.name if node.op is None else node.op.label
             raise UnsupportedCodeError(
@@ -215,24 +214,30 @@ class NumbaProgram(Executable):
     def _run_code(self, node: OpaqueNode, names: list[str], code: CodeOnArrays) -> None:
         """Add the call of a function of arrays."""
         name = self._name(node)
-        function = service.numba_callable().compiled(code.function)
-        run = self._bind(f"run_{name}", function)
-        tables = [self._bind(f"{name}_{k}", table) for k, table in enumerate(code.tables)]
-        if code.dtypes is not None:
-            triples = zip(names, node.operands, code.dtypes, strict=True)
-            names = [
-                x if y.dtype == dtype else f"{x}.astype({type_name(dtype)})"
-                for x, y, dtype in triples
-            ]
-        if isinstance(node.dtype, np.dtype) and node.dtype == object:  # several results
-            self.lines.append(f"{name} = {run}({', '.join([*names, *tables])})")
+        run = self._bind(f"run_{name}", service.numba_callable().compiled(code.function))
+        dtypes = code.dtypes or [x.dtype for x in node.operands]
+        triples = zip(names, node.operands, dtypes, strict=True)
+        texts = [
+            x if y.dtype == dtype else f"{x}.astype({type_name(dtype)})" for x, y, dtype in triples
+        ]
+        tables = []
+        for k, table in enumerate(code.tables):
+            own = self._bind(f"{name}_{k}", table)
+            tables.append(f"{own}()" if callable(table) else own)
+        if code.returns:
+            several = node.dtype == object
+            self.lines.append(f"{name} = {run}({', '.join(texts)}){'' if several else '[0]'}")
             return
         self._make_arrays([node])
         out = name
         if code.result is not None and code.result != node.dtype:
             out = f"{name}_wide"
             self.lines.append(f"{out} = np.empty({node.size}, {type_name(code.result)})")
-        self.lines.append(f"{run}({', '.join([out, *names, *tables])})")
+        texts = [out, *texts]
+        if code.shapes is not None:
+            pairs = zip(texts, code.shapes, strict=True)
+            texts = [x if shape is None else f"{x}.reshape({shape!r})" for x, shape in pairs]
+        self.lines.append(f"{run}({', '.join([*texts, *tables])})")
         if out != name:
             self.lines.append(f"{name}[:] = {out}")
 
@@ -260,7 +265,7 @@ def part_function(part: Any, avals: Sequence[Aval]) -> Any:
 
 
 def _compile(title: str, text: str, scope: dict[str, Any]) -> Any:
-    return service.numba_callable().compile_part(text, {"np": np, **scope}, title)
+    return service.numba_callable().compile_part(text, {"np": np, **scope}, "call")
 
 
 def _define(title: str, count: int, lines: Sequence[str], scope: dict[str, Any]) -> Any:

@@ -99,7 +99,8 @@ def outside_operation(
 
     marked = [*avals, Aval((), BOOL)] if ordered else avals
     inputs, shapes = ("inputs",), lambda *a, **k: marked
-    return Primitive(primitive.name, call, inputs, shapes, kind=primitive.kind, on_gpu=on_gpu)
+    about = {"kind": primitive.kind, "kernel": primitive.kernel, "on_gpu": on_gpu}
+    return Primitive(primitive.name, call, inputs, shapes, **about)
 
 
 def _avals_of(results: Any) -> Any:

@@ -1,0 +1,247 @@
+"""Operations on matrices and images for programs that Numba code calls, in one thread.
+
+Functions of matrices call the LAPACK loops inside NumPy's functions, by their addresses. `words`
+has the arguments of a loop. They compute in float64, as NumPy does.
+"""
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from tinygrad_cg_kernels.runtime.compile import jitable
+from tinygrad_cg_kernels.runtime.objects import ufuncs
+from tinygrad_cg_kernels.runtime.views import address_of
+
+call_loop = ufuncs.call_loop
+
+
+def words(sizes: tuple[int, ...], *shapes: tuple[int, ...]) -> np.ndarray:
+    """Return the arguments of a loop for one matrix: the number, the sizes, steps; where these are.
+
+    `shapes` are those of operands and results, which are contiguous.
+    """
+    steps = [8 * np.prod(shape[k + 1 :], dtype=int) for shape in shapes for k in range(len(shape))]
+    table = [1, *sizes, *[0] * len(shapes), *steps]
+    return np.array([*table, 8 * (1 + len(sizes))], np.int64)
+
+
+@jitable
+def lapack(loop, words, a, b, c, d):
+    """Call a loop with up to four arrays."""
+    addresses = np.array([address_of(a), address_of(b), address_of(c), address_of(d)])
+    sizes = address_of(words)
+    call_loop(loop, address_of(addresses), sizes, sizes + words[words.size - 1], 0)
+    addresses[0] = 0  # it is in use until here
+
+
+@cache
+def on_matrices(function: Callable, count: int) -> Callable:
+    """Return code that calls a function with each matrix of `out` and of one or two operands.
+
+    `first` and `second` are the positions of these in their stacks.
+    """
+
+    def one(out, x, first, second, loop, words, other, more):
+        for b in range(first.size):
+            function(out[b], x[first[b]], loop, words, other, more)
+
+    def two(out, x, y, first, second, loop, words, other, more):
+        for b in range(first.size):
+            function(out[b], x[first[b]], y[second[b]], loop, words, other, more)
+
+    return one if count == 1 else two
+
+
+@cache
+def checked(function: Callable, message: str, count: int) -> Callable:
+    """Return the function. It raises LinAlgError if only the result is NaN."""
+
+    def one(out, x, loop, words, other, more):
+        function(out, x, loop, words, other, more)
+        if np.isnan(out[0, 0]) and not np.isnan(np.sum(x)):
+            raise np.linalg.LinAlgError(message)
+
+    def two(out, x, y, loop, words, other, more):
+        function(out, x, y, loop, words, other, more)
+        if np.isnan(out[0, 0]) and not np.isnan(np.sum(x) + np.sum(y)):
+            raise np.linalg.LinAlgError(message)
+
+    return jitable(one if count == 1 else two)
+
+
+@jitable
+def of_one(out, x, loop, words, other, more):
+    lapack(loop, words, x, out, x, x)
+
+
+@jitable
+def of_mean(out, x, loop, words, other, more):
+    """Compute a function of the mean of a matrix and its transpose."""
+    lapack(loop, words, 0.5 * (x + x.T), out, x, x)
+
+
+@jitable
+def solve(out, x, y, loop, words, other, more):
+    lapack(loop, words, x, y, out, x)
+
+
+@jitable
+def log_abs_determinant(out, x, loop, words, other, more):
+    lapack(loop, words, x, np.empty(1), out, x)
+
+
+@jitable
+def determinant_sign(out, x, loop, words, other, more):
+    lapack(loop, words, x, out, np.empty(1), x)
+
+
+@jitable
+def eigh(out, x, loop, words, other, more):
+    values, vectors = np.empty(x.shape[0]), np.empty(x.shape)
+    lapack(loop, words, 0.5 * (x + x.T), values, vectors, x)
+    out[0], out[1:] = values, vectors
+
+
+@jitable
+def svd(out, x, loop, words, other, more):
+    height, size = x.shape[0], out.shape[1]
+    left, values, right = np.empty((height, size)), np.empty(size), np.empty((size, x.shape[1]))
+    lapack(loop, words, x.copy(), left, values, right)
+    out[0], out[1 : 1 + height], out[1 + height :] = values, left, right.T
+
+
+@jitable
+def svdvals(out, x, loop, words, other, more):
+    lapack(loop, words, x.copy(), out, x, x)
+
+
+@jitable
+def qr(out, x, loop, words, other, more):
+    height, width = x.shape
+    matrix, turns, basis = x.copy(), np.empty(width), np.empty(x.shape)
+    lapack(loop, words, matrix, turns, x, x)
+    for i, j in np.ndindex((width, width)):
+        out[height + i, j] = matrix[i, j] if j >= i else 0.0
+    lapack(other, more, matrix, turns, basis, x)
+    out[:height] = basis
+
+
+@jitable
+def cofactors(out, x, loop, words, other, more):
+    inverse, value = np.empty(x.shape), np.empty(1)
+    lapack(loop, words, x, inverse, x, x)
+    lapack(other, more, x, value, x, x)
+    out[:] = value[0] * inverse.T
+
+
+@jitable
+def cofactor_change(out, x, y, loop, words, other, more):
+    inverse, value = np.empty(x.shape), np.empty(1)
+    lapack(loop, words, x, inverse, x, x)
+    lapack(other, more, x, value, x, x)
+    inner, change = np.zeros(x.shape), np.zeros(x.shape)
+    for i, k, j in np.ndindex((x.shape[0], x.shape[0], x.shape[0])):
+        inner[i, j] += inverse[i, k] * y[k, j]
+    change[:] = np.trace(inner) * inverse
+    for i, k, j in np.ndindex((x.shape[0], x.shape[0], x.shape[0])):
+        change[i, j] -= inner[i, k] * inverse[k, j]
+    out[:] = value[0] * change.T
+
+
+@cache
+def triangular_solve(lower: bool) -> Callable:
+    def run(out, x, y, loop, words, other, more):
+        size = x.shape[0]
+        for step in range(size):
+            i = step if lower else size - 1 - step
+            for c in range(y.shape[1]):
+                total = y[i, c]
+                for j in range(0 if lower else i + 1, i if lower else size):
+                    total -= x[i, j] * out[j, c]
+                out[i, c] = total / x[i, i] if x[i, i] else np.nan
+
+    return jitable(run)
+
+
+@cache
+def coincide(sums: bool, limit: float) -> Callable:
+    def run(out, x, loop, words, other, more):
+        most = limit * np.max(np.abs(x))
+        for i, j in np.ndindex(out.shape):
+            out[i, j] = abs(x[0, i] + x[0, j] if sums else x[0, i] - x[0, j]) <= most
+
+    return jitable(run)
+
+
+@cache
+def vanish(limit: float) -> Callable:
+    def run(out, x, values, loop, words, other, more):
+        lengths = np.sqrt(np.sum(x * x, 0))
+        for j in range(out.shape[1]):
+            small = values[0, j] <= limit * max(np.max(values), 0.0)
+            out[0, j] = small and lengths[j] <= 100 * limit * np.max(lengths)
+
+    return jitable(run)
+
+
+@jitable
+def product(out, x, y, loop, words, other, more):
+    out[:] = 0
+    for i, k, j in np.ndindex((x.shape[0], x.shape[1], y.shape[1])):
+        out[i, j] += x[i, k] * y[k, j]
+
+
+@cache
+def convolution(name: str) -> Callable:
+    """Return code of `conv.conv`, `conv_input` or `conv_filter`.
+
+    Images are (n, height, width, groups, channels), filters (height, width, channels, groups, out).
+    """
+    forward, by_images = name == "conv", name == "conv_input"
+
+    def run(out, first, second, strides, dilations, before):
+        images, filters, windows = first, second, out
+        if by_images:
+            images, windows = out, first
+        elif not forward:
+            filters, windows = out, second
+        out[:] = 0
+        rows, columns = filters.shape[0], filters.shape[1]
+        for n, r, c, i, j in np.ndindex((*windows.shape[:3], rows, columns)):
+            y = r * strides[0] + i * dilations[0] - before[0]
+            x = c * strides[1] + j * dilations[1] - before[1]
+            if y < 0 or y >= images.shape[1] or x < 0 or x >= images.shape[2]:
+                continue
+            for p, g, o in np.ndindex(filters.shape[2:]):
+                if forward:
+                    out[n, r, c, g, o] += images[n, y, x, g, p] * filters[i, j, p, g, o]
+                elif by_images:
+                    out[n, y, x, g, p] += windows[n, r, c, g, o] * filters[i, j, p, g, o]
+                else:
+                    out[i, j, p, g, o] += images[n, y, x, g, p] * windows[n, r, c, g, o]
+
+    return run
+
+
+@cache
+def pooling(name: str, kernel: Callable) -> Callable:
+    """Return code of a kernel of `pool`."""
+    kernel = jitable(kernel)
+
+    def largest(out, x, plan):
+        kernel(x, out, plan)
+
+    def indices(out, x, plan):
+        kernel(x, np.empty(plan[3], x.dtype), out, plan)
+
+    def mean(out, x, plan):
+        out[:] = 0
+        kernel(x, out, plan)
+
+    def back(out, x, plan):
+        out[:] = 0
+        kernel(out, x, plan)
+
+    codes = {"max_pool": largest, "max_pool_indices": indices, "mean_pool": mean}
+    return codes.get(name, back)
