@@ -4,7 +4,8 @@ Each of ten functions (`array_functions`), compiled by `numba.njit` and by `diff
 gradient by all floats that it takes; and the gradients of equivalents in JAX, under `jit`, and in
 PyTorch, which work on whole arrays where rounds do not depend on each other. All return the same
 before they are timed. Times are medians in microseconds, in turns, with one thread each. `ratio` is
-that of our gradient to our function; behind the peers' times are ratios to our gradient.
+that of our gradient to our function; `stack` are the bytes that the gradient keeps of its forward
+sweep; behind the peers' times are ratios to our gradient.
 """
 
 import argparse
@@ -63,12 +64,17 @@ def row(case: Case, rounds: int) -> dict[str, float]:
     return medians(calls(case), float("inf"), rounds)
 
 
-def cells(name: str, times: dict[str, float]) -> list[str]:
+def stack_bytes(case: Case) -> int:
+    """Return the bytes that a gradient saves in its forward sweep, but for arrays that it has."""
+    return tf.differentiable(case.function).stack_bytes(*case.arguments())
+
+
+def cells(case: Case, times: dict[str, float]) -> list[str]:
     """Return a row of the table."""
     own = [f"{times[key] * 1e6:.1f}" for key in (NUMBA, VALUE, GRADIENT)]
     ratio = f"{times[GRADIENT] / times[VALUE]:.2f}"
     peers = [f"{times[p] * 1e6:.0f} ({times[p] / times[GRADIENT]:.2f})" for p in PEERS]
-    return [name, *own, ratio, *peers]
+    return [case.name, *own, ratio, f"{stack_bytes(case):,}", *peers]
 
 
 def main() -> None:
@@ -87,12 +93,20 @@ def main() -> None:
     print(f"Python {platform.python_version()}, {THREADS} thread(s) each; {versions}")
     print("Medians in microseconds (ratio: the peer's time / our gradient's).")
     measured = {
-        case.name: row(case, 3 if chosen.quick else chosen.rounds)
+        case: row(case, 3 if chosen.quick else chosen.rounds)
         for case in CASES
         if not chosen.names or any(name in case.name for name in chosen.names)
     }
-    headers = ("", NUMBA, VALUE, GRADIENT, "ratio", *[f"{name} gradient" for name in PEERS])
-    table(headers, [cells(name, times) for name, times in measured.items()])
+    headers = (
+        "",
+        NUMBA,
+        VALUE,
+        GRADIENT,
+        "ratio",
+        "stack",
+        *[f"{name} gradient" for name in PEERS],
+    )
+    table(headers, [cells(case, times) for case, times in measured.items()])
     ratios = [times[GRADIENT] / times[VALUE] for times in measured.values()]
     mean, most = statistics.geometric_mean(ratios), max(ratios)
     print(f"\ngradient / function: geometric mean {mean:.2f}, at most {most:.2f}")

@@ -92,7 +92,7 @@ class Family:
                 program = tangent(program, self._flags(program, direction), values=False)
             if reverse is not None:
                 program = share(prune(program))
-            program = split(program)
+            program = split(program, self.program)
             self._runners[key] = Runner(program, written_arrays(program))
         return self._runners[key]
 

@@ -49,9 +49,12 @@ MIN_ROUNDS = 16
 """Loops of fewer rounds are left as they are."""
 
 
-def split(program: ArrayProgram) -> ArrayProgram:
-    """Return a program that does the same, where loops that add to several elements are split."""
-    splitting = _Splitting(program)
+def split(program: ArrayProgram, primal: ArrayProgram) -> ArrayProgram:
+    """Return a program that does the same, where loops that add to several elements are split.
+
+    `primal` is the program that it is a derivative of, or itself.
+    """
+    splitting = _Splitting(program, primal)
     body = splitting.block(program.body)
     scratch = [*program.scratch, *splitting.buffers.values()]
     return replace(program, scratch=scratch, body=body)
@@ -71,7 +74,6 @@ def are_sums(loop: For) -> bool:
 
 def are_rounds_independent(loop: For) -> bool:
     """Return whether a loop's rounds use nothing of each other, but for sums in any order."""
-    ops = {x.out: x for x in loop.body if isinstance(x, Op)}
     places: dict[Array, set[tuple]] = {}
     for x in loop.body:
         if isinstance(x, (LoadElement, Store)):
@@ -81,23 +83,26 @@ def are_rounds_independent(loop: For) -> bool:
             return False
     if not are_sums(loop):
         return False
-    stores = [x for x in loop.body if isinstance(x, Store)]
-    moving = {loop.index, *(x.out for x in ops.values() if loop.index in x.args)}
+    inner = {value: x for x in loop.body for value in results(x)}
     return loop.leaves is None and all(
-        len(places[x.array]) == 1 and not moving.isdisjoint(x.index) for x in stores
+        len(places[x.array]) == 1 and any(_moves(i, loop.index, inner) for i in x.index)
+        for x in loop.body
+        if isinstance(x, Store)
     )
 
 
-def totals(loop: For) -> tuple[For, Block]:
+def totals(loop: For, primal: Collection[Array]) -> tuple[For, Block]:
     """Return a loop that adds up in numbers what it adds to the same element in all rounds.
 
-    And what adds these numbers to the elements, after a loop that has rounds.
+    And what adds these numbers to the elements, after a loop that has rounds. Sums of the `primal`
+    program stay as they are.
     """
     inner = {value for x in walk(loop.body) for value in results(x)} | {loop.index}
     inner.update(carry.inside for carry in loop.carries)
     used = Counter(x.array for x in walk(loop.body) if isinstance(x, (LoadElement, PopArray)))
     used.update(x.array for x in walk(loop.body) if isinstance(x, Store) and not x.adds)
     used.update(x.array for x in walk(loop.body) if isinstance(x, (Fill, PushArray)))
+    used.update(primal)
     body, carries, stores = [], [*loop.carries], []
     b = OpBuilder(body)
     for x in loop.body:
@@ -153,8 +158,9 @@ def ordered_sums(loop: For) -> list[Carry]:
 
 
 class _Splitting:
-    def __init__(self, program: ArrayProgram) -> None:
+    def __init__(self, program: ArrayProgram, primal: ArrayProgram) -> None:
         self.buffers: dict[tuple[int, str], Array] = {}
+        self.primal = {*primal.inputs, *primal.scratch}
         self.definitions = {x.out: x for x in walk(program.body) if isinstance(x, Op)}
 
     def block(self, block: Block) -> Block:
@@ -171,7 +177,9 @@ class _Splitting:
             case While(_, _, body):
                 return [replace(statement, body=self.block(body))]
             case For():
-                loop, after = totals(replace(statement, body=self.block(statement.body)))
+                loop, after = totals(
+                    replace(statement, body=self.block(statement.body)), self.primal
+                )
                 stores, sums = self.candidates(loop), ordered_sums(loop)
                 is_split = stores or sums
                 return [*(self.both(loop, stores, sums) if is_split else [loop]), *after]
@@ -251,7 +259,8 @@ class _Splitting:
             lowest = b.op("subtract", start, b.op("subtract", count, 1))
         else:
             start = lowest = b.op("add", loop.start, first)
-        ascends = loop.step.number > 0 or are_sums(loop)
+        rest = [x for x in loop.body if x not in stores]
+        ascends = loop.step.number > 0 or are_rounds_independent(replace(loop, body=rest))
         chosen = {id(store): k for k, store in enumerate(stores)}
         carries, outer, additions = [], [], []
         replaced: dict[Number, Number] = {}
@@ -416,3 +425,9 @@ def _is_simple(value: Number, index: Number, inner: dict[Number, Statement]) -> 
     if not isinstance(op, Op) or op.function not in ("add", "subtract"):
         return False
     return all(arg is index or arg not in inner for arg in op.args)
+
+
+def _moves(value: Number, index: Number, inner: dict[Number, Statement]) -> bool:
+    """Return whether a place is another in each round."""
+    own = operands(inner[value]) if value in inner else (value,)
+    return _is_simple(value, index, inner) and own.count(index) == 1
