@@ -1,9 +1,16 @@
 """Code of Numba on disk: a second process compiles nothing, and calls no program that changed."""
 
+import math
+from collections import namedtuple
+from types import SimpleNamespace
+
+import numba
 import numpy as np
 import pytest
 
 from tests.support.python import run_python
+from tinygrad_cg_frontend import Untranslatable
+from tinygrad_cg_kernels.runtime import service
 
 HEAD = """
 import os, sys
@@ -15,7 +22,7 @@ import tinygrad_cg as tf
 passes = event.RecordingListener()
 event.register("numba:run_pass", passes)
 constant = float(sys.argv[1])
-changed = len(sys.argv) > 2
+changed, late = "changed" in sys.argv, "late" in sys.argv
 ONE, ROW = tf.TensorSpec((), tf.float64), tf.TensorSpec((5,), tf.float64)
 
 @tf.custom_gradient
@@ -37,6 +44,10 @@ LARGE = np.full(200_000, constant)
 program, number = loss.numba(ROW), tf.function(tf.grad(lambda x: log1pexp(x) * constant)).numba(ONE)
 array = tf.function(lambda x: tf.reduce_sum(tf.constant(LARGE) * x)).numba(ONE)
 other = tf.function(tf.sin).numba(ONE)
+
+scope = {"njit": njit, "number": number}
+exec("@njit\\ndef helper(x):\\n    return number(x)", scope)
+helper = scope["helper"]
 
 @njit(cache=True)
 def direct(x):
@@ -66,6 +77,10 @@ def sized(x):
 def passed(f, x):
     return f(x)
 
+@njit(cache=True)
+def last(x):
+    return direct(x) + parallel(x)[0] + helper(x[0])
+
 def closure(f):
     @njit(cache=True)
     def caller(x):
@@ -74,8 +89,8 @@ def closure(f):
 
 x = np.linspace(-1.0, 1.0, 5)
 results = [direct(x), indirect(x), *parallel(x)[:2], above(x), sized(0.5), passed(number, 0.5)]
-if len(sys.argv) > 3:
-    results.append(closure(number)(0.5))
+if late:
+    results += [closure(number)(0.5), last(x)]
 """
 
 
@@ -99,12 +114,12 @@ def file(tmp_path, monkeypatch):
 
 def expected(constant, *others):
     x, e = np.linspace(-1.0, 1.0, 5), np.exp(np.linspace(-1.0, 1.0, 5))
-    changed = bool(others)
+    changed = "changed" in others
     loss = constant * np.sum(np.log1p(e)) + changed * np.sum(x) + constant * e[0] / (1 + e[0])
     slopes = constant * e / (1 + e)
     half = constant * np.exp(0.5) / (1 + np.exp(0.5))
     results = [loss + changed, loss + changed + 1, *slopes[:2], slopes[0] + 1, 1e5 * constant, half]
-    return results + [half] * (others[1:] == ("closure",))
+    return results + [half, loss + changed + 2 * slopes[0]] * ("late" in others)
 
 
 def test_callers_with_cache(file):
@@ -113,9 +128,9 @@ def test_callers_with_cache(file):
     for arguments, compiles in [
         (("2",), True),
         (("2",), False),
-        (("3",), True),
-        (("3", "changed", "closure"), True),
-        (("4", "changed", "closure"), True),
+        (("2", "late"), True),  # a caller of callers that were not compiled here
+        (("3", "late"), True),
+        (("3", "changed", "late"), True),
     ]:
         results, passes = run(path, *arguments)
         np.testing.assert_allclose(results, expected(float(arguments[0]), *arguments[1:]))
@@ -184,3 +199,53 @@ def test_derivatives_of_loops(file):
     assert passes
     np.testing.assert_allclose(third[:6], np.array(first[:6]) * 1.5, rtol=1e-6)
     assert (first[6], third[6]) == (4.0, 7.0)
+
+
+def test_what_code_depends_on_is_in_its_identity():
+    """Of two functions whose code differs, or what it refers to, the identities differ."""
+    identity = service.numba_backend().identity_of_operand
+    texts = [
+        "def f(x): return x + 1",
+        "def f(x): return x + 1.0",
+        "def f(x): return -x",
+        "def f(x, y=1): return x + y",
+        "def f(x, y=2): return x + y",
+        "a = 1\ndef f(x): return x + a",
+        "a = 2\ndef f(x): return x + a",
+        "a = np.arange(3)\ndef f(x): return x + a[1]",
+        "a = np.arange(4)\ndef f(x): return x + a[1]",
+        "a = np.arange(4.0)\ndef f(x): return x + a[1]",
+        "a = np.arange(8.0)[::2]\ndef f(x): return x + a[1]",
+        "def f(x): return (lambda y: y + 1)(x)",
+        "def f(x): return (lambda y: y + 2)(x)",
+        "a = 1\n@njit\ndef g(x): return x + a\ndef f(x): return g(x)",
+        "a = 2\n@njit\ndef g(x): return x + a\ndef f(x): return g(x)",
+        "@njit(fastmath=True)\ndef g(x): return x + 2\ndef f(x): return g(x)",
+        "@njit\ndef f(x): return x + 1",
+        "def make(c):\n  def f(x): return x + c\n  return f\nf = make(1)",
+        "def make(c):\n  def f(x): return x + c\n  return f\nf = make(2)",
+        "def f(x): return math.sin(x)",
+        "def f(x): return np.sin(x)",
+        "P = namedtuple('P', 'a b')\np = P(1, 2)\ndef f(x): return x + p.a",
+        "P = namedtuple('P', 'b a')\np = P(1, 2)\ndef f(x): return x + p.a",
+    ]
+    functions = []
+    for text in [*texts, *texts]:
+        scope = {"np": np, "math": math, "njit": numba.njit, "namedtuple": namedtuple}
+        exec(text, scope)
+        functions.append(scope["f"])
+    identities = [*map(identity, functions)]
+    assert len({*identities}) == len(texts)
+    assert identities[: len(texts)] == identities[len(texts) :]
+
+
+def plain(x):
+    return x
+
+
+@pytest.mark.parametrize("thing", [[1.0], plain, SimpleNamespace(a=1), run_python])
+def test_what_has_no_identity_is_not_kept(thing):
+    scope = {"thing": thing}
+    exec("def f(x): return thing", scope)
+    with pytest.raises(Untranslatable):
+        service.numba_backend().identity_of_operand(scope["f"])

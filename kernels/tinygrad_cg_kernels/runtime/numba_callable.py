@@ -215,9 +215,6 @@ class _Use:
     def __init__(self, key: str, places: list[tuple[str, str]]):
         self._states = key, places
 
-    def __call__(self) -> None:
-        """Numba calls it after reading."""
-
     def __reduce__(self) -> Any:
         return _read_use, self._states
 
@@ -237,11 +234,10 @@ def _lower_program(context: Any, builder: Any, kind: Any, program: _Program) -> 
         for name, value in list(getattr(owner, "__dict__", {}).items())
         if value is program
     ]
-    use, environment = _Use(program.program_key, places), context.environment
-    if context.fndesc.qualname.startswith("__numba_parfor"):  # it has no module, and is not kept
-        environment.globals.setdefault("__name__", __name__)
-    environment.consts.append(use)  # of this function, which callers of callers refer to
-    context.active_code_library._reload_init.add(use)
+    # Code refers to the environments of all functions in it, also of those that it calls. Without
+    # the name of a module, as in a loop of Numba's own, an environment would not be kept.
+    context.environment.globals.setdefault("__name__", __name__)
+    context.environment.consts.append(_Use(program.program_key, places))
     return context.get_dummy_value()
 
 
