@@ -106,7 +106,7 @@ def without_a_driver(compiler: Compiler) -> None:
 
     nvvm.CompilationUnit.verify = verify
     adapter.__dict__["arrays"] = simulated
-    adapter._vector = simulated.Memory
+    adapter.vector = simulated.Memory
     adapter.device_count = lambda: 1
     adapter.driver = lambda: None
     adapter.launch = adapter.launch_for_user = compiler.launch
@@ -234,8 +234,9 @@ def load_kernels(compiler: Compiler) -> None:
 
     adapter.compile_ptx, adapter.driver = counted, lambda: driver
     x = tf.ones((3, 4)).gpu()
-    tf.sin(x), tf.nn.softmax(x), tf.reduce_sum(x), tf.cumsum(x), x * x[0], tf.argmax(x, 1)
-    tf.function(lambda x: tf.reduce_sum(tf.tanh(x) * 2.0))(x)
+    for operation in (tf.sin, tf.nn.softmax, tf.reduce_sum, tf.cumsum, tf.argmax):
+        operation(x)
+    tf.function(lambda x: tf.reduce_sum(tf.tanh(x) * x[0]))(x)
 
 
 def compile_groups(compiler: Compiler) -> None:

@@ -32,19 +32,21 @@ def any_on_gpu(tensors: Sequence[Any]) -> bool:
     return False
 
 
-def move_scalars_to_device(tensors: Sequence[Any]) -> tuple[Any, ...]:
+def move_scalars_to_device(tensors: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return operands with recorded single values moved to the GPU, where another operand is.
 
     The move is recorded, so their gradients come back to the CPU.
     """
-    return tuple(
-        [
-            tensor
-            if tensor._rec is None or type(tensor._data) is not ndarray or tensor._data.ndim
-            else transfers.to_device(tensor, devices.GPU)
-            for tensor in tensors
-        ]
-    )
+    for tensor in tensors:
+        if type(tensor._data) is ndarray and tensor._rec is not None and not tensor._data.ndim:
+            return tuple([_on_device(tensor) for tensor in tensors])
+    return tensors
+
+
+def _on_device(tensor: Any) -> Any:
+    if tensor._rec is None or type(tensor._data) is not ndarray or tensor._data.ndim:
+        return tensor
+    return transfers.to_device(tensor, devices.GPU)
 
 
 def run(primitive: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -55,13 +57,16 @@ def run(primitive: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
     the CPU refuses these dtypes too, the error is the CPU's.
     """
     operands = arrays
-    if not primitive.mixes_devices:
-        operands = [_on_gpu(primitive, arrays, i) for i in range(len(arrays))]
+    for data in arrays:
+        if not isinstance(data, devices.array_types):
+            if not primitive.mixes_devices:
+                operands = [_on_gpu(primitive, arrays, i) for i in range(len(arrays))]
+            break
     function = _runs.get(primitive)
     if function is None:
         function = _runs[primitive] = _implementation(primitive)
     try:
-        if primitive.on_gpu is None:
+        if params and primitive.on_gpu is None:
             there = {name: moved(value) for name, value in params.items()}
             return function(*operands, **there)
         return function(*operands, **params)

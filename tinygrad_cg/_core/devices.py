@@ -116,11 +116,14 @@ def _missing(kind: str, index: int) -> str:
 
 def library() -> Any:
     """Return the library of arrays on the GPU, whose arrays tensors may hold from then on."""
-    global array_types
-    module = _adapter().array_module()
-    if not array_types:
-        array_types = (module.ndarray,)
-    return module
+    global array_types, _library
+    if _library is None:
+        _library = _adapter().array_module()
+        array_types = (_library.ndarray,)
+    return _library
+
+
+_library: Any = None
 
 
 def linalg_errors() -> AbstractContextManager[None]:

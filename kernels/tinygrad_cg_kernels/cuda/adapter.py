@@ -358,15 +358,31 @@ def memory(array: Any) -> tuple[Any, tuple[int, ...], int]:
 
     The other results are the array's steps in elements, and the position of its first element.
     """
-    itemsize = array.dtype.itemsize
+    found = extent(array.dtype.itemsize, array.shape, array.strides)
+    if found is None:
+        return memory(array_module().ascontiguousarray(array))
+    offset, count, steps, first = found
+    return vector(array, offset, count), steps, first
+
+
+def extent(
+    itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> tuple[int, int, tuple[int, ...], int] | None:
+    """Return the vector of elements in which an array of a shape and strides lies.
+
+    This is the byte offset of its start, its length, the array's steps, and the position of the
+    array's first element. None if strides are no multiples of elements, as of the field of a
+    record.
+    """
     low = high = 0
-    for size, stride in zip(array.shape, array.strides, strict=True):
-        if stride % itemsize:  # the field of a record, say
-            return memory(array_module().ascontiguousarray(array))
+    for size, stride in zip(shape, strides, strict=True):
+        if stride % itemsize:
+            return None
         low, high = low + min(0, stride * (size - 1)), high + max(0, stride * (size - 1))
-    steps = tuple([stride // itemsize for stride in array.strides])
-    count = (high - low) // itemsize + 1 if array.size else 0
-    return _vector(array, low if count else 0, count), steps, -low // itemsize
+    steps = tuple([stride // itemsize for stride in strides])
+    if 0 in shape:
+        return 0, 0, steps, -low // itemsize
+    return low, (high - low) // itemsize + 1, steps, -low // itemsize
 
 
 def device_number(pointer: int) -> int:
@@ -412,6 +428,6 @@ class Vector:
         }
 
 
-def _vector(array: Any, offset: int, count: int) -> Any:
+def vector(array: Any, offset: int, count: int) -> Any:
     """Return `count` elements of memory, from a byte offset to an array's first element on."""
     return (array_module().Memory if simulated() else Vector)(array, offset, count)

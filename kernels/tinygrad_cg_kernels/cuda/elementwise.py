@@ -93,6 +93,52 @@ def define(source: str, names: dict[str, Any], module: dict[str, Any]) -> launch
     return launches.DeviceKernel(adapter.device_kernel(kernel))
 
 
+MAX_PLANS = 512
+"""A function keeps its launches for this many combinations of dtypes, shapes and strides."""
+
+
+def layout_of(arrays: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the dtypes, shapes and strides of arrays, as a key."""
+    key: tuple[Any, ...] = ()
+    for array in arrays:
+        key += (array.dtype, array.shape, array.strides)
+    return key
+
+
+def aligned(arrays: Sequence[Any]) -> Sequence[Any]:
+    """Return arrays whose strides are multiples of elements: copies of others, as of fields."""
+    for array in arrays:
+        itemsize = array.dtype.itemsize
+        for stride in array.strides:
+            if stride % itemsize:
+                copied = adapter.array_module().ascontiguousarray
+                return [copied(x) for x in arrays]
+    return arrays
+
+
+class Plan:
+    """What a function does for operands of some dtypes, shapes and strides."""
+
+    def __init__(self, shape: tuple[int, ...], dtypes: Sequence[np.dtype], launch: Any) -> None:
+        self._shape, self._dtypes, self._launch = shape, dtypes, launch
+
+    def __call__(self, arrays: Sequence[Any], outs: Sequence[Any] = ()) -> list[Any]:
+        """Fill `outs`, or return new arrays."""
+        if not outs:
+            make, shape = adapter.array_module().empty, self._shape
+            outs = [make(shape, dtype=dtype) for dtype in self._dtypes]
+        if self._launch is not None:
+            self._launch((*arrays, *outs))
+        return list(outs)
+
+    def one(self, arrays: Sequence[Any]) -> Any:
+        """Return the only result, a new array."""
+        out = adapter.array_module().empty(self._shape, dtype=self._dtypes[0])
+        if self._launch is not None:
+            self._launch((*arrays, out))
+        return out
+
+
 class Map:
     """A scalar function made into kernels, with any number of operands and outputs.
 
@@ -102,6 +148,7 @@ class Map:
     def __init__(self, name: str, function: Callable, kernel: Elementwise | None = None) -> None:
         self.name, self._function, self._kernel = name, function, kernel
         self._kernels: dict[tuple, Any] = {}
+        self._plans: dict[tuple, Plan] = {}
 
     def __call__(
         self,
@@ -111,34 +158,60 @@ class Map:
         outs: Sequence[Any] = (),
     ) -> list[Any]:
         """Return new arrays of dtypes `results`, or fill `outs`. Operands are cast to `loop`."""
-        parts = [adapter.memory(array) for array in arrays]
-        layout = self._merge(arrays, parts)
-        if not outs:
-            make = adapter.array_module().empty
-            outs = [make(layout.shape, dtype) for dtype in results]
+        arrays = aligned(arrays)
+        return self.plan(arrays, loop, results)(arrays, outs)
+
+    def plan(
+        self, arrays: Sequence[Any], loop: Sequence[np.dtype], results: Sequence[np.dtype]
+    ) -> Plan:
+        """Return what to do for arrays such as these."""
+        key = layout_of(arrays), tuple(loop), tuple(results)
+        plan = self._plans.get(key)
+        if plan is None:
+            if len(self._plans) >= MAX_PLANS:
+                self._plans.clear()
+            plan = self._plans[key] = self._make_plan(arrays, loop, results)
+        return plan
+
+    def _make_plan(
+        self, arrays: Sequence[Any], loop: Sequence[np.dtype], results: Sequence[np.dtype]
+    ) -> Plan:
+        extents: Any = [adapter.extent(x.dtype.itemsize, x.shape, x.strides) for x in arrays]
+        layout = self._merge(arrays, extents)
         if not layout.count:
-            return list(outs)
+            return Plan(layout.shape, results, None)
         dtypes = tuple([array.dtype for array in arrays])
-        key = dtypes, tuple(loop), layout.flat, len(outs)
+        kernel = self._kernel_for(dtypes, tuple(loop), layout, len(results))
+        places = [
+            (launches.Place(dtype, offset, count), steps, first)
+            for dtype, (offset, count, steps, first) in zip(dtypes, extents, strict=True)
+        ]
+        targets = [launches.Place(dtype, 0, layout.count) for dtype in results]
+        arguments = _arguments(layout, places, targets)
+        launch = launches.Prepared(kernel, adapter.blocks_for(layout.count), arguments)
+        return Plan(layout.shape, results, launch)
+
+    def _kernel_for(
+        self, dtypes: tuple[np.dtype, ...], loop: tuple, layout: DeviceLayout, outputs: int
+    ) -> launches.DeviceKernel:
+        key = dtypes, loop, layout.flat, outputs
         kernel = self._kernels.get(key)
         if kernel is None:
             source = (
-                _strided_source(len(arrays), len(outs))
+                _strided_source(len(dtypes), outputs)
                 if layout.flat is None
-                else _flat_source(layout.flat, len(outs))
+                else _flat_source(layout.flat, outputs)
             )
             function = adapter.scalar_function(self._function, self._kernel)
             pairs = enumerate(zip(dtypes, loop, strict=True))
             names = {"f": function, **{f"c{k}": converter(*pair) for k, pair in pairs}}
             kernel = self._kernels[key] = define(source, names, globals())
-        targets = [adapter.memory(out)[0] for out in outs]
-        kernel.launch(adapter.blocks_for(layout.count), _arguments(layout, parts, targets))
-        return list(outs)
+        return kernel
 
-    def _merge(self, arrays: Sequence[Any], parts: Sequence[tuple]) -> DeviceLayout:
+    def _merge(self, arrays: Sequence[Any], extents: Sequence[tuple]) -> DeviceLayout:
         try:
             return merge(
-                tuple([array.shape for array in arrays]), tuple([part[1] for part in parts])
+                tuple([array.shape for array in arrays]), tuple([steps for *_, steps, _ in extents])
             )
         except ValueError:
             shapes = " and ".join(str(array.shape) for array in arrays)
@@ -168,12 +241,17 @@ class DeviceElementwise:
         self._kernel = kernel
         self._map = Map(kernel.name, function or kernel.function, kernel)
         self._accepted: DtypeSignature | None = None  # the last one that `check_loop` accepted
+        self._plans: dict[tuple, Plan] = {}
 
     def __repr__(self) -> str:
         return f"<device kernel {self._kernel.name}>"
 
     def __call__(self, *arrays: Any, out: Any = None) -> Any:
         """Apply the function to arrays, which are broadcast."""
+        key = layout_of(arrays)
+        plan = self._plans.get(key)
+        if plan is not None and out is None:
+            return plan.one(arrays)
         kernel = self._kernel
         if len(arrays) != kernel.inputs:
             raise TypeError(f"{kernel.name} takes {kernel.inputs} arrays, got {len(arrays)}")
@@ -185,7 +263,13 @@ class DeviceElementwise:
             kernel.check_loop(signature.loop)
             self._accepted = signature
         if out is None:
-            return self._map(arrays, signature.loop, (signature.result,))[0]
+            results = (signature.result,)
+            result = self._map(arrays, signature.loop, results)[0]
+            if not (signature.checked and kernel._check is not None) and arrays is aligned(arrays):
+                if len(self._plans) >= MAX_PLANS:
+                    self._plans.clear()
+                self._plans[key] = self._map.plan(arrays, signature.loop, results)
+            return result
         self._fill(arrays, signature, out)
         return out
 

@@ -7,17 +7,26 @@ kept axis is, one thread processes a chunk of a column. If there are several chu
 results are reduced in the same way.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tinygrad_cg_kernels.cuda import adapter
 from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
-from tinygrad_cg_kernels.cuda.elementwise import converter, define, same
+from tinygrad_cg_kernels.cuda.elementwise import (
+    MAX_PLANS,
+    aligned,
+    converter,
+    define,
+    layout_of,
+    same,
+)
 from tinygrad_cg_kernels.cuda.groups import tree
-from tinygrad_cg_kernels.cuda.launches import DeviceKernel
+from tinygrad_cg_kernels.cuda.launches import DeviceKernel, Place, Prepared
 from tinygrad_cg_kernels.cuda.layouts import split, walk
 from tinygrad_cg_kernels.reduce.axes import reduced_shape
 
@@ -76,6 +85,18 @@ def _source(by_columns: bool, operands: int) -> str:
     )
 
 
+class _FoldPlan(NamedTuple):
+    """What a reduction does for operands of some dtypes, shapes and strides."""
+
+    shape: tuple[int, ...]
+    parts: tuple[int, ...]
+    """The shape of the partial results."""
+    launch: Prepared | None
+    """None without elements."""
+    rest: int | None
+    """The axis over which partial results are reduced further."""
+
+
 class Fold:
     """A reduction over axes: `load` is applied to the operands' elements, `combine` to pairs.
 
@@ -85,6 +106,7 @@ class Fold:
     def __init__(self, name: str, load: Callable, combine: Callable) -> None:
         self.name, self._load, self._combine = name, load, combine
         self._kernels: dict[tuple, Any] = {}
+        self._plans: dict[tuple, _FoldPlan] = {}
         self._rest: Fold | None = None
 
     def __call__(
@@ -101,30 +123,56 @@ class Fold:
         Operands are converted to the dtypes `loop`. `start` is the identity of `combine`, and the
         result over no elements.
         """
-        parts = [adapter.memory(array) for array in arrays]
-        steps = tuple([part[1] for part in parts])
+        arrays = aligned(arrays)
+        key = layout_of(arrays), tuple(axes), tuple(loop), state, start, keepdims
+        plan = self._plans.get(key)
+        if plan is None:
+            if len(self._plans) >= MAX_PLANS:
+                self._plans.clear()
+            plan = self._plans[key] = self._plan(arrays, axes, loop, state.type(start), keepdims)
+        library = adapter.array_module()
+        if plan.launch is None:
+            return library.full(plan.shape, start, dtype=state)
+        out = library.empty(plan.parts, dtype=state)
+        plan.launch((*arrays, out))
+        if plan.rest is not None:
+            if self._rest is None:
+                self._rest = Fold(self.name, same, self._combine)
+            out = self._rest((out,), (plan.rest,), (state,), state, start)
+        return out.reshape(plan.shape)
+
+    def _plan(
+        self,
+        arrays: Sequence[Any],
+        axes: Sequence[int],
+        loop: Sequence[np.dtype],
+        start: Any,
+        keepdims: bool,
+    ) -> _FoldPlan:
+        extents: Any = [adapter.extent(x.dtype.itemsize, x.shape, x.strides) for x in arrays]
+        steps = tuple([steps for *_, steps, _ in extents])
         layout = split(tuple([array.shape for array in arrays]), steps, tuple(axes))
         shape = reduced_shape(layout.shape, axes, keepdims)
-        library = adapter.array_module()
         length, columns = prod(layout.inner), prod(layout.kept)
         if not length or not columns:
-            return library.full(shape, start, dtype=state)
+            return _FoldPlan(shape, shape, None, None)
         by_columns = layout.by_columns
         chunk = COLUMN if by_columns else THREADS * PER_THREAD
         chunks = -(-length // chunk)
-        out = library.empty((chunks, columns) if by_columns else (columns, chunks), dtype=state)
-        target = adapter.memory(out)[0]
         units = columns * chunks
-        numbers = [chunk, chunks, units, length, layout.kept, layout.inner]
         dtypes = tuple([array.dtype for array in arrays])
-        kernel = self._kernel(by_columns, dtypes, tuple(loop), state.type(start))
+        kernel = self._kernel(by_columns, dtypes, tuple(loop), start)
+        places = [
+            (Place(dtype, offset, count), own, first)
+            for dtype, (offset, count, own, first) in zip(dtypes, extents, strict=True)
+        ]
+        numbers = [chunk, chunks, units, length, layout.kept, layout.inner]
+        arguments = [*numbers, *layout.operands(places), Place(start.dtype, 0, units)]
         blocks = adapter.blocks_for(units if by_columns else units * THREADS)
-        kernel.launch(blocks, [*numbers, *layout.operands(parts), target])
-        if chunks > 1:
-            if self._rest is None:
-                self._rest = Fold(self.name, same, self._combine)
-            out = self._rest((out,), (0 if by_columns else 1,), (state,), state, start)
-        return out.reshape(shape)
+        launch = Prepared(kernel, blocks, arguments)
+        parts = (chunks, columns) if by_columns else (columns, chunks)
+        rest = None if chunks == 1 else 0 if by_columns else 1
+        return _FoldPlan(shape, parts, launch, rest)
 
     def _kernel(
         self, by_columns: bool, dtypes: tuple[np.dtype, ...], loop: tuple, start: Any

@@ -67,12 +67,12 @@ def _load(source: str, names: Sequence[str]) -> dict[str, Any]:
     return {name: launches.DeviceKernel(kernel) for name, kernel in kernels.items()}
 
 
-def launch(
+def prepare(
     kernel: launches.DeviceKernel, blocks: int, arrays: Sequence[Any], numbers: Sequence[int] = ()
-) -> None:
-    """Launch a kernel of arrays in C order, and of whole numbers after them."""
-    memory = [adapter.memory(array)[0] for array in arrays]
-    kernel.launch(blocks, [*memory, *numbers])
+) -> launches.Prepared:
+    """Return the launch of a kernel of arrays in C order, such as these, and of whole numbers."""
+    places = [launches.Place(array.dtype, 0, array.size) for array in arrays]
+    return launches.Prepared(kernel, blocks, [*places, *numbers])
 
 
 def clear() -> None:

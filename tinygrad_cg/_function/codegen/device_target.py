@@ -122,6 +122,13 @@ class _Launch:
         self.source, self.blocks, self.arguments = source, blocks, arguments
         self.integers = list(integers)
         (self.kernel,) = programs.kernels(source, ["kernel"])
+        self._prepared: Any = None
+
+    def __call__(self, arrays: Sequence[Any]) -> None:
+        """Launch the kernel on arrays in C order, whose shapes are the same in each call."""
+        if self._prepared is None:
+            self._prepared = programs.prepare(self.kernel, self.blocks, arrays, self.integers)
+        self._prepared(arrays)
 
 
 class DeviceSegment:
@@ -288,16 +295,16 @@ class DeviceSegment:
         return {key: empty(shape, dtype) for key, (shape, dtype) in self._own.items()}
 
     def _launch(self, arrays: Sequence[Any], own: dict[Any, Any]) -> None:
-        library = devices.library()
+        contiguous = devices.library().ascontiguousarray
         by_node = dict(own)
         for node, array in zip(self.arrays, arrays, strict=True):
-            by_node[node] = library.ascontiguousarray(array)
+            by_node[node] = contiguous(array)
         for launch in self._launches:
             arguments = [
                 argument if isinstance(argument, devices.array_types) else by_node[argument]
                 for argument in launch.arguments
             ]
-            programs.launch(launch.kernel, launch.blocks, arguments, launch.integers)
+            launch(arguments)
 
 
 def _combine_parts(node: ReduceNode, total: Name, part: str, count: str, tree_name: str) -> Code:
