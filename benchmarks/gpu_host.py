@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-REPEATS = 50
-ROUNDS = 60
+REPEATS = 3000
 
 
 class _Pointer:
@@ -127,15 +126,14 @@ def calls(run: Callable[[], Any]) -> int:
     return count
 
 
-def microseconds(run: Callable[[], Any], rounds: int, repeats: int) -> float:
-    """Return the least time of a call among rounds: other processes only add to it."""
+def microseconds(run: Callable[[], Any], repeats: int) -> float:
+    """Return the least time of a call: other processes only add to it."""
     times = []
-    for _ in range(rounds):
+    for _ in range(repeats):
         start = time.perf_counter()
-        for _ in range(repeats):
-            run()
-        times.append((time.perf_counter() - start) / repeats * 1e6)
-    return min(times)
+        run()
+        times.append(time.perf_counter() - start)
+    return min(times) * 1e6
 
 
 def main(arguments: list[str]) -> None:
@@ -145,7 +143,7 @@ def main(arguments: list[str]) -> None:
     for name, run in programs().items():
         for _ in range(3):
             run()
-        taken = microseconds(run, *((2, 3) if quick else (ROUNDS, REPEATS)))
+        taken = microseconds(run, 5 if quick else REPEATS)
         print(f"{name:24}{taken:8.1f}{calls(run):8}")
 
 

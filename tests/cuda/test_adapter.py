@@ -1,5 +1,6 @@
 """What the adapter asks of Numba's CUDA target, as far as that needs no GPU."""
 
+import os
 import sys
 import warnings
 
@@ -54,3 +55,71 @@ def test_launches_of_a_users_kernel_warn(launched):
     with pytest.warns(NumbaPerformanceWarning, match="Grid size 2 "):
         adapter.launch_for_user(kernel, (1, 2), ["x"], 32)
     assert [grid for _, grid, _ in launched] == [(4, 1, 1), (128, 1, 1), (4, 1, 1), (1, 2, 1)]
+
+
+class Toolkit:
+    """What the adapter asks of Numba's CUDA target: a driver, and the compiler's library."""
+
+    def __init__(self, error="", compiler=True, gpus=1):
+        self.cudadrv = self.driver = self.nvvm = self
+        self.is_driver, self.initialization_error = not error, error
+        self.compiler, self.gpus, self.asked = compiler, [None] * gpus, 0
+
+    @property
+    def is_available(self):
+        return Answer(self)
+
+
+class Answer:
+    """Whether there is a driver, and as a function whether there is a compiler."""
+
+    def __init__(self, toolkit):
+        self.toolkit = toolkit
+
+    def __bool__(self):
+        return self.toolkit.is_driver
+
+    def __call__(self):
+        self.toolkit.asked += 1
+        return self.toolkit.compiler or "CUDA_HOME" in os.environ
+
+
+@pytest.fixture
+def count(monkeypatch):
+    """The number of GPUs that the adapter counts with a toolkit."""
+    for name in ("CUDA_HOME", "CUDA_PATH"):
+        monkeypatch.delenv(name, raising=False)
+
+    def of(toolkit, nvcc=None):
+        monkeypatch.setattr(adapter, "cuda", toolkit)
+        monkeypatch.setattr(adapter.shutil, "which", lambda name: nvcc)
+        return adapter._count.__wrapped__()
+
+    return of
+
+
+def test_gpus_are_counted(count):
+    assert count(Toolkit(gpus=2)) == 2
+    for error in ("CUDA driver library cannot be found.", "CUDA_ERROR_NO_DEVICE: no device"):
+        assert count(Toolkit(error)) == 0
+
+
+def test_a_gpu_that_cannot_be_used_is_told(count):
+    with pytest.warns(RuntimeWarning, match="cannot be used.*CUDA_ERROR_UNKNOWN"):
+        assert count(Toolkit("Error at driver init: CUDA_ERROR_UNKNOWN (999)")) == 0
+    with pytest.warns(RuntimeWarning, match="libNVVM, NVIDIA's compiler library, is missing"):
+        assert count(Toolkit(compiler=False)) == 0
+    broken = Toolkit()
+    del broken.gpus
+    with pytest.warns(RuntimeWarning, match="AttributeError: .*gpus"):
+        assert count(broken) == 0
+
+
+def test_the_toolkit_of_nvcc_is_used_where_no_other_has_a_compiler(count, tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDA_HOME", "")  # put back after the test
+    monkeypatch.delenv("CUDA_HOME")
+    nvcc = tmp_path / "cuda" / "bin" / "nvcc"
+    nvcc.parent.mkdir(parents=True)
+    nvcc.touch()
+    assert count(Toolkit(compiler=False), str(nvcc)) == 1
+    assert os.environ["CUDA_HOME"] == str(tmp_path / "cuda")

@@ -56,6 +56,8 @@ def run(primitive: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
     for other arrays on the CPU, and DeviceError if the operation has no implementation for GPUs; if
     the CPU refuses these dtypes too, the error is the CPU's.
     """
+    if devices.forked:
+        devices.library()  # which raises
     operands = arrays
     for data in arrays:
         if not isinstance(data, devices.array_types):
@@ -66,10 +68,13 @@ def run(primitive: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
     if function is None:
         function = _runs[primitive] = _implementation(primitive)
     try:
+        there = params
         if params and primitive.on_gpu is None:
             there = {name: moved(value) for name, value in params.items()}
-            return function(*operands, **there)
-        return function(*operands, **params)
+        result = function(*operands, **there)
+        if devices.WAITS:
+            devices.wait(primitive.label)
+        return result
     except MemoryError as error:
         raise devices.out_of_memory(primitive.label, error) from error
     except _Absent as error:

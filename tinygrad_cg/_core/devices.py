@@ -6,6 +6,7 @@ On a GPU, the value of a tensor is a CuPy array, and its kernels stand in
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -117,6 +118,11 @@ def _missing(kind: str, index: int) -> str:
 def library() -> Any:
     """Return the library of arrays on the GPU, whose arrays tensors may hold from then on."""
     global array_types, _library
+    if forked:
+        raise DeviceError(
+            "this process was forked from one that had used the GPU, which CUDA does not support: "
+            'start it by multiprocessing.get_context("spawn")'
+        )
     if _library is None:
         _library = _adapter().array_module()
         array_types = (_library.ndarray,)
@@ -124,6 +130,29 @@ def library() -> Any:
 
 
 _library: Any = None
+forked = False
+"""Whether this process was forked from one that had used a GPU."""
+
+
+def _note_fork() -> None:
+    global forked
+    forked = _library is not None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
+
+
+WAITS = os.environ.get("TINYGRAD_CG_CUDA_WAIT", "0") not in ("", "0")
+"""Whether each operation and each program waits for the GPU, so that its errors are its own."""
+
+
+def wait(name: str) -> None:
+    """Wait for the GPU; raise DeviceError, in the name of what it computes, for its error."""
+    try:
+        _adapter().synchronize()
+    except Exception as error:  # any error of the driver
+        raise DeviceError(f"{name}: the GPU reports {type(error).__name__}: {error}") from error
 
 
 def linalg_errors() -> AbstractContextManager[None]:
@@ -279,15 +308,15 @@ def adopt(value: Any) -> Any:
     Raises DeviceError for memory of another GPU, and where GPUs are hidden.
     """
     ours = isinstance(value, array_types)
-    by_interface = ours or getattr(value, "__cuda_array_interface__", None) is not None
-    if not by_interface and dlpack_device(value)[0] not in CUDA:
+    by_dlpack = not ours and dlpack_device(value)[0] in CUDA  # which waits for its owner's stream
+    if not (ours or by_dlpack) and getattr(value, "__cuda_array_interface__", None) is None:
         return None
     reason = "" if _visible else _missing("gpu", 0)
     if reason or (reason := _elsewhere(value)):
         raise DeviceError(f"constant: the array is on a GPU. {reason}")
     if ours:
         return value
-    return library().asarray(value) if by_interface else library().from_dlpack(value)
+    return library().from_dlpack(value) if by_dlpack else library().asarray(value)
 
 
 CUDA = (2, 13)  # the types kDLCUDA and kDLCUDAManaged of DLPack

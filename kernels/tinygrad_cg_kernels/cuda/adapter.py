@@ -7,12 +7,15 @@ so threads may exchange arrays before and after such a block.
 """
 
 import contextlib
+import os
 import re
+import shutil
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -43,13 +46,47 @@ def simulated() -> bool:
 
 
 def device_count() -> int:
-    """Return how many GPUs there are: 0 without a driver, 1 in the simulator; never raises."""
-    if simulated():
-        return 1
+    """Return how many GPUs there are: 0 without a driver, 1 in the simulator.
+
+    Warns once, and returns 0, if there is a driver and its GPUs cannot be used.
+    """
+    return 1 if simulated() else _count() if cuda is not None else 0
+
+
+_NO_GPU = "library cannot be found", "CUDA is disabled", "NO_DEVICE"
+"""Errors that say that there is nothing to use."""
+
+
+@cache
+def _count() -> int:
+    driver, nvvm = cuda.cudadrv.driver.driver, cuda.cudadrv.nvvm
     try:
-        return len(cuda.gpus) if cuda is not None and cuda.is_available() else 0
-    except Exception:  # whatever a broken installation raises
-        return 0
+        if not driver.is_available:
+            reason = str(driver.initialization_error)
+            if any(text in reason for text in _NO_GPU):
+                return 0
+        elif nvvm.is_available() or (_find_toolkit() and nvvm.is_available()):
+            return len(cuda.gpus)
+        else:
+            reason = "libNVVM, NVIDIA's compiler library, is missing: install the extra cuda13"
+    except Exception as error:  # whatever a broken installation raises
+        reason = f"{type(error).__name__}: {error}"
+    warnings.warn(
+        f"NVIDIA's driver is there, but its GPUs cannot be used, and operations run on the CPU: "
+        f"{reason.strip()}",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return 0
+
+
+def _find_toolkit() -> bool:
+    """Name the folder of the toolkit whose `nvcc` is in the path, if no variable names one."""
+    nvcc = shutil.which("nvcc")
+    if nvcc is None or any(name in os.environ for name in ("CUDA_HOME", "CUDA_PATH")):
+        return False
+    os.environ["CUDA_HOME"] = str(Path(nvcc).resolve().parent.parent)
+    return True
 
 
 def __getattr__(name: str) -> Any:

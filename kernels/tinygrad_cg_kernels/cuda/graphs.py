@@ -83,6 +83,8 @@ class Repeated:
             array if role == "constant" else library.empty(array.shape, array.dtype)
             for array, role in pairs
         ]
+        if not all(array.flags.c_contiguous for array in kept):
+            raise ValueError("a constant of the program is not contiguous")
         own = self._make()
         stream = library.cuda.Stream(
             non_blocking=True

@@ -1,5 +1,7 @@
 """Operands that the CPU refuses: a device refuses them, too, in the same words."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -128,6 +130,39 @@ def test_what_the_library_of_arrays_lacks_is_refused(run, monkeypatch):
     monkeypatch.setitem(device_runs._runs, OPS["sort"], device_runs._Checked(OPS["sort"], run))
     with pytest.raises(tf.errors.DeviceError, match="there is no implementation for GPUs"):
         tf.sort(tf.ones(3).gpu())
+
+
+def test_errors_of_the_gpu_name_the_operation_where_each_waits(monkeypatch):
+    def fail():
+        raise RuntimeError("an illegal address was read")
+
+    x = tf.ones(3).gpu()
+    program = tf.function(lambda x: tf.exp(x) + 1.0)
+    program(x)
+    monkeypatch.setattr("tinygrad_cg_kernels.cuda.adapter.synchronize", fail)
+    for run in (tf.exp, program):  # without it, errors come later
+        run(x)
+    monkeypatch.setattr(devices, "WAITS", True)
+    for name, run in (("exp", tf.exp), ("function", program)):
+        with pytest.raises(tf.errors.DeviceError, match=f"{name}: .* an illegal address was read"):
+            run(x)
+
+
+def test_a_forked_process_says_that_it_cannot_use_the_gpu():
+    x = tf.ones(3).gpu()
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        told = ""
+        for run in (lambda: tf.exp(x), lambda: tf.ones(3).gpu()):
+            try:
+                run()
+            except tf.errors.DeviceError as error:
+                told += str(error)
+        os.write(write, told.encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(read, 9999).decode().count("spawn") == 2
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)

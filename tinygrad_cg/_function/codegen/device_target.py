@@ -59,7 +59,10 @@ class DeviceExecutable(Executable):
 
     def _run(self, arrays: Sequence[Any]) -> list[Any]:
         with devices.memory_for("function"):
-            return self._run_there(arrays)
+            results = self._run_there(arrays)
+        if devices.WAITS:
+            devices.wait("function")
+        return results
 
     def _run_there(self, arrays: Sequence[Any]) -> list[Any]:
         moved = []

@@ -28,9 +28,11 @@ _ABSENT = {
         ("max min amax amin nanmax nanmin sum nansum prod nanprod reduce", {"initial", "where"}),
         ("all any mean nanmean", {"where"}),
         ("std var nanstd nanvar", {"correction", "mean", "where"}),
-        ("sort argsort", {"order", "stable"}),
+        ("sort argsort", {"order", "stable", "descending"}),
+        ("reshape", {"shape"}),
+        ("unpackbits", {"count"}),
         ("partition argpartition", {"kind", "order"}),
-        ("clip", {"casting", "dtype", "order", "where"}),
+        ("clip", {"casting", "dtype", "max", "min", "order", "where"}),
         ("count_nonzero", {"keepdims"}),
         ("indices", {"sparse"}),
         ("isin", {"kind"}),
@@ -216,12 +218,20 @@ class ndarray:
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
         run = ufunc
+        if ufunc in (np.logical_and, np.logical_or) and any(
+            np.iscomplexobj(_unwrap(x)) for x in inputs
+        ):
+            raise TypeError(f"Wrong type of array for {ufunc.__name__}")
+        if ufunc.__name__ in _LACKING["numpy"].split():
+            return NotImplemented
         if method != "__call__":
             _check_method(ufunc, method, inputs[0])
             run = getattr(ufunc, method)
         return _lifted(run)(*inputs, **named)
 
     def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> Any:
+        if function.__name__ in _LACKING.get(function.__module__, "").split():
+            return NotImplemented
         return _lifted(function)(*args, **named)
 
     # What CuPy's arrays have, and NumPy's do not.
@@ -431,7 +441,22 @@ class _Namespace:
         return _found(self._module, name)
 
 
+_LACKING = {
+    "numpy": """
+        asmatrix block bmat einsum_path frompyfunc fromregex geomspace histogram_bin_edges info
+        insert isnat matvec nanpercentile nanquantile polyder polydiv polyint spacing unstack vecdot
+        vecmat
+    """,
+    "numpy.linalg": """
+        diagonal matrix_norm multi_dot outer svdvals tensordot trace vecdot vector_norm
+    """,
+}
+"""Functions of NumPy that CuPy 14 does not have, by module."""
+
+
 def _found(module: Any, name: str) -> Any:
+    if name in _LACKING.get(module.__name__, "").split():
+        raise AttributeError(f"module 'cu{module.__name__[2:]}' has no attribute {name!r}")
     value = getattr(module, name)
     if isinstance(value, ModuleType):
         value = _Namespace(value)
