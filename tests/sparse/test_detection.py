@@ -180,9 +180,11 @@ TIGHT = {  # patterns without a superfluous entry
         tf.reshape(x, (1, 6, 1)), np.array([1.0, 0.0, 2.0]).reshape(3, 1, 1), 1, "SAME"
     ),
     "Fourier": lambda x: tf.math.real(tf.signal.fft(tf.cast(x, tf.complex128))),
+    "elements that nothing reads": lambda x: (x**2 * x[0])[1:3] + tf.roll(tf.sin(x), 2, 0)[:2],
+    "a constant mask": lambda x: tf.where(np.arange(6) > 2, x**2, x),
     "structure": lambda x: tf.concat([tf.sin(part) for part in tf.split(x, 3)][::-1], 0),
 }
-CHOOSING = {  # these are tight at a point: the others and here their first derivatives
+CHOOSING = {  # first derivatives are tight at a point
     "branch": lambda x: tf.cond(x[0] > 0, lambda: x * 2.0, lambda: tf.roll(x, 1, 0) ** 2),
     "rules in branches": lambda x: tf.cond(x[1] > 0, lambda: wide_rule(x), lambda: plain(x)),
     "Python's branch": branching,

@@ -234,8 +234,8 @@ def _custom(flow: IndexFlow, value: Value, operands: list[Any]) -> tuple[list[De
         return results, []
     if rule.graph is None:  # everything depends on all inputs
         moving = [k for k, x in enumerate(operands) if x.table is not None]
-        table, pairs = OperationFlow(flow, value, operands, moving).everything()
-        return [Dependence(flow.spread(table, aval)) for aval in rule.avals], pairs
+        effect = OperationFlow(flow, value, operands, moving).everything()
+        return [Dependence(flow.spread(effect.table, aval)) for aval in rule.avals], effect.pairs
     sizes = [prod(rule.avals[k].shape) for k in rule.upstream]
     ends = np.cumsum([0, *sizes])
     inner = IndexFlow(int(ends[-1]))

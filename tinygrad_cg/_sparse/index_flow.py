@@ -47,10 +47,16 @@ class Dependence(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """What a rule gives: the table of the result, and the interacting pairs of tables."""
+    """What a rule gives: the table of the result, and the interacting pairs of tables.
+
+    `sources` has for an operand the element that each element of the result depends on, or -1; the
+    pairs of an elementwise operation have a row for each element of the result.
+    """
 
     table: Table | None
     pairs: list[Pair] = []  # noqa: RUF012 (never changed)
+    sources: dict[int, np.ndarray] = {}  # noqa: RUF012
+    is_elementwise: bool = False
 
 
 def _names(text: str) -> frozenset[str]:
@@ -112,8 +118,8 @@ def part(name: str) -> Callable[[Part], Part]:
 class IndexFlow:
     """The propagation through graphs, for inputs with `columns` elements altogether."""
 
-    def __init__(self, columns: int):
-        self.columns = columns
+    def __init__(self, columns: int, second: bool = False):
+        self.columns, self.second = columns, second
         self.rounds = MAX_ROUNDS
 
     def run(
@@ -124,35 +130,63 @@ class IndexFlow:
         order = [value for value in graph.values() if value not in states]
         uses = Counter(operand for value in order for operand in value.inputs)
         uses.update(graph.outputs)
-        pairs: dict[Value, list[Pair]] = {}
-        slopes: dict[Value, Sequence[Value]] = {}  # the operands with derivatives
+        effects: dict[Value, tuple[Effect, Sequence[int]]] = {}
         for value in order:
             operands = [states[operand] for operand in value.inputs]
-            states[value], pairs[value], moving = self._step(value, operands)
-            slopes[value] = [value.inputs[k] for k in moving]
+            states[value], effect, moving = self._step(value, operands)
+            if self.second:
+                effects[value] = effect, moving
             for operand in value.inputs:
                 uses[operand] -= 1
                 if not uses[operand]:
                     del states[operand]
-        reached = set(graph.outputs)
-        for value in reversed(order):
-            if value in reached:
-                reached.update(slopes[value])
-        behind = [pair for value in order if value in reached for pair in pairs[value]]
-        return [states[output] for output in graph.outputs], behind
+        outputs = [states[output] for output in graph.outputs]
+        return outputs, self._pairs_behind(graph, order, effects) if self.second else []
 
-    def _step(self, value: Value, operands: list[Any]) -> tuple[Any, list[Pair], Sequence[int]]:
-        """Return what a value depends on (a list for several outputs), and its own pairs.
+    def _pairs_behind(
+        self, graph: FuncGraph, order: list[Value], effects: dict[Value, Any]
+    ) -> list[Pair]:
+        """Return the pairs in elements that an output has derivatives by."""
+        pairs: list[Pair] = []
+        reached: dict[Value, np.ndarray | None] = dict.fromkeys(graph.outputs)  # None: all
+        for value in reversed(order):
+            if value not in reached:
+                continue
+            some = reached[value]
+            effect, moving = effects[value]
+            if some is None or not effect.is_elementwise:
+                pairs += effect.pairs
+            else:
+                rows = np.flatnonzero(some)
+                pairs += [(take_rows(a, rows), take_rows(b, rows)) for a, b in effect.pairs]
+            for k in moving:
+                operand, sources = value.inputs[k], effect.sources.get(k)
+                if sources is None and not effect.is_elementwise:
+                    reached[operand] = None
+                    continue
+                if sources is None:
+                    mask = some
+                else:
+                    sources = sources if some is None else sources[some]
+                    mask = np.zeros(prod(operand.shape), bool)
+                    mask[sources[sources >= 0]] = True
+                before = reached.get(operand, mask)
+                reached[operand] = None if before is None or mask is None else mask | before
+        return pairs
+
+    def _step(self, value: Value, operands: list[Any]) -> tuple[Any, Effect, Sequence[int]]:
+        """Return what a value depends on (a list for several outputs), and its effect.
 
         Besides, the positions of the operands that it has derivatives by.
         """
         if isinstance(value, OutputItem):
-            return operands[0][value.index], [], [0]
+            return operands[0][value.index], Effect(None), [0]
         primitive = value.primitive
         if primitive is None:
-            return Dependence(None, value.array), [], []
+            return Dependence(None, value.array), Effect(None), []
         if primitive.name in _PARTS:
-            return *_PARTS[primitive.name](self, value, operands), range(len(operands))
+            states, pairs = _PARTS[primitive.name](self, value, operands)
+            return states, Effect(None, pairs), range(len(operands))
         array = None
         if primitive.kind not in _UNCOMPUTED and all(x.array is not None for x in operands):
             array = runner(primitive, value.params)(*[x.array for x in operands])
@@ -164,9 +198,9 @@ class IndexFlow:
         several = isinstance(value.aval, list)
         avals = value.aval if several else [value.aval]
         call = OperationFlow(self, value, operands, moving)
-        table, pairs = call.effect(avals) if moving else Effect(None)
-        states = [Dependence(self.spread(table, aval), array) for aval in avals]
-        return states if several else states[0], pairs, moving
+        effect = call.effect(avals) if moving else Effect(None)
+        states = [Dependence(self.spread(effect.table, aval), array) for aval in avals]
+        return states if several else states[0], effect, moving
 
     # tables
 
@@ -284,29 +318,37 @@ class OperationFlow:
 
     # elementwise
 
-    def broadcast(self, k: int, mask: Any = None) -> Table:
-        """Return an operand's table, broadcast to the result; `mask` says which rows to keep."""
-        shape, table = self.shapes[k], self.table(k)
+    def sources(self, k: int, mask: Any = None) -> np.ndarray | None:
+        """Return the element of operand `k` for each of the result's, -1 where `mask` is False.
+
+        None if they are the same elements.
+        """
+        shape = self.shapes[k]
         if mask is None and shape == self.shape:
-            return table
+            return None
         rows = np.broadcast_to(numbered(shape), self.shape)
-        if mask is not None:
-            rows = np.where(mask, rows, -1)
-        return take_rows(table, rows.reshape(-1))
+        return (rows if mask is None else np.where(mask, rows, -1)).reshape(-1)
+
+    def taken(self, k: int, rows: np.ndarray | None) -> Table:
+        return self.table(k) if rows is None else take_rows(self.table(k), rows)
 
     def elementwise(self) -> Effect:
         arrays = [operand.array for operand in self.operands]
-        tables = {k: self.broadcast(k, _kept(self.name, k, arrays)) for k in self.moving}
-        total = self.flow.union([*tables.values()])
+        rows = {k: self.sources(k, _kept(self.name, k, arrays)) for k in self.moving}
+        total = self.flow.union([self.taken(k, rows[k]) for k in self.moving])
         bends = self.name == "absolute" and is_complex(self.value.inputs[0].dtype)
-        if self.primitive.linear or (self.name in _PIECEWISE and not bends):
-            return Effect(total)
-        if self.name in _PRODUCTS or self.name in _QUOTIENTS:
-            whole = [self.broadcast(k) for k in self.moving]  # the slopes may be 0 at a point only
+        pairs = self.all_interact(total)
+        if self.name in _PIECEWISE and not bends:
+            pairs = []
+        elif self.name in _PRODUCTS or self.name in _QUOTIENTS:
+            whole = [
+                self.taken(k, self.sources(k)) for k in self.moving
+            ]  # at a point, slopes are 0
             pairs = [(whole[0], whole[1])] if len(whole) == 2 else []
-            squares = self.name in _QUOTIENTS and 1 in self.moving
-            return Effect(total, [*pairs, (whole[-1], whole[-1])] if squares else pairs)
-        return Effect(total, self.all_interact(total))
+            if self.name in _QUOTIENTS and 1 in self.moving:
+                pairs.append((whole[-1], whole[-1]))
+        sources = {k: some for k, some in rows.items() if some is not None}
+        return Effect(total, pairs, sources, True)
 
     # selections and their transposes
 
@@ -325,9 +367,14 @@ class OperationFlow:
             else:
                 arrays.append(np.full(self.shapes[k], -1))
         if self.name == "cast":
-            return Effect(tables[0])
-        rows = self.primitive.run(*arrays, **self.params)
-        return Effect(take_rows(stack_rows(tables), rows.reshape(-1)))
+            return Effect(tables[0], is_elementwise=True)
+        rows = self.primitive.run(*arrays, **self.params).reshape(-1)
+        table, sources, start = take_rows(stack_rows(tables), rows), {}, 0
+        for k in self.moving if self.flow.second else ():
+            size = prod(self.shapes[k])
+            sources[k] = np.where((rows >= start) & (rows < start + size), rows - start, -1)
+            start += size
+        return Effect(table, sources=sources)
 
     def unknown_index(self) -> Effect | None:
         """Indices that are unknown: a lookup along an axis gives the union of the axis.
@@ -337,7 +384,7 @@ class OperationFlow:
         if self.name == "set_row":
             axis, shape = self.params["batch_dims"], self.shapes[1]
             self.shapes[1] = (*shape[:axis], 1, *shape[axis:])
-            return Effect(self.flow.union([self.broadcast(k) for k in self.moving]))
+            return Effect(self.flow.union([self.taken(k, self.sources(k)) for k in self.moving]))
         if self.moving != [0]:
             return None
         axis, shape = self.params["axis"] % len(self.shapes[0]), self.shapes[0]
@@ -385,7 +432,7 @@ class OperationFlow:
 
     def scan(self) -> Effect:
         axis = self.params["axis"] % len(self.shape)
-        total = self.flow.union([self.broadcast(k) for k in self.moving])
+        total = self.flow.union([self.taken(k, self.sources(k)) for k in self.moving])
         assert total is not None
         lines = np.moveaxis(numbered(self.shape), axis, 0)
         count = lines.shape[0]

@@ -71,7 +71,7 @@ def jacobian_sparsity(
            [0, 0, 1, 1]])
     """
     transform = Differentiable("jacobian_sparsity", f, argnums)
-    return _Detection(transform, args, at).jacobian()
+    return _Detection(transform, args, at, False).jacobian()
 
 
 @reads_own_arguments
@@ -82,8 +82,8 @@ def hessian_sparsity(
 
     Rows and columns are the elements of the differentiated arguments, in the order of the columns
     of `jacobian_sparsity`, which has the arguments and errors; the pattern is symmetric. It has the
-    pairs of elements that meet in an operation that is not linear in both, if the result depends on
-    that operation. So the Hessian of a sum of terms has the pairs that meet within a term.
+    pairs of elements that meet in an operation that is not linear in both, where the result depends
+    on that. So the Hessian of a sum of terms has the pairs that meet within a term.
 
     Raises ValueError for a result that is not a scalar.
 
@@ -95,13 +95,13 @@ def hessian_sparsity(
            [False,  True, False]])
     """
     transform = Differentiable("hessian_sparsity", f, argnums)
-    return _Detection(transform, args, at).hessian()
+    return _Detection(transform, args, at, True).hessian()
 
 
 class _Detection:
     """The trace of one function, and what its outputs depend on."""
 
-    def __init__(self, transform: Differentiable, args: tuple, at: Any):
+    def __init__(self, transform: Differentiable, args: tuple, at: Any, second: bool):
         self.transform = transform
         has_values = not any(type(leaf) is TensorSpec for leaf in nest.flatten(args))
         inner, sources = transform.sources(nest.map_structure(example, args))
@@ -131,7 +131,7 @@ class _Detection:
             point = None if at is None else flat[place]._data
             states[k] = Dependence(table if end > start else None, point)
         self.columns = int(starts[-1])
-        self.flow = IndexFlow(self.columns)
+        self.flow = IndexFlow(self.columns, second)
         outputs, self.pairs = self.flow.run(self.program.graph, states)
         self.outputs = outputs[: self.program.count]
 
