@@ -14,8 +14,8 @@ def read(path):
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def test_there_are_eight():
-    assert [path.name[0] for path in NOTEBOOKS] == [str(number) for number in range(1, 9)]
+def test_there_are_nine():
+    assert [path.name[0] for path in NOTEBOOKS] == [str(number) for number in range(1, 10)]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
