@@ -12,7 +12,9 @@ from latex2mathml.converter import convert
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parents[2]
-NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
+NOTEBOOKS = sorted(
+    (ROOT / "examples").glob("*.ipynb"), key=lambda path: int(path.stem.partition("_")[0])
+)
 PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 PICTURES = ("examples/*.svg", "examples/*.png", "benchmarks/*.svg")
 LINK = re.compile(r'(\]\(|(?:src|href)=")([^)"\s#:]+)(#[^)"\s]*)?(?=[)"\s])')
