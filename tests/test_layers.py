@@ -47,7 +47,7 @@ NOT_OPERATIONS = {  # rules, and questions whose answer is no tensor
     *("NotDifferentiable", "custom_derivatives", "custom_gradient", "debug_nans", "function"),
     "differentiable",
     *("hessian_coloring", "jacobian_coloring", "hessian_sparsity", "jacobian_sparsity"),
-    *("sparse_hessian", "sparse_jacobian"),
+    *("sparse_hessian", "sparse_jacobian", "show_sparsity"),
     *("grad_pass_through", "gradients"),
     *("numpy_function", "primitive", "py_function"),
     *("recompute_grad", "as_dtype", "executing_eagerly"),
@@ -110,6 +110,7 @@ EXTRAS = {  # imported where they are used
     LIBRARY / "_core" / "tracking.py": {"tqdm"},
     LIBRARY / "debugging" / "_pictures" / "curves.py": {"matplotlib"},
     LIBRARY / "debugging" / "_pictures" / "plotting.py": {"matplotlib"},
+    LIBRARY / "_sparse" / "plots.py": {"matplotlib"},
     KERNELS / "tinygrad_cg_kernels" / "cuda" / "adapter.py": {"cupy", "cupyx", "cuda"},
 }
 

@@ -70,6 +70,7 @@ _LAZY = {
     "._sparse.colorings": "Coloring hessian_coloring jacobian_coloring",
     "._sparse.sparsity_detection": "hessian_sparsity jacobian_sparsity",
     "._sparse.evaluation": "sparse_hessian sparse_jacobian",
+    "._sparse.plots": "show_sparsity",
     "._sparse.sparsity": "SparsityPattern",
     "._transforms.custom_derivatives": "custom_derivatives",
     "._transforms.control_flow": "case cond switch_case while_loop",

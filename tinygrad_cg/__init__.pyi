@@ -99,6 +99,7 @@ from tinygrad_cg._sparse.colorings import hessian_coloring as hessian_coloring
 from tinygrad_cg._sparse.colorings import jacobian_coloring as jacobian_coloring
 from tinygrad_cg._sparse.evaluation import sparse_hessian as sparse_hessian
 from tinygrad_cg._sparse.evaluation import sparse_jacobian as sparse_jacobian
+from tinygrad_cg._sparse.plots import show_sparsity as show_sparsity
 from tinygrad_cg._sparse.sparsity import SparsityPattern as SparsityPattern
 from tinygrad_cg._sparse.sparsity_detection import hessian_sparsity as hessian_sparsity
 from tinygrad_cg._sparse.sparsity_detection import jacobian_sparsity as jacobian_sparsity

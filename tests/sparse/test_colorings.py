@@ -99,8 +99,8 @@ def test_colorings_of_hessians(pattern, order):
 @settings(max_examples=150, deadline=None)
 @given(patterns(square=True), st.sampled_from(kernels.ORDERS))
 def test_star_colorings(pattern, order):
-    rows = colorings.pattern_rows(tf.SparsityPattern.of(pattern))
-    _, reverse = kernels.transpose(rows, len(pattern), True)
+    table = tf.SparsityPattern.of(pattern)
+    rows, reverse = colorings.pattern_rows(table), colorings.transposed_places(table)
     numbers = kernels.order_vertices(rows, rows, order)
     assert sorted(numbers) == list(range(len(pattern)))
     assert is_star(pattern, kernels.color_star(rows, reverse, numbers))

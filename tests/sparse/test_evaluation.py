@@ -131,7 +131,7 @@ def test_results_belong_to_the_caller():
 
 def test_without_scipy(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.sparse", None)
-    with pytest.raises(ImportError, match="pass format='arrays'"):
+    with pytest.raises(ImportError, match="or use format='arrays'"):
         tf.sparse_jacobian(tf.square)
     assert tf.sparse_jacobian(tf.square, format="arrays")(X)[0].tolist() == [2.0, 4.0, 6.0]
 

@@ -12,7 +12,6 @@ from ..errors import InvalidArgumentError
 from .sparsity import SparsityPattern
 
 _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
-_NO_MARKS = np.empty(0, bool)
 
 REVERSE_COST = 1.5
 """The cost of a product with the transposed matrix, in products with the matrix."""
@@ -60,7 +59,10 @@ class Coloring:
     <Coloring forward, 2 colors for 2 x 3>
     """
 
-    __slots__ = ("_by_rows", "columns", "count", "mode", "pattern", "rows")
+    __slots__ = (
+        *("_by_rows", "_first_of_rows", "_numbers"),
+        *("columns", "count", "mode", "pattern", "rows"),
+    )
 
     def __init__(
         self, pattern: Any, columns: Any = None, rows: Any = None, symmetric: bool = False
@@ -73,42 +75,41 @@ class Coloring:
             raise TypeError("Coloring: expected colours of columns or rows, got none")
         self.columns = None if columns is None else _colors("columns", columns, width)
         self.rows = None if rows is None else _colors("rows", rows, height)
-        self.mode = "symmetric" if symmetric else "both"
-        if not symmetric and (self.columns is None or self.rows is None):
-            self.mode = "reverse" if self.columns is None else "forward"
-        self._by_rows = self._choose()
-        self.count = sum(
-            int(colors.max(initial=-1)) + 1
+        sides = {"forward": self.rows is None, "reverse": self.columns is None, "both": True}
+        self.mode = "symmetric" if symmetric else next(name for name in sides if sides[name])
+        self._by_rows = marks = self._choose()
+        rows = self.columns if symmetric else self.rows
+        across = np.zeros(1, _INT32) if self.columns is None else self.columns[pattern.indices]
+        down = np.zeros(1, _INT32) if rows is None else rows[pattern.rows()]
+        self._numbers: np.ndarray = np.where(marks, down, across)
+        counts = [
+            0 if colors is None else int(colors.max(initial=-1)) + 1
             for colors in (self.columns, self.rows)
-            if colors is not None
-        )
+        ]
+        self.count, self._first_of_rows = sum(counts), counts[0]
 
     def _choose(self) -> np.ndarray:
-        """Return how each entry is read (see `places`); drop the colours that are not needed."""
+        """Return whether each entry is read by its row; drop the colours that are not needed."""
         pattern, columns = self.pattern, self.columns
         rows = columns if self.mode == "symmetric" else self.rows
-        by_columns = by_rows = places = None
+        possible, places = np.zeros((2, pattern.nnz), bool), np.empty(0, _INT64)
         if columns is not None:
-            by_columns = kernels.mark_unique(pattern_rows(pattern), columns + 1).view(bool)
+            possible[0] = kernels.mark_unique(pattern_rows(pattern), columns + 1)
         if rows is not None:
-            transposed, places = transpose(pattern, True)
             if self.mode == "symmetric":
-                _check_symmetric("Coloring", pattern, transposed)
-            by_rows = np.empty(pattern.nnz, bool)
-            by_rows[places] = kernels.mark_unique(transposed, rows + 1).view(bool)
-        if rows is None or by_rows is None:
-            assert columns is not None
-            assert by_columns is not None
-            self._refuse(by_columns)
-            _keep_used(columns, pattern.indices)
-            return _NO_MARKS
-        if columns is None or by_columns is None:
-            self._refuse(by_rows)
-            _keep_used(rows, pattern.rows())
-            return _NO_MARKS
-        self._refuse(by_columns | by_rows)
-        marks = _choose_sides(pattern, columns, rows, by_columns, by_rows)
-        if columns is rows and places is not None:  # both sides read the same element
+                _check_symmetric("Coloring", pattern)
+            places = transposed_places(pattern)
+            possible[1, places] = kernels.mark_unique(transposed(pattern), rows + 1)
+        self._refuse(possible[0] | possible[1])
+        if columns is None or rows is None:
+            colors, ends = (columns, pattern.indices) if rows is None else (rows, pattern.rows())
+            assert colors is not None
+            kept = np.zeros(int(colors.max(initial=-1)) + 1, bool)
+            kept[colors[ends]] = True
+            _renumber(colors, kept)
+            return possible[1]
+        marks = _choose_sides(pattern, columns, rows, *possible)
+        if columns is rows:  # both sides of the diagonal read the same element
             below = pattern.rows() > pattern.indices
             marks[below] = ~marks[places[below]]
         return marks
@@ -133,21 +134,18 @@ class Coloring:
         Product `c` begins at c times its size. It is a product with the matrix, or, if `by_rows`,
         with the transposed matrix.
         """
-        colors = self.rows if by_rows else self.columns
-        assert colors is not None
-        rows, columns = self.pattern.rows(), self.pattern.indices
-        lines = self.pattern.shape[by_rows]
-        size = (int(colors.max(initial=-1)) + 1) * lines
-        dtype = _INT32 if size < 2**31 else _INT64
-        marks = self._by_rows
-        if self.mode == "symmetric":
-            rows, columns = np.where(marks, columns, rows), np.where(marks, rows, columns)
-        elif by_rows:
-            rows, columns = columns, rows
-        places = (colors[columns].astype(dtype) * lines + rows).astype(dtype)
+        pattern, marks, lines = self.pattern, self._by_rows, self.pattern.shape[by_rows]
+        dtype = _INT32 if self.count * lines < 2**31 else _INT64
+        places = self._numbers.astype(dtype) * dtype.type(lines)
+        places += np.where(marks, pattern.indices, pattern.rows()).astype(dtype)
         if self.mode == "both":
             places[marks != by_rows] = -1
         return places
+
+    def products(self) -> np.ndarray:
+        """Return the number of the product that each entry is read from, columns before rows."""
+        is_later = self._by_rows & (self.mode == "both")
+        return self._numbers + self._first_of_rows * is_later
 
     def __repr__(self) -> str:
         height, width = self.pattern.shape
@@ -160,9 +158,14 @@ def pattern_rows(pattern: SparsityPattern) -> tuple[np.ndarray, np.ndarray]:
     return pattern.indptr, pattern.indices
 
 
-def transpose(pattern: SparsityPattern, with_places: bool = False) -> Any:
-    """Return the transposed rows, and for each of their entries the place of it in the pattern."""
-    return kernels.transpose(pattern_rows(pattern), pattern.shape[1], with_places)
+def transposed(pattern: SparsityPattern) -> tuple[np.ndarray, np.ndarray]:
+    """Return `indptr` and `indices` of the transposed pattern."""
+    return kernels.transpose(pattern_rows(pattern), pattern.shape[1])[0]
+
+
+def transposed_places(pattern: SparsityPattern) -> np.ndarray:
+    """Return for each entry of the transposed pattern the place of it in the pattern."""
+    return kernels.transpose(pattern_rows(pattern), pattern.shape[1], True)[1]
 
 
 def _colors(name: str, values: Any, count: int) -> np.ndarray:
@@ -184,13 +187,6 @@ def _renumber(colors: np.ndarray, kept: np.ndarray) -> None:
     """Number the colours that are kept from 0, in place; others become -1."""
     numbers = np.where(kept, np.cumsum(kept) - 1, -1).astype(_INT32)
     colors[:] = np.append(numbers, _INT32.type(-1))[colors]  # the last one is for -1
-
-
-def _keep_used(colors: np.ndarray, used: np.ndarray) -> None:
-    """Keep the colours of the columns or rows that are `used`."""
-    kept = np.zeros(int(colors.max(initial=-1)) + 1, bool)
-    kept[colors[used]] = True
-    _renumber(colors, kept)
 
 
 def _choose_sides(
@@ -234,13 +230,11 @@ def _choose_sides(
     return marks
 
 
-def _check_symmetric(name: str, pattern: SparsityPattern, transposed: Any) -> None:
+def _check_symmetric(name: str, pattern: SparsityPattern) -> None:
     height, width = pattern.shape
     if height != width:
         raise InvalidArgumentError(f"{name}: expected a square pattern, got {height} x {width}")
-    if not np.array_equal(transposed[0], pattern.indptr) or not np.array_equal(
-        transposed[1], pattern.indices
-    ):
+    if not all(map(np.array_equal, transposed(pattern), pattern_rows(pattern))):
         raise InvalidArgumentError(
             f"{name}: expected a symmetric pattern: the entry (i, j) needs the entry (j, i)"
         )
@@ -274,9 +268,9 @@ def jacobian_coloring(pattern: Any, mode: str = "auto", order: str = "best") -> 
     (50, 3)
     """
     pattern = SparsityPattern.of(pattern)
-    _check_choice("jacobian_coloring", "mode", mode, ("auto", "forward", "reverse", "both"))
-    _check_choice("jacobian_coloring", "order", order, ("best", *kernels.ORDERS))
-    columns, _ = transpose(pattern)
+    check_choice("jacobian_coloring", "mode", mode, ("auto", "forward", "reverse", "both"))
+    check_choice("jacobian_coloring", "order", order, ("best", *kernels.ORDERS))
+    columns = transposed(pattern)
     widest, tallest = (
         int(np.diff(starts).max(initial=0)) for starts in (pattern.indptr, columns[0])
     )
@@ -307,7 +301,7 @@ def _color_as(
     if mode == "reverse":
         return Coloring(pattern, rows=_distance2(rows, columns, order))
     parts = [_select(pattern, keep) for keep in (long, ~long)]
-    sides = [transpose(part)[0] for part in parts]
+    sides = [transposed(part) for part in parts]
     of_rows = _distance2(pattern_rows(parts[0]), sides[0], order)
     of_rows[~long] = -1
     return Coloring(pattern, _distance2(sides[1], pattern_rows(parts[1]), order), of_rows)
@@ -382,8 +376,8 @@ def hessian_coloring(pattern: Any, order: str = "best") -> Coloring:
     <Coloring symmetric, 2 colors for 50 x 50>
     """
     pattern = SparsityPattern.of(pattern)
-    _check_choice("hessian_coloring", "order", order, ("best", *kernels.ORDERS))
-    _check_symmetric("hessian_coloring", pattern, transpose(pattern)[0])
+    check_choice("hessian_coloring", "order", order, ("best", *kernels.ORDERS))
+    _check_symmetric("hessian_coloring", pattern)
     degrees = np.diff(pattern.indptr)
     steps = np.square(degrees, dtype=float)
     apart = np.zeros(degrees.size, bool)  # a colour of its own is right for any vertex
@@ -394,7 +388,7 @@ def hessian_coloring(pattern: Any, order: str = "best") -> Coloring:
     chosen = keep[inner.indices]
     ends = np.concatenate([[0], np.cumsum(chosen)])[inner.indptr]
     inner = SparsityPattern(ends, inner.indices[chosen], pattern.shape)
-    rows, (_, reverse) = pattern_rows(inner), transpose(inner, True)
+    rows, reverse = pattern_rows(inner), transposed_places(inner)
     best, spent = None, 0.0
     for name in kernels.ORDERS if order == "best" else (order,):
         numbers = kernels.order_vertices(rows, rows, name)
@@ -409,6 +403,6 @@ def hessian_coloring(pattern: Any, order: str = "best") -> Coloring:
     return best
 
 
-def _check_choice(name: str, role: str, value: Any, choices: tuple[str, ...]) -> None:
+def check_choice(name: str, role: str, value: Any, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise ValueError(f"{name}: {role} must be one of {', '.join(choices)}, got {value!r}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from math import prod
@@ -34,8 +33,8 @@ from .._transforms.differentiable import Differentiable
 from .._transforms.forward import ForwardAccumulator
 from .._transforms.functional import gradient_function
 from ..errors import InvalidArgumentError
-from .colorings import Coloring, hessian_coloring, jacobian_coloring
-from .sparsity import SparsityPattern
+from .colorings import Coloring, check_choice, hessian_coloring, jacobian_coloring
+from .sparsity import SparsityPattern, import_scipy
 from .sparsity_detection import hessian_sparsity, jacobian_sparsity
 
 _MAX_PLANS = 16  # kept by one function
@@ -105,7 +104,7 @@ def sparse_jacobian(
            [ 0., -1.,  6.]])
     """
     own = "sparse_jacobian"
-    _check_choice(own, "mode", mode, ("auto", "forward", "reverse", "both"))
+    check_choice(own, "mode", mode, ("auto", "forward", "reverse", "both"))
     return _SparseDerivative(own, f, argnums, pattern, coloring, mode, format, chunk_size).wrapped()
 
 
@@ -142,11 +141,6 @@ def sparse_hessian(
     return _SparseDerivative(
         own, f, argnums, pattern, coloring, "symmetric", format, chunk_size
     ).wrapped()
-
-
-def _check_choice(name: str, role: str, value: Any, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name}: {role} must be one of {', '.join(choices)}, got {value!r}")
 
 
 class _Pass(NamedTuple):
@@ -187,11 +181,11 @@ class _SparseDerivative:
         format: str,
         chunk_size: int | None,
     ):
-        _check_choice(name, "format", format, _FORMATS)
+        check_choice(name, "format", format, _FORMATS)
         if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size < 1):
             raise ValueError(f"{name}: chunk_size must be a positive integer, got {chunk_size!r}")
         self.name, self.mode, self.format, self.chunk_size = name, mode, format, chunk_size
-        self.scipy: Any = None if format == "arrays" else _import_scipy(name)
+        self.scipy: Any = None if format == "arrays" else import_scipy(name, "format='arrays'")
         self.given = Differentiable(name, f, argnums)
         traced = f if isinstance(f, Function) else function(f)
         self.transform = Differentiable(name, traced, argnums)
@@ -386,22 +380,19 @@ class _SparseDerivative:
         return _Pass(by_rows, count, shape[by_rows], batch, program, marks, rows, places)
 
     def _color(self, pattern: SparsityPattern) -> Coloring:
-        coloring = self.coloring
-        if isinstance(coloring, Coloring):
-            if (coloring.mode == "symmetric") != (self.mode == "symmetric"):
-                raise InvalidArgumentError(f"{self.name}: coloring has mode {coloring.mode!r}")
-            return coloring
-        if self.mode == "symmetric":
-            if coloring is None:
-                return hessian_coloring(pattern)
-            return Coloring(pattern, coloring, symmetric=True)
+        coloring, is_symmetric = self.coloring, self.mode == "symmetric"
         if coloring is None:
-            return jacobian_coloring(pattern, self.mode)
-        if self.mode == "both":
-            return Coloring(pattern, *coloring)
-        if self.mode == "reverse":
-            return Coloring(pattern, rows=coloring)
-        return Coloring(pattern, coloring)
+            return (
+                hessian_coloring(pattern) if is_symmetric else jacobian_coloring(pattern, self.mode)
+            )
+        if not isinstance(coloring, Coloring):
+            sides = coloring if self.mode == "both" else (coloring,)
+            if self.mode == "reverse":
+                return Coloring(pattern, rows=coloring)
+            return Coloring(pattern, *sides, symmetric=is_symmetric)
+        if (coloring.mode == "symmetric") != is_symmetric:
+            raise InvalidArgumentError(f"{self.name}: coloring has mode {coloring.mode!r}")
+        return coloring
 
     def _detect(self, call: FunctionCall) -> SparsityPattern:
         detect = hessian_sparsity if self.mode == "symmetric" else jacobian_sparsity
@@ -455,13 +446,3 @@ def _join(tensors: Sequence[Tensor], sources: Sequence[Tensor]) -> Tensor:
     """Return all elements as a vector, in the dtype in which those of the sources meet."""
     dtype = functools.reduce(promote, [source.dtype for source in sources])
     return concatenate([reshape(cast(tensor, dtype), (-1,)) for tensor in tensors])
-
-
-def _import_scipy(name: str) -> Any:
-    try:
-        return importlib.import_module("scipy.sparse")
-    except ImportError as error:
-        raise ImportError(
-            f"{name}: formats of SciPy need it: pip install scipy; or pass format='arrays' for "
-            "(data, indices, indptr)"
-        ) from error

@@ -97,13 +97,7 @@ class SparsityPattern:
 
     def csr(self) -> Any:
         """Return the pattern as a ``scipy.sparse.csr_array`` of bool; ImportError without SciPy."""
-        try:
-            sparse = importlib.import_module("scipy.sparse")
-        except ImportError as error:
-            raise ImportError(
-                "SparsityPattern.csr needs SciPy: install it with `pip install scipy`, or use "
-                "indptr and indices"
-            ) from error
+        sparse = import_scipy("SparsityPattern.csr", "indptr and indices")
         entries = np.ones(self.nnz, bool), self.indices, self.indptr
         return sparse.csr_array(entries, shape=self.shape)
 
@@ -166,3 +160,13 @@ def _checked(indptr: Any, indices: Any, shape: Any) -> SparsityPattern:
         places = np.unique(places)
         return _of_sorted(places // columns, places % columns, (rows, columns))
     return SparsityPattern(indptr, indices, (rows, columns))
+
+
+def import_scipy(name: str, instead: str) -> Any:
+    """Return ``scipy.sparse``; ImportError without SciPy."""
+    try:
+        return importlib.import_module("scipy.sparse")
+    except ImportError as error:
+        raise ImportError(
+            f"{name} needs SciPy: install it with `pip install scipy`, or use {instead}"
+        ) from error

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.entries import ByDtype, array_type, numbers, words
 from tinygrad_cg_kernels.runtime.promotion import INT64
 
@@ -66,41 +67,18 @@ def transpose(pattern: Rows, columns: int, with_places: bool = False) -> tuple[R
 # Distance-2 colouring ------------------------------------------------------------------------
 
 
-def _count_neighbours(vertex_ptr, vertex_lines, line_ptr, lines, degrees, stamps, sizes):
-    (count,) = sizes
-    for v in range(np.uintp(count)):
-        degree = 0
-        for a in range(np.uintp(vertex_ptr[v]), np.uintp(vertex_ptr[v + np.uintp(1)])):
-            line = np.uintp(vertex_lines[a])
-            for b in range(np.uintp(line_ptr[line]), np.uintp(line_ptr[line + np.uintp(1)])):
-                w = np.uintp(lines[b])
-                if stamps[w] != np.int64(v) and w != v:
-                    stamps[w] = v
-                    degree += 1
-        degrees[v] = degree
-
-
-_degrees_kernel = _kernel(
-    _count_neighbours, "distance2_degrees", INT64, INT32, INT64, INT32, INT32, INT32, sizes=1
-)
-
-
 def _dynamic_order(
-    vertex_ptr, vertex_lines, line_ptr, lines, degrees, order, heads, nexts, before, stamps, sizes
+    vertex_ptr, vertex_lines, line_ptr, lines, degrees, order, heads, nexts, before, sizes
 ):
     """Order vertices by degrees that change: smallest last, or by incidence degrees.
 
-    Vertices of equal degree are a list with two links. A vertex that is ordered has degree -1.
+    Neighbours count once for each line that they share. Vertices of equal degree are a list with
+    two links. A vertex that is ordered has degree -1.
     """
     count, is_last = sizes
     for i in range(np.uintp(count)):
         v = np.uintp(count) - np.uintp(1) - i
-        degree = np.uintp(degrees[v])
-        head = heads[degree]
-        nexts[v], before[v] = head, -1
-        if head >= 0:
-            before[np.uintp(head)] = v
-        heads[degree] = v
+        _link(v, np.uintp(degrees[v]), heads, nexts, before)
     step = 1 if is_last == 1 else -1
     top = np.int64(heads.size) - 1
     at = 0 if is_last == 1 else top
@@ -108,38 +86,46 @@ def _dynamic_order(
         while heads[np.uintp(at)] < 0:
             at += step
         v = np.uintp(heads[np.uintp(at)])
-        following = nexts[v]
-        heads[np.uintp(at)] = following
-        if following >= 0:
-            before[np.uintp(following)] = -1
+        _unlink(v, np.uintp(at), heads, nexts, before)
         degrees[v] = -1
         order[np.uintp(count) - np.uintp(1) - i if is_last == 1 else i] = v
-        for a in range(np.uintp(vertex_ptr[v]), np.uintp(vertex_ptr[v + np.uintp(1)])):
+        start, end = np.uintp(vertex_ptr[v]), np.uintp(vertex_ptr[v + np.uintp(1)])
+        for a in range(start, end):
             line = np.uintp(vertex_lines[a])
             for b in range(np.uintp(line_ptr[line]), np.uintp(line_ptr[line + np.uintp(1)])):
                 w = np.uintp(lines[b])
-                old = np.int64(degrees[w])
-                if old >= 0 and stamps[w] != np.int64(v):
-                    stamps[w] = v
-                    previous, following = before[w], nexts[w]
-                    if previous >= 0:
-                        nexts[np.uintp(previous)] = following
-                    else:
-                        heads[np.uintp(old)] = following
-                    if following >= 0:
-                        before[np.uintp(following)] = previous
-                    changed = np.uintp(old - step)
-                    head = heads[changed]
-                    nexts[w], before[w] = head, -1
-                    if head >= 0:
-                        before[np.uintp(head)] = w
-                    heads[changed] = w
-                    degrees[w] = old - step
-        at = min(max(at - step, 0), top)
+                degree = np.int64(degrees[w])
+                if degree >= 0:
+                    _unlink(w, np.uintp(degree), heads, nexts, before)
+                    _link(w, np.uintp(degree - step), heads, nexts, before)
+                    degrees[w] = degree - step
+        at = min(max(at - step * np.int64(end - start), 0), top)
+
+
+@jitable
+def _link(v, degree, heads, nexts, before):
+    """Put a vertex at the head of the list of a degree."""
+    head = heads[degree]
+    nexts[v], before[v] = head, -1
+    if head >= 0:
+        before[np.uintp(head)] = v
+    heads[degree] = v
+
+
+@jitable
+def _unlink(v, degree, heads, nexts, before):
+    """Take a vertex out of the list of its degree."""
+    previous, following = before[v], nexts[v]
+    if previous >= 0:
+        nexts[np.uintp(previous)] = following
+    else:
+        heads[degree] = following
+    if following >= 0:
+        before[np.uintp(following)] = previous
 
 
 _dynamic_kernel = _kernel(
-    _dynamic_order, "dynamic_order", INT64, INT32, INT64, *(INT32,) * 7, sizes=2
+    _dynamic_order, "dynamic_order", INT64, INT32, INT64, *(INT32,) * 6, sizes=2
 )
 
 
@@ -165,22 +151,21 @@ ORDERS = ("natural", "smallest_last", "largest_first", "incidence_degree")
 
 
 def order_vertices(vertices: Rows, lines: Rows, name: str) -> np.ndarray:
-    """Return an order of the vertices, one of ORDERS, by their degrees at distance 2."""
+    """Return an order of the vertices, one of ORDERS, by the vertices that share their lines."""
     count = vertices[0].size - 1
     if name == "natural":
         return np.arange(count, dtype=INT32)
-    degrees = np.zeros(count, INT32)
-    _degrees_kernel(*vertices, *lines, degrees, np.full(count, -1, INT32), (count,))
+    others = np.concatenate([[0], np.cumsum(np.diff(lines[0])[vertices[1]] - 1)])
+    degrees = np.diff(others[vertices[0]]).astype(INT32)
     if name == "largest_first":
         return np.argsort(-degrees, kind="stable").astype(INT32)
     heads = np.full(int(degrees.max(initial=0)) + 2, -1, INT32)
     if name == "incidence_degree":
         degrees[:] = 0
-    links = [np.empty(count, INT32) for _ in range(3)]
-    stamps = np.full(count, -1, INT32)
+    order, *links = (np.empty(count, INT32) for _ in range(3))
     sizes = count, int(name == "smallest_last")
-    _dynamic_kernel(*vertices, *lines, degrees, links[0], heads, *links[1:], stamps, sizes)
-    return links[0]
+    _dynamic_kernel(*vertices, *lines, degrees, order, heads, *links, sizes)
+    return order
 
 
 def color_distance2(vertices: Rows, lines: Rows, order: np.ndarray) -> np.ndarray:
@@ -262,7 +247,7 @@ def _greedy_star(
 _star_kernel = _kernel(
     _greedy_star,
     "greedy_star",
-    *(INT64, INT32, INT64, INT32, INT32, INT32, INT32, INT64, INT32, INT64, INT32),
+    *(INT64, INT32, INT32, INT32, INT32, INT32, INT32, INT64, INT32, INT64, INT32),
     sizes=1,
 )
 
