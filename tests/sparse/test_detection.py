@@ -365,6 +365,11 @@ def test_complex_numbers():
         (lambda: tf.jacobian_sparsity(tf.sin, np.arange(3)), TypeError, "dtype int64"),
         (lambda: tf.jacobian_sparsity(tf.argmax, X), TypeError, "dtype int64, which has no deriv"),
         (lambda: tf.jacobian_sparsity(lambda x: None, X), TypeError, "returned None"),
+        (
+            lambda: tf.jacobian_sparsity(tf.sin, tf.TensorSpec((None,))),
+            ValueError,
+            "a TensorSpec has an unknown size",
+        ),
         (lambda: tf.hessian_sparsity(tf.sin, X), ValueError, r"one scalar, got shapes \(6,\)"),
         (lambda: tf.jacobian_sparsity(tf.sin, X, at=X[:2]), ValueError, r"`at` 0 has shape \(2,\)"),
     ],

@@ -16,7 +16,7 @@ from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
 from .._function.tracing.concrete import example
 from .._function.tracing.function import Function
-from .._function.tracing.signature import FunctionCall, Statics, TensorSpec
+from .._function.tracing.signature import FunctionCall, Statics, TensorSpec, has_unknown_sizes
 from .._transforms.differentiable import Differentiable, fit_tensors
 from .flow_parts import build
 from .index_flow import Dependence, IndexFlow
@@ -103,6 +103,11 @@ class _Detection:
 
     def __init__(self, transform: Differentiable, args: tuple, at: Any, second: bool):
         self.transform = transform
+        if has_unknown_sizes(args):
+            raise ValueError(
+                f"{transform.name}: a TensorSpec has an unknown size: a pattern belongs to shapes "
+                "that are all known"
+            )
         has_values = not any(type(leaf) is TensorSpec for leaf in nest.flatten(args))
         inner, sources = transform.sources(nest.map_structure(example, args))
         flat = nest.flatten(sources)
