@@ -151,6 +151,62 @@ def ruled_loop(x):
     return tf.while_loop(lambda i, u: i < 2, body, (tf.constant(0), x))[1]
 
 
+def ruled(rule, function=tf.sin):
+    """A function of one vector with a custom gradient, ``rule(dy, z)``."""
+
+    def f(x):
+        @tf.custom_gradient
+        def call(z):
+            return function(z), lambda dy: rule(dy, z)
+
+        return call(x)
+
+    return f
+
+
+def outer_rule(x):
+    """The rule reads a tensor from around the loop, besides its own."""
+
+    def body(i, u):
+        return i + 1, ruled(lambda dy, z: dy * tf.roll(x, 1, 0) * z, lambda z: z * 2.0)(u) + x
+
+    return tf.while_loop(lambda i, u: i < 2, body, (tf.constant(0), x))[1]
+
+
+def two_results(x):
+    @tf.custom_gradient
+    def call(a, b):
+        def rule(first, second):
+            return first * b + second * tf.cos(a), tf.roll(first * a, 1, 0)
+
+        return (a * b, tf.sin(a)), rule
+
+    return tf.concat(call(x, x[::-1]), 0)
+
+
+def nested_rule(x):
+    @tf.custom_gradient
+    def call(z):
+        @tf.custom_gradient
+        def rule(dy):
+            return dy * tf.cos(z), lambda ddy: ddy * tf.roll(z, 1, 0)
+
+        return tf.sin(z), rule
+
+    return call(x)
+
+
+FACTOR = tf.Variable(np.ones(6))
+
+
+def with_variable(x):
+    @tf.custom_gradient
+    def call(a):
+        return a * FACTOR, lambda dy, variables=None: (dy * FACTOR * a[0], [dy * a])
+
+    return call(x)
+
+
 BAND = np.eye(6) + np.diag(np.ones(5), 1)
 PARTS = np.array([0, 0, 1, 1, 2, 2])
 TIGHT = {  # patterns without a superfluous entry
@@ -195,6 +251,21 @@ CHOOSING = {  # first derivatives are tight at a point
     "max": lambda x: tf.reduce_max(tf.reshape(x, (2, 3)), 1) ** 2,
 }
 WIDE = {
+    "rule of another tensor": lambda x: ruled(lambda dy, z: dy * tf.roll(x, 1, 0))(x[::-1]),
+    "rule of another tensor in a loop": outer_rule,
+    "rule of two results": two_results,
+    "rule with a rule": nested_rule,
+    "rule with a Variable": with_variable,
+    "rule with a loop": ruled(lambda dy, z: tf.scan(lambda c, e: c + e, dy * z)),
+    "rule with a branch": ruled(
+        lambda dy, z: tf.cond(z[0] > 0, lambda: dy * z, lambda: tf.roll(dy, 1, 0))
+    ),
+    "rule in a batch": lambda x: tf.vmap(ruled(lambda dy, z: tf.reduce_sum(dy) * z))(
+        tf.reshape(x, (2, 3))
+    ),
+    "rule in a gradient": tf.grad(
+        ruled(lambda dy, z: dy * z * z[::-1], lambda z: tf.reduce_sum(z**2))
+    ),
     "differentiable": in_loops,
     "rule of NumPy code": of_numpy,
     "Python code": lambda x: tf.py_function(lambda a: a**2, [x], tf.float64),
