@@ -247,7 +247,7 @@ def _greedy_star(
 _star_kernel = _kernel(
     _greedy_star,
     "greedy_star",
-    *(INT64, INT32, INT32, INT32, INT32, INT32, INT32, INT64, INT32, INT64, INT32),
+    *(INT64, INT32, INT64, INT32, INT32, INT32, INT32, INT64, INT32, INT64, INT32),
     sizes=1,
 )
 
