@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
+from tinygrad_cg._array_code import splitting
 
 from ..support.array_programs import HEAD, check, disagreement, interpreted
 from .functions import CASES
@@ -81,6 +82,28 @@ def test_values_gradients_and_hessian_vector_products(function, args):
     h = 2e-3
     expected = (4 * second(h / 2) - second(h)) / 3
     assert along(products, ways[1]) == pytest.approx(expected, rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize(("function", "args"), CASES, ids=[f.__name__ for f, _ in CASES])
+def test_gradients_do_not_depend_on_chunks(function, args, monkeypatch):
+    floats = [tf.constant(x, tf.float64) for x in floats_of(args)]
+
+    def gradients():
+        differentiated = tf.differentiable(function)
+
+        def program(*xs):
+            return total(differentiated(*replaced(args, iter(xs))), tf.sin, tf.reduce_sum)
+
+        return tf.grad(program, tuple(range(len(floats))))(*floats)
+
+    with interpreted():
+        monkeypatch.setattr(splitting, "MIN_ROUNDS", 10**6)
+        whole = gradients()
+        monkeypatch.setattr(splitting, "MIN_ROUNDS", 2)
+        monkeypatch.setattr(splitting, "CHUNK", 3)
+        chunks = gradients()
+    for x, y in zip(chunks, whole, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-10 * np.max(np.abs(y), initial=0.0))
 
 
 @pytest.mark.parametrize("seed", range(6))
