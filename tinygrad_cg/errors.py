@@ -184,7 +184,12 @@ class FailedAssertion(InvalidArgumentError, AssertionError):
 
 
 class UnsupportedCodeError(TypeError):
-    """Code that `differentiable` cannot differentiate: the message says what, where, and why."""
+    """Code that `differentiable` cannot differentiate: the message says what, where, and why.
+
+    Also an operation that a program for Numba code cannot have.
+    """
+
+    operation: str = ""
 
 
 class InaccessibleTensorError(TypeError, ValueError):

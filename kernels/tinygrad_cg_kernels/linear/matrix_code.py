@@ -132,7 +132,8 @@ def cofactors(out, x, loop, words, other, more):
     inverse, value = np.empty(x.shape), np.empty(1)
     lapack(loop, words, x, inverse, x, x)
     lapack(other, more, x, value, x, x)
-    out[:] = value[0] * inverse.T
+    for i, j in np.ndindex(x.shape):
+        out[i, j] = value[0] * inverse[j, i]
 
 
 @jitable
@@ -143,10 +144,12 @@ def cofactor_change(out, x, y, loop, words, other, more):
     inner, change = np.zeros(x.shape), np.zeros(x.shape)
     for i, k, j in np.ndindex((x.shape[0], x.shape[0], x.shape[0])):
         inner[i, j] += inverse[i, k] * y[k, j]
-    change[:] = np.trace(inner) * inverse
+    for i, j in np.ndindex(x.shape):
+        change[i, j] = np.trace(inner) * inverse[i, j]
     for i, k, j in np.ndindex((x.shape[0], x.shape[0], x.shape[0])):
         change[i, j] -= inner[i, k] * inverse[k, j]
-    out[:] = value[0] * change.T
+    for i, j in np.ndindex(x.shape):
+        out[i, j] = value[0] * change[j, i]
 
 
 @cache

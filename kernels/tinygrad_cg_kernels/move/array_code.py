@@ -108,6 +108,11 @@ def searchsorted(right: bool) -> Callable:
     return run
 
 
+def cast(out, x):
+    for k in range(x.size):
+        out[k] = x[k]
+
+
 def moved(out, x, places):
     for k in range(places.size):
         out[k] = x[places[k]]

@@ -79,11 +79,11 @@ def compiled(function: Callable) -> Any:
     return own
 
 
-def loop_address(ufunc: Any) -> Any:
-    """Return a function that gives Numba code the address of a ufunc's loop for float64."""
-    found = inner_loop(ufunc, np.dtype(np.float64))
+def loop_address(ufunc: Any, dtype: np.dtype) -> Any:
+    """Return a function that gives Numba code the address of a ufunc's loop for a dtype."""
+    found = inner_loop(ufunc, dtype)
     assert found is not None
-    symbol = f"tinygrad_cg.loop.{ufunc.__name__}"
+    symbol = f"tinygrad_cg.loop.{ufunc.__name__}.{dtype.name}"
     llvm.add_symbol(symbol, found[0])
 
     def address(typingctx):

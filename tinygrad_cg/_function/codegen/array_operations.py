@@ -212,7 +212,7 @@ class MatrixCall:
         if loop is None or any(operand.base.dtype != node.dtype for operand in operands):
             raise UnfitError
         self.node, self.operands = node, operands
-        self._loop, self._ranks = loop, ranks
+        self._loop, self._ranks, self._ufunc = loop, ranks, ufunc
         numbers = self._numbers()
         self._sizes, self.work = len(numbers.sizes), prod(numbers.sizes)
 
@@ -255,6 +255,7 @@ class MatrixCall:
         """Return the call of NumPy's loop; a table holds the addresses of its arrays."""
         segment.work["    addresses = np.empty(4, np.int64)"] = None
         words = [segment.sizes.add(word) for word in self.words()]
+        segment.ufuncs[words[0]] = self._ufunc, self.node.dtype
         arrays: list[Any] = [segment.array(operand.base) for operand in self.operands]
         if len(self._ranks) == len(arrays) + 2:
             name = Name(f"unread_{words[0]}")

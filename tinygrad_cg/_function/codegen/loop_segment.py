@@ -122,6 +122,7 @@ class LoopSegment(Segment):
         self._on_numbers = not (self.blocks or self._calls)
         self._scalars = Scalars(self.sizes, self.array)
         self.work: dict[str, None] = {}  # lines before the rounds
+        self.ufuncs: dict[int, tuple[Any, np.dtype]] = {}  # whose loops' addresses are in sizes
         self.own_starts: list[
             tuple[int, int, int]
         ] = []  # the position of a start, its elements, its step

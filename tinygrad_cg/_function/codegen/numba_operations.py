@@ -102,6 +102,12 @@ def _elementwise(node: OpaqueNode) -> Code:
     return CodeOnArrays(function, None, tables, signature.loop, signature.target)
 
 
+def _cast(node: OpaqueNode) -> Code:
+    if node.operands[0].dtype.kind == "c" != node.dtype.kind:
+        return None
+    return CodeOnArrays(arrays.cast)
+
+
 def _without_dispatcher(function: Any) -> Any:
     return arrays.jitable(getattr(function, "py_func", function))
 
@@ -231,7 +237,10 @@ def _on_matrices(
             shapes = [tuple([letters[x] for x in core]) for core in cores.split(",")]
             used = dict.fromkeys(cores.replace(",", ""))
             sizes = tuple([letters[x] for x in used])
-            tables += [service.numba_callable().loop_address(ufunc), matrices.words(sizes, *shapes)]
+            tables += [
+                service.numba_callable().loop_address(ufunc, FLOAT64),
+                matrices.words(sizes, *shapes),
+            ]
         tables += [0, np.zeros(1, np.int64)] * (2 - len(loops))
         found = [places(stack, batch) for stack in stacks]
         height = rows or node.shape[-2]
@@ -352,6 +361,7 @@ BUILDERS: dict[str, Callable[[OpaqueNode], Code]] = {
     "sort": lambda x: _mapped(x, arrays.order(False, x.params["descending"])),
     "argsort": lambda x: _mapped(x, arrays.order(True, x.params["descending"])),
     "invert_permutation": lambda x: _mapped(x, arrays.inverse_order),
+    "cast": _cast,
     **dict.fromkeys(("gather", "gather_adjoint"), _gather),
     **dict.fromkeys(("take_along_axis", "add_along_axis"), _along_axis),
     "one_hot": _one_hot,

@@ -187,10 +187,12 @@ class NumbaProgram(Executable):
         code = array_code(node, None if value is None else value.aval)
         if code is None:
             label = node.name if node.op is None else node.op.label
-            raise UnsupportedCodeError(
+            error = UnsupportedCodeError(
                 f"{self.title}: the operation {label!r} has no form in Numba code: it can only "
                 "be part of a program that is called from Python"
             )
+            error.operation = label
+            raise error
         self._run_code(node, names, code)
 
     def _run_in_segment(self, node: OpaqueNode, operation: RoundOperation) -> None:
@@ -202,7 +204,14 @@ class NumbaProgram(Executable):
         function = service.numba_callable().run_of(segment.source, "rounds")
         name = self._name(node)
         run = self._bind(f"run_{name}", function)
-        sizes = self._bind(f"sizes_{name}", segment.sizes.array())
+        table = segment.sizes.array()
+        sizes = self._bind(f"sizes_{name}", table)
+        for position, (ufunc, dtype) in segment.ufuncs.items():
+            table[position] = 0  # it is another one in each process
+            address = service.numba_callable().loop_address(ufunc, dtype)
+            sizes = f"own_sizes_{name}"
+            self.lines.append(f"{sizes} = sizes_{name}.copy()")
+            self.lines.append(f"{sizes}[{position}] = {self._bind(f'loop_{name}', address)}()")
         self._make_arrays([node])
         arrays = ", ".join([self._name(array) for array in segment.arrays])
         self.lines.append(f"plan_{name} = np.array([0, 1])")

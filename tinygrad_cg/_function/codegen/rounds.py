@@ -283,9 +283,13 @@ class CompiledLoop:
         """
         body, kept = self.loop.body, self._layout.kept
         until, length = body.length is None, self._length
-        scope = {"rounds": self._function, "usual": self._usual}
+        scope = {"rounds": self._function, "usual": self._usual.copy()}
         scope |= {f"constant{k}": array for k, array in enumerate(self._layout.constants)}
         lines = [f"n = {'x0[0]' if body.limited else length}", "sizes = usual.copy()"]
+        for position, (ufunc, dtype) in self._segment.ufuncs.items():
+            scope["usual"][position] = 0  # it is another one in each process
+            scope[f"loop{position}"] = service.numba_callable().loop_address(ufunc, dtype)
+            lines.append(f"sizes[{position}] = loop{position}()")
         for position, elements, step in self._segment.own_starts:
             if step < 0 and body.limited:
                 lines.append(f"sizes[{position}] -= ({length} - n) * {elements}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from .number import TraceNumber
 from .outputs import Outputs
 from .outside_calls import OutsideCalls
 from .signature import FunctionCall
-from .trace import Build, FunctionTrace, aval_of
+from .trace import Build, FunctionTrace, aval_of, sites
 
 new = object.__new__
 MAX_OPERATIONS = 1000
@@ -177,6 +178,19 @@ class Traced:
         pairs = zip(flat, marks, strict=True)
         outputs = [convert(leaf) for leaf, mark in pairs if mark is OutputMark]
         return outputs, nest.pack_sequence_as(result, marks)
+
+    def site_of(self, operation: str) -> str:
+        """Trace once more, and return where an operation is called first; "" if not known."""
+        found: dict[str, str] = {}
+        asked = sites.set(found)
+        try:
+            trace = FunctionTrace(self.name, False, self.calls)
+            trace.build = self.build
+            with suppress(Exception), trace.active(), unrecorded_assignments():
+                self.run(self.arguments(trace))
+        finally:
+            sites.reset(asked)
+        return found.get(operation, "")
 
     @no_collection()  # it would take half the time of a long trace
     def trace(self, may_create: bool, leaves: Sequence) -> bool:

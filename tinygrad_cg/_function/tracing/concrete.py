@@ -77,7 +77,12 @@ class NumbaCalls:
         self.arguments = avals[:count]
         values = {count + k: x._data for k, x in enumerate(captured)}
         self.results = [(aval.dtype, aval.shape) for aval in program.avals]
-        self.program = NumbaProgram(name.replace("<lambda>", "program"), graph, values)
+        try:
+            self.program = NumbaProgram(name.replace("<lambda>", "program"), graph, values)
+        except UnsupportedCodeError as error:
+            site = traced.site_of(error.operation)
+            where = f". It is called in {site}" if site else ""
+            raise UnsupportedCodeError(f"{error}{where}") from None
 
     def _expressions(self) -> list[str]:
         """Return the expressions of the outputs."""
@@ -160,10 +165,11 @@ class AnySize:
         """Raise ValueError: there is one for each size."""
         raise ValueError(
             f"{self!r} has a program for each size: ask the function for that of some tensors, "
-            "f.graph(x) or f.kernels(x)"
+            "f.graph(x), f.kernels(x) or f.numba(x)"
         )
 
     graph = kernels = property(_refuse)
+    numba = cfunc = _refuse
 
     def __repr__(self) -> str:
         return f"<{self._function!r} for {', '.join(map(repr, self._specs))}>"

@@ -13,6 +13,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from importlib import import_module
 from math import prod
 from types import FrameType
@@ -37,6 +38,9 @@ from ..graph.interpret import device_of, interpreter
 from ..graph.values import FuncGraph, OutputItem, Value, constant, operation
 from .outside_calls import OutsideCalls, outside_operation
 from .signature import MAX_SIZES
+
+sites: ContextVar[dict[str, str] | None] = ContextVar("sites", default=None)
+"""Where each operation is called first, by its label, if somebody asks for that."""
 
 Build = Callable[[FuncGraph], Callable[[Sequence[np.ndarray]], list[np.ndarray]]]
 """A function that makes a program of a graph: `interpreter`, or `executable.build`, which fuses."""
@@ -275,6 +279,8 @@ class FunctionTrace(Level, Listener):
         return entry[1]
 
     def process(self, primitive: Primitive, inputs: tuple, params: dict) -> Any:
+        if (found := sites.get()) is not None:
+            found.setdefault(primitive.label, location_of(*users_line()[:2]))
         if inputs and all(map(_is_known_size, inputs)) and primitive.kind != "user":
             return apply(primitive, inputs, params)
         operands = [self.value(tensor) for tensor in inputs]
