@@ -136,6 +136,21 @@ def test_several_outputs_broadcasting_and_float32():
 
 
 @pytest.mark.quick
+@pytest.mark.parametrize(
+    "step", [lambda x: 1 if x > 0 else 0, lambda x: x > 0, lambda x: int(x) % 2]
+)
+def test_functions_whose_results_are_whole_are_flat(step):
+    op = tf.primitive("derived_step", step, elementwise=True, replace=True)
+    for dtype in (tf.float64, tf.float32):
+        x = tf.constant([-1.5, 0.5, 3.5], dtype)
+        np.testing.assert_array_equal(op(x), [step(v) for v in (-1.5, 0.5, 3.5)])
+        first = tf.elementwise_grad(op)
+        np.testing.assert_array_equal(first(x), np.zeros(3))
+        np.testing.assert_array_equal(tf.elementwise_grad(lambda x: x * op(x))(x), op(x))
+        np.testing.assert_array_equal(tf.elementwise_grad(first)(x), np.zeros(3))
+
+
+@pytest.mark.quick
 def test_a_registered_rule_comes_first():
     @tf.primitive("derived_or_registered", elementwise=True, replace=True)
     def cube(x):

@@ -22,6 +22,7 @@ from .code_reading import read
 from .kernel_text import emit_scalar
 from .program import ArrayProgram, Number
 from .pruning import prune
+from .scalar_operations import OpBuilder
 from .sharing import share
 from .tangents import partial
 
@@ -129,6 +130,11 @@ def _program_of(kernel: Any) -> ArrayProgram:
     function = getattr(kernel, "py_func", kernel)
     names = inspect.signature(function).parameters
     program, _ = read(function, [Number("f64", name) for name in names], {})
+    if len(program.outputs) == 1:  # an integer or a truth alone is a float in the result
+        b = OpBuilder(program.body)
+        program.outputs = [
+            b.cast(x, "f64") if isinstance(x, Number) else x for x in program.outputs
+        ]
     return program
 
 
