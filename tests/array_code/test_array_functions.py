@@ -102,6 +102,12 @@ def products(matrix, x):
 
 
 @njit
+def rotated(a):
+    turn = np.array([[math.cos(a[0]), -math.sin(a[0])], [math.sin(a[0]), math.cos(a[0])]])
+    return turn @ a[1:3] + np.array([1, a[3]]), turn
+
+
+@njit
 def writes(u, out):
     for i in range(u.shape[0]):
         for j in range(u.shape[1]):
@@ -119,6 +125,7 @@ CASES = [
     (warping_distance, (A, B[:5])),
     (pairs, (A, 3, 0.1)),
     (products, (MATRIX, A[:3])),
+    (rotated, (A,)),
     (writes, (MATRIX, np.ones((3, 3)))),
 ]
 IDS = [f"{function.__name__}-{k}" for k, (function, _) in enumerate(CASES)]

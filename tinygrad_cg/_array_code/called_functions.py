@@ -394,7 +394,7 @@ def _stacked(reader: IndexReader, items: tuple) -> View:
     numbers = [[reader.number(item) for item in row] for row in rows]
     if len({len(row) for row in numbers}) > 1:
         raise reader.refuse("the rows of an array have equal lengths")
-    kind = join([number.type for row in numbers for number in row])
+    kind = join([number.type for row in numbers for number in row]) if items else "f64"
     axes = 1 if rows == (items,) else 2
     shape = (len(rows), len(numbers[0]))[-axes:]
     view = reader.allocate(kind, tuple(map(constant, shape)), None)
