@@ -421,6 +421,35 @@ def test_specifications_scalars_and_nothing():
     assert tf.hessian_sparsity(lambda x: tf.reduce_sum(x**2), np.zeros(0)).shape == (0, 0)
 
 
+def test_points_have_the_structure_of_the_arguments():
+    pairs = np.ones(2), np.ones(2)
+    points = np.array([1.0, -1.0]), np.array([0.0, 1.0])
+    f = lambda a, b: tf.nn.relu(a) * b
+    pattern = tf.jacobian_sparsity(f, *pairs, argnums=(0, 1), at=points)
+    np.testing.assert_array_equal(pattern.toarray(), [[False, False, True, False], [False] * 4])
+    nested = [dict(zip("ab", values, strict=True)) for values in (pairs, points)]
+    again = tf.jacobian_sparsity(lambda d: f(d["a"], d["b"]), nested[0], at=nested[1])
+    assert again == pattern
+
+
+def test_callables():
+    class Scale:
+        factor = tf.Variable(np.ones(3))
+
+        def __call__(self, x):
+            return x * self.factor
+
+        @tf.function
+        def compiled(self, x):
+            return x * self.factor
+
+    scale = Scale()
+    taken = tf.function(lambda x, n: x[:n], static_argnums=1)
+    for f in (scale, scale.compiled, lambda x: np.sin(x) * 2):
+        assert tf.jacobian_sparsity(f, np.ones(3)) == tf.SparsityPattern.of(np.eye(3))
+    assert tf.jacobian_sparsity(taken, np.ones(3), 2) == tf.SparsityPattern.of(np.eye(2, 3))
+
+
 def test_complex_numbers():
     z = np.ones(3, np.complex128)
     assert tf.jacobian_sparsity(lambda z: tf.math.real(z * z[::-1]), z).nnz == 5

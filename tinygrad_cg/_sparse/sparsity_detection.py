@@ -113,7 +113,7 @@ class _Detection:
         flat = nest.flatten(sources)
         if at is not None:
             flat = fit_tensors(
-                transform, "`at`", (at,) if transform.single else at, tuple(sources), flat
+                transform, "point `at`", (at,) if transform.single else at, tuple(sources), flat
             )
             for number, part in zip(
                 transform.argnums, nest.pack_sequence_as(sources, flat), strict=True
