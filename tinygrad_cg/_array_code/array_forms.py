@@ -1,6 +1,168 @@
-"""NumPy's functions that are short loops: written down as programs read any function."""
+"""NumPy's functions that are short: written down as programs read any function.
+
+Those of numbers x and y go over arrays element by element.
+"""
+
+import math
 
 import numpy as np
+
+
+def degrees(x):
+    return x * (180.0 / math.pi)
+
+
+def radians(x):
+    return x * (math.pi / 180.0)
+
+
+def square(x):
+    return x * x
+
+
+def isnan(x):
+    return x != x
+
+
+def isinf(x):
+    return abs(x) == math.inf
+
+
+def isfinite(x):
+    return abs(x) < math.inf
+
+
+def trunc(x):
+    return np.where(x < 0.0, np.ceil(x), np.floor(x))
+
+
+def fmod(x, y):
+    return x - y * trunc(x / y)
+
+
+def copysign(x, y):
+    return np.where((x < 0.0) == (y < 0.0), x, -x)
+
+
+def ldexp(x, y):
+    return x * 2.0**y
+
+
+def reciprocal(x):
+    return 1.0 / x
+
+
+def heaviside(x, y):
+    return np.where(x == 0.0, y, np.where(x < 0.0, 0.0, x / x))
+
+
+def fmax(x, y):
+    return np.where((x >= y) | (y != y), x, y)
+
+
+def fmin(x, y):
+    return np.where((x <= y) | (y != y), x, y)
+
+
+def logical_and(x, y):
+    return bool(x) and bool(y)
+
+
+def logical_or(x, y):
+    return bool(x) or bool(y)
+
+
+def logical_xor(x, y):
+    return bool(x) != bool(y)
+
+
+def logical_not(x):
+    return not x
+
+
+def argmax(a):
+    if len(a) == 0:
+        raise ValueError("an empty array")
+    best = 0
+    for i in range(1, len(a)):
+        if a[i] > a[best]:
+            best = i
+    return best
+
+
+def argmin(a):
+    return argmax(-a)
+
+
+def cumsum(a):
+    total = np.sum(a[:0])
+    out = np.full(len(a), total)
+    for i in range(len(a)):
+        total += a[i]
+        out[i] = total
+    return out
+
+
+def cumprod(a):
+    total = np.prod(a[:0])
+    out = np.full(len(a), total)
+    for i in range(len(a)):
+        total *= a[i]
+        out[i] = total
+    return out
+
+
+def searchsorted(a, v, side="left"):
+    low, high = 0, len(a)
+    while low < high:
+        middle = (low + high) // 2
+        if a[middle] < v or (side == "right" and a[middle] == v):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def linspace(start, stop, num=50):
+    gaps = max(num - 1, 1)
+    k = np.arange(num)
+    return np.where(k == gaps, stop * 1.0, start + (stop - start) / gaps * k)
+
+
+def outer(a, b):
+    return a[:, None] * b
+
+
+def norm(a, axis=None):
+    return np.sqrt(np.sum(a * a, axis))
+
+
+def eye(n):
+    out = np.zeros((n, n))
+    for i in range(n):
+        out[i, i] = 1.0
+    return out
+
+
+def diag(a):
+    if a.ndim == 2:
+        out = np.empty(min(a.shape[0], a.shape[1]), a.dtype)
+        for i in range(len(out)):
+            out[i] = a[i, i]
+        return out
+    out = np.zeros((len(a), len(a)), a.dtype)
+    for i in range(len(a)):
+        out[i, i] = a[i]
+    return out
+
+
+def stack(parts):
+    out = np.empty((len(parts),) + parts[0].shape, parts[0].dtype)  # noqa: RUF005
+    k = 0
+    for part in parts:
+        out[k] = part
+        k += 1  # noqa: SIM113
+    return out
 
 
 def diff(a):

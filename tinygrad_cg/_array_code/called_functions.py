@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -118,7 +119,8 @@ def _product(b: OpBuilder, x: Number, exponent: int) -> Number:
 _UNARY = {
     **{name: (name,) for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "expm1")},
     **{name: (name,) for name in ("log", "log1p", "log2", "log10", "sqrt", "erf", "erfc")},
-    **{name: (name,) for name in ("exp2", "cbrt", "gamma", "lgamma")},
+    **{name: (name,) for name in ("exp2", "cbrt", "gamma", "lgamma", "sinc", "floor", "ceil")},
+    "round": ("rint",),
     "arcsin": ("arcsin", "asin"),
     "arccos": ("arccos", "acos"),
     "arctan": ("arctan", "atan"),
@@ -138,13 +140,6 @@ def _numeric(function: Callable) -> Handler:
     return handler
 
 
-def _of_truth(test: Callable[[OpBuilder, Number], Number]) -> Handler:
-    def handler(reader: IndexReader, x: Any) -> Any:
-        return reader.map(test, x)
-
-    return handler
-
-
 def _absolute(reader: IndexReader, x: Any) -> Any:
     def absolute(b: OpBuilder, x: Number) -> Number:
         return b.apply(elementary.absolute, x) if x.is_float else b.op("absolute", _integer(b, x))
@@ -159,10 +154,6 @@ def _sign(reader: IndexReader, x: Any) -> Any:
         return b.op("select", b.op("less", x, 0), -1, b.op("as_i64", b.op("greater", x, 0)))
 
     return reader.map(sign, x)
-
-
-def _square(reader: IndexReader, x: Any) -> Any:
-    return reader.map(lambda b, x: b.multiply(x, x), x)
 
 
 def _extreme(name: str) -> Handler:
@@ -262,26 +253,6 @@ def _pow(reader: IndexReader, x: Any, y: Any) -> Any:
     return reader.map(lambda b, x, y: b.apply(elementary.power, x, y), x, y)
 
 
-def _degrees(factor: float) -> Handler:
-    return lambda reader, x: reader.map(lambda b, x: b.op("multiply", x, factor), x)
-
-
-def _is_finite(b: OpBuilder, x: Number) -> Number:
-    if not x.is_float:
-        return constant(True)
-    return b.op("less", b.apply(elementary.absolute, x), math.inf)
-
-
-def _is_nan(b: OpBuilder, x: Number) -> Number:
-    return b.op("not_equal", x, x) if x.is_float else constant(False)
-
-
-def _is_inf(b: OpBuilder, x: Number) -> Number:
-    if not x.is_float:
-        return constant(False)
-    return b.op("equal", b.apply(elementary.absolute, x), math.inf)
-
-
 def _is_none(value: Any) -> bool:
     return value is None or getattr(value, "value", value) is None
 
@@ -362,22 +333,6 @@ def _arange(reader: IndexReader, start: Any, stop: Any = None, step: Any = None)
         return b.cast(b.op("add", first, b.op("multiply", index[0], jump)), kind)
 
     return Lazy(kind, (size,), at)
-
-
-def _linspace(reader: IndexReader, start: Any, stop: Any, num: Any = 50) -> Lazy:
-    b = reader.b
-    first = b.cast(reader.number(start), "f64")
-    last = b.cast(reader.number(stop), "f64")
-    count = reader.number(num)
-    gaps = b.op("maximum", b.op("subtract", count, 1), 1)
-    step = b.op("divide", b.op("subtract", last, first), gaps)
-
-    def at(b: OpBuilder, index: Any) -> Number:
-        inner = b.op("add", first, b.op("multiply", step, index[0]))
-        is_last = b.op("and", b.op("equal", index[0], gaps), b.op("greater", index[0], 0))
-        return b.op("select", is_last, last, inner)
-
-    return Lazy("f64", (count,), at)
 
 
 def _array(reader: IndexReader, value: Any) -> Arraylike:
@@ -627,57 +582,11 @@ def _variance(reader: IndexReader, array: Any, axis: Any = None) -> Any:
         raise reader.refuse("np.var takes no axis here: write a loop")
     mean = _mean(reader, array)
     gaps = reader.map(lambda b, x, m: b.op("subtract", x, m), array, mean)
-    return _mean(reader, _square(reader, gaps))
+    return _mean(reader, reader.binary("multiply", gaps, gaps))
 
 
 def _deviation(reader: IndexReader, array: Any, axis: Any = None) -> Any:
     return _numeric(elementary.sqrt)(reader, _variance(reader, array, axis))
-
-
-def _position(test: str) -> Handler:
-    """Return the position of the first extreme element."""
-
-    def handler(reader: IndexReader, array: Any) -> Number:
-        array = _array(reader, array)
-        if len(array.shape) != 1:
-            raise reader.refuse("np.argmax and np.argmin take arrays of one axis here")
-        b = reader.b
-        reader.check(b.op("greater", array.shape[0], 0), ValueError, "an empty array")
-
-        def step(index: Any, current: Sequence[Number]) -> list[Number]:
-            value = array.at(reader.b, index)
-            better = reader.b.op(test, value, current[0])
-            return [
-                reader.b.op("select", better, value, current[0]),
-                reader.b.op("select", better, index[0], current[1]),
-            ]
-
-        start = array.at(b, (constant(0),))
-        position = reader.reduced(array.shape, [start, constant(0)], step)[1]
-        position.low = 0
-        return position
-
-    return handler
-
-
-def _cumulative(step: str) -> Handler:
-    def handler(reader: IndexReader, array: Any) -> View:
-        array = _array(reader, array)
-        if len(array.shape) != 1:
-            raise reader.refuse("np.cumsum and np.cumprod take arrays of one axis here")
-        kind = array.type if array.type != "b1" else "i64"
-        out = reader.allocate(kind, array.shape, None)
-
-        def write(index: Any, current: Sequence[Number]) -> list[Number]:
-            b = reader.b
-            value = b.op(step, current[0], b.cast(array.at(b, index), kind))
-            b.block.append(Store(out.array, index, value))
-            return [value]
-
-        reader.reduced(array.shape, [fixed(kind, step == "multiply")], write)
-        return out
-
-    return handler
 
 
 def dot(reader: IndexReader, left: Any, right: Any) -> Any:
@@ -720,34 +629,28 @@ def dot(reader: IndexReader, left: Any, right: Any) -> Any:
     return out
 
 
-def _outer(reader: IndexReader, x: Any, y: Any) -> Lazy:
-    x, y = _array(reader, x), _array(reader, y)
-
-    def at(b: OpBuilder, index: Any) -> Number:
-        return b.op("multiply", x.at(b, index[:1]), y.at(b, index[1:]))
-
-    return Lazy(join([x.type, y.type]), (x.shape[0], y.shape[0]), at, x.reads | y.reads)
+_RANKS = {"trace": (2,), "diag": (1, 2), "stack": (1, 2, 3), "norm": (1, 2, 3)}
 
 
-def _norm(reader: IndexReader, x: Any, *, axis: Any = None) -> Any:
-    return _numeric(elementary.sqrt)(reader, _sum(reader, _square(reader, x), axis))
+def _handler_of(form: Callable[..., Any]) -> Handler:
+    """Return the handler of a function of `array_forms`."""
+    name, ranks = form.__name__, _RANKS.get(form.__name__, (1,))
 
+    def of_numbers(reader: IndexReader, *args: Any) -> Any:
+        return reader.map(lambda b, *numbers: reader.call(form, numbers, {}), *args)
 
-def _form(function: Callable[..., Any], rank: int) -> Handler:
-    """Return the handler of a function of `array_forms`, for arrays of one type and rank."""
-
-    def handler(reader: IndexReader, *args: Any) -> Any:
+    def of_arrays(reader: IndexReader, *args: Any, **keywords: Any) -> Any:
         args = tuple(map(reader.kept, args))
         items = [item for arg in args for item in (arg if isinstance(arg, tuple) else (arg,))]
-        arrays = [item for item in items if not isinstance(item, Number)]
-        for array in arrays:
-            if not isinstance(array, View) or len(array.shape) != rank:
-                raise reader.refuse(f"takes arrays of {rank} axes here")
-            if array.type not in FLOATS or array.type != arrays[0].type:
-                raise reader.refuse("takes floats of one type here: use .astype(np.float64)")
-        return reader.call(function, args, {})
+        arrays = [item for item in items if isinstance(item, View)]
+        if any(len(array.shape) not in ranks for array in arrays):
+            numbers = " or ".join(map(str, ranks))
+            raise reader.refuse(f"np.{name} takes arrays of {numbers} axes here")
+        if any(array.type != arrays[0].type for array in arrays):
+            raise reader.refuse(f"np.{name} takes arrays of one type: use .astype(np.float64)")
+        return reader.call(form, args, keywords)
 
-    return handler
+    return of_numbers if {*inspect.signature(form).parameters} <= {"x", "y"} else of_arrays
 
 
 # Loops ---------------------------------------------------------------------------------------
@@ -877,44 +780,8 @@ def _fill(reader: IndexReader, array: Any, value: Any) -> None:
     reader.store(array, reader.number(value), None)
 
 
-METHODS: dict[str, Handler] = {
-    "sum": _sum,
-    "prod": _prod,
-    "mean": _mean,
-    "max": _max,
-    "min": _min,
-    "any": _any,
-    "all": _all,
-    "var": _variance,
-    "std": _deviation,
-    "copy": _copy,
-    "astype": _astype,
-    "ravel": _ravel,
-    "flatten": _flatten,
-    "reshape": _reshape,
-    "transpose": _transpose,
-    "dot": dot,
-    "cumsum": _cumulative("add"),
-    "cumprod": _cumulative("multiply"),
-    "argmax": _position("greater"),
-    "argmin": _position("less"),
-    "fill": _fill,
-}
-
-
-def _copysign(reader: IndexReader, x: Any, y: Any) -> Any:
-    def signed(b: OpBuilder, x: Number, y: Number) -> Number:
-        alike = b.op("equal", b.op("less", x, 0.0), b.op("less", y, 0.0))
-        return b.op("select", alike, x, b.op("negative", x))
-
-    return reader.map(signed, x, y)
-
-
-def _fmod(reader: IndexReader, x: Any, y: Any) -> Any:
-    def rest(b: OpBuilder, x: Number, y: Number) -> Number:
-        return b.op("subtract", x, b.op("multiply", y, _truncated(b, b.op("divide", x, y))))
-
-    return reader.map(rest, x, y)
+def _operator(name: str) -> Handler:
+    return lambda reader, x, y: reader.binary(name, x, y)
 
 
 FUNCTIONS: dict[Any, Handler] = {
@@ -926,48 +793,27 @@ FUNCTIONS: dict[Any, Handler] = {
     builtins.len: _len,
     builtins.max: _python_extreme("maximum"),
     builtins.min: _python_extreme("minimum"),
-    builtins.pow: lambda reader, x, y: reader.binary("power", x, y),
+    builtins.pow: _operator("power"),
     builtins.round: _round_digits(True),
     builtins.sum: lambda reader, x: _sum(reader, x),
     math.ceil: _round("ceil"),
-    math.copysign: _copysign,
-    math.degrees: _degrees(180.0 / math.pi),
     math.fabs: _absolute,
     math.floor: _round("floor"),
-    math.fmod: _fmod,
-    math.isfinite: _of_truth(_is_finite),
-    math.isinf: _of_truth(_is_inf),
-    math.isnan: _of_truth(_is_nan),
-    math.ldexp: lambda reader, x, n: reader.binary(
-        "multiply", x, reader.binary("power", constant(2.0), n)
-    ),
     math.pow: _pow,
-    math.radians: _degrees(math.pi / 180.0),
-    math.trunc: lambda reader, x: reader.map(lambda b, x: b.cast(x, "i64"), x),
+    math.trunc: _to("i64"),
     np.absolute: _absolute,
-    np.add: lambda reader, x, y: reader.binary("add", x, y),
     np.all: _all,
+    np.amax: _max,
+    np.amin: _min,
     np.any: _any,
-    np.around: _round_digits(False),
     np.arange: _arange,
-    np.argmax: _position("greater"),
-    np.argmin: _position("less"),
+    np.around: _round_digits(False),
     np.array: _copy,
     np.asarray: _as_is,
     np.ascontiguousarray: _as_is,
     np.bool_: _to("b1"),
-    np.ceil: _numeric(elementary.ceil),
     np.clip: _clip,
-    np.concatenate: _form(array_forms.concatenate, 1),
     np.copy: _copy,
-    np.copysign: _copysign,
-    np.cross: _form(array_forms.cross, 1),
-    np.cumprod: _cumulative("multiply"),
-    np.cumsum: _cumulative("add"),
-    np.deg2rad: _degrees(math.pi / 180.0),
-    np.degrees: _degrees(180.0 / math.pi),
-    np.diff: _form(array_forms.diff, 1),
-    np.divide: lambda reader, x, y: reader.binary("divide", x, y),
     np.dot: dot,
     np.empty: _new(None),
     np.empty_like: _new_like(None),
@@ -975,79 +821,52 @@ FUNCTIONS: dict[Any, Handler] = {
     np.float32: _to("f32"),
     np.float_power: _pow,
     np.float64: _to("f64"),
-    np.floor: _numeric(elementary.floor),
-    np.floor_divide: lambda reader, x, y: reader.binary("floor_divide", x, y),
-    np.fmod: _fmod,
     np.full: _full,
     np.full_like: _full_like,
     np.int32: _to("i64"),
     np.int64: _to("i64"),
     np.intp: _to("i64"),
-    np.interp: _form(array_forms.interp, 1),
-    np.isfinite: _of_truth(_is_finite),
-    np.isinf: _of_truth(_is_inf),
-    np.isnan: _of_truth(_is_nan),
-    np.linalg.norm: _norm,
-    np.linspace: _linspace,
-    np.logical_and: lambda reader, x, y: reader.map(
-        lambda b, x, y: b.op("and", b.cast(x, "b1"), b.cast(y, "b1")), x, y
-    ),
-    np.logical_not: lambda reader, x: reader.map(lambda b, x: b.op("not", b.cast(x, "b1")), x),
-    np.logical_or: lambda reader, x, y: reader.map(
-        lambda b, x, y: b.op("or", b.cast(x, "b1"), b.cast(y, "b1")), x, y
-    ),
     np.matmul: dot,
-    np.amax: _max,
-    np.amin: _min,
     np.max: _max,
     np.maximum: _extreme("maximum"),
     np.mean: _mean,
     np.min: _min,
     np.minimum: _extreme("minimum"),
-    np.mod: lambda reader, x, y: reader.binary("mod", x, y),
-    np.multiply: lambda reader, x, y: reader.binary("multiply", x, y),
     np.negative: lambda reader, x: reader.map(lambda b, x: b.op("negative", x), x),
     np.ones: _new(1.0),
     np.ones_like: _new_like(1.0),
-    np.outer: _outer,
-    np.power: lambda reader, x, y: reader.binary("power", x, y),
     np.prod: _prod,
-    np.rad2deg: _degrees(180.0 / math.pi),
-    np.radians: _degrees(math.pi / 180.0),
     np.ravel: _ravel,
     np.reshape: _reshape,
-    np.reciprocal: lambda reader, x: reader.binary("divide", constant(1.0), x),
-    np.rint: _numeric(elementary.round),
     np.round: _round_digits(False),
     np.sign: _sign,
-    np.sinc: _numeric(elementary.sinc),
-    np.square: _square,
     np.std: _deviation,
-    np.subtract: lambda reader, x, y: reader.binary("subtract", x, y),
     np.sum: _sum,
-    np.trace: _form(array_forms.trace, 2),
     np.transpose: _transpose,
     np.var: _variance,
-    np.trunc: lambda reader, x: reader.map(_truncated, x),
-    np.vdot: _form(array_forms.vdot, 1),
     np.where: _where,
     np.zeros: _new(0.0),
     np.zeros_like: _new_like(0.0),
 }
-
-
-def _truncated(b: OpBuilder, x: Number) -> Number:
-    floor = b.apply(elementary.floor, x)
-    return b.op("select", b.op("less", x, 0.0), b.apply(elementary.ceil, x), floor)
-
-
-for _name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"):
-    FUNCTIONS[getattr(np, _name)] = lambda reader, x, y, name=_name: reader.map(
-        lambda b, x, y: b.op(name, x, y), x, y
-    )
-for _table in (_UNARY, _BINARY):
-    for _name, _names in _table.items():
-        for _alias in _names:
-            for _module in (np, math):
-                if hasattr(_module, _alias):
-                    FUNCTIONS[getattr(_module, _alias)] = _numeric(getattr(elementary, _name))
+_OPERATORS = ("add", "subtract", "multiply", "divide", "mod", "power", "floor_divide")
+_OPERATORS += ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
+FUNCTIONS |= {getattr(np, name): _operator(name) for name in _OPERATORS}
+for _name, _names in {**_UNARY, **_BINARY}.items():
+    for _alias in _names:
+        for _module in (np, math):
+            if hasattr(_module, _alias):
+                FUNCTIONS.setdefault(getattr(_module, _alias), _numeric(getattr(elementary, _name)))
+for _name, _form in vars(array_forms).items():
+    for _module in (np, math, np.linalg):
+        if inspect.isfunction(_form) and hasattr(_module, _name):
+            FUNCTIONS.setdefault(getattr(_module, _name), _handler_of(_form))
+FUNCTIONS |= {np.deg2rad: FUNCTIONS[np.radians], np.rad2deg: FUNCTIONS[np.degrees]}
+FUNCTIONS |= {np.fix: FUNCTIONS[np.trunc], np.identity: FUNCTIONS[np.eye]}
+_SAME = (np.sum, np.prod, np.mean, np.max, np.min, np.any, np.all, np.var, np.std, np.copy)
+_SAME += (np.ravel, np.reshape, np.transpose, np.dot, np.cumsum, np.cumprod, np.argmax, np.argmin)
+METHODS: dict[str, Handler] = {
+    "astype": _astype,
+    "fill": _fill,
+    "flatten": _flatten,
+    **{function.__name__: FUNCTIONS[function] for function in _SAME},
+}
