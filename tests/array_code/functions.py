@@ -744,6 +744,76 @@ def running_peaks(x, n):
         for j in range(i - 1):
             out[i - 2] += x[j] * x[i]
     return out
+def rounded(a, x):
+    total = np.sum(np.clip(a, -0.5, 0.4)) + np.sign(x) * np.sum(np.floor(a) * a) + x**2
+    total += np.trunc(3 * x) * x + np.rint(x * 2) + np.fix(-2.5 * x) * x + np.sum(np.sinc(a))
+    total += math.fmod(5.0 * x, 0.7) + np.fmod(-5.0 * x, 0.7) + np.floor_divide(x, 0.3) * x
+    total += math.copysign(x, -2.0) * x + np.copysign(x, 3.0) + np.heaviside(x, 0.5) * np.sinc(x)
+    total += np.fmax(x, a[0]) * np.fmin(x * x, a[1]) + np.degrees(x) + math.radians(x)
+    inner = np.logical_and(a > 0.0, np.logical_not(a > 0.9))
+    total += np.sum(np.where(np.logical_xor(inner, a < 0.2), a, a * a))
+    if np.isfinite(x) and not (np.isnan(x) or math.isinf(x)):
+        total += np.square(x)
+    return total
+
+
+def stacked(a, x, n):
+    pair = np.stack((a, a[::-1] * x))
+    total = np.sum(np.diag(pair @ pair.T)) + np.sum(np.diag(a) @ a) + np.sum(np.eye(n) * x)
+    levels = np.array((-1.0, 0.0, 0.5))
+    for y in a:
+        total += y * np.searchsorted(levels, y) * x
+    total += x * np.searchsorted(levels, 0.5, side="right") + np.argmin(a * x) * a[1]
+    total += np.argmax(a) * x + np.sum(np.cumsum(a) * np.cumprod(a)) + x * np.arange(5).cumsum()[3]
+    return total + np.sum(np.linspace(x, 2.0, 5) ** 2) + np.sum(np.outer(a, a * x)) + a.std()
+
+
+def toeplitz_solve(t, b):
+    """Levinson's recursion, whose vectors grow from round to round."""
+    n = len(b)
+    forward, x = np.zeros(n), np.zeros(n)
+    forward[0], x[0] = 1.0 / t[0], b[0] / t[0]
+    for k in range(1, n):
+        old = forward[:k].copy()
+        error = np.dot(t[1 : k + 1][::-1], old)
+        scale = 1.0 / (1.0 - error * error)
+        new = np.zeros(k + 1)
+        new[:k] += scale * old
+        new[1:] -= scale * error * old[::-1]
+        forward[: k + 1] = new
+        x[: k + 1] += (b[k] - np.dot(t[1 : k + 1][::-1], x[:k])) * new[::-1]
+    return x
+
+
+def windows(a, x, n):
+    total = 0.0
+    for k in range(n, -1, -1):
+        size = k - 1 if k > 2 else 2 * k
+        part = np.full((size, 2), x) * a[: k % 3].sum()
+        tail = np.cumsum(a[k % len(a) :]) + x
+        tail[0] *= total
+        for j in range(k // 2):
+            tail += np.ones(k % 2 + j)[:1].sum()
+        total += np.sum(part**2) + np.sum(tail * tail)
+    return total
+
+
+def crossing(x, level):
+    for i in range(1, len(x)):
+        if x[i] >= level:
+            return i - 1 + (level - x[i - 1]) / (x[i] - x[i - 1]), x[i] * x[i - 1]
+    return -level, x[0]
+
+
+def pair_of_states(x, rounds):
+    pair, last = (x, 1.0), (0.0, x)
+    while True:
+        for _ in range(rounds):
+            pair = (pair[1] * 0.5, pair[0] + math.sin(last[1]))
+        last = pair
+        rounds += 1
+        if pair[1] > 1.7 or rounds > 6:
+            return last[1], pair[0] * pair[1]
 
 
 SQUARE = p(4, 4) * 0.3 + 2.0 * np.eye(4)
@@ -835,5 +905,12 @@ CASES = [
     (cholesky, (np.eye(20) * 3 + 0.1 * np.ones((20, 20)),)),
     (hmm_forward, (p(18), p(18, 18), p(18, 2), np.array([0, 1, 1]))),
     (black_scholes, (p(40), p(40), 0.4)),
+    (rounded, (np.array([0.3, -0.7, 1.1, 0.45]), 0.37)),
+    (stacked, (np.array([0.3, -0.7, 1.1, 0.45]), 0.37, 3)),
+    (toeplitz_solve, (np.array([2.0, 0.5, -0.3, 0.2]), r(4))),
+    (windows, (r(4), 0.4, 6)),
+    (crossing, (np.array([0.1, 0.02, 0.3, 0.9, 1.5]), 0.8)),
+    (crossing, (np.array([0.1, 0.02, 0.3, 0.9, 1.5]), 8.0)),
+    (pair_of_states, (0.9, 3)),
     (weighted_pairs, (r(4), (0.3, 0.8))),
 ]

@@ -58,8 +58,8 @@ DECORATED = {
 CALLED = {
     "recursion": ("return endless(x)", "calls itself: write a loop"),
     "size in a loop": (
-        "s = 0.0\nfor i in range(n):\n    s += np.sum(np.zeros(i)) + x\nreturn s",
-        "depends on a loop",
+        "k = 1\nfor i in range(n):\n    x += np.sum(np.zeros(k))\n    k += i\nreturn x",
+        "on what a loop changes",
     ),
     "made in a loop": (
         "for i in range(n):\n    c = np.zeros(3)\n    c[0] = x\nreturn c",
@@ -68,7 +68,7 @@ CALLED = {
     "attribute": ("return x * a.nbytes", "no attribute 'nbytes'"),
     "method": ("a.sort()\nreturn a[0]", "the method sort of arrays"),
     "numpy function": ("return np.linalg.svd(a)[0]", "not among the functions"),
-    "numpy in Python": ("return np.sum(np.eye(3)) * x", "eye is not among the functions"),
+    "numpy in Python": ("return np.sum(np.tri(3)) * x", "tri is not among the functions"),
     "unknown name": ("return x + missing", "missing is not defined"),
     "unassigned": ("y = x + z\nz = y\nreturn z", "z may have no value here"),
     "index of floats": ("return a[x]", r"an index is an integer: use int\(x\)"),

@@ -53,6 +53,20 @@ def turned(v, x):
     return out
 
 
+def joined(v, x):
+    out = np.empty(len(v) + len(x))
+    out[: len(v)] = v
+    out[len(v) :] = x
+    return out
+
+
+def paired(v, x):
+    for q in range(len(v)):
+        if v[q] * x > 0.3:
+            return v[q] * x, math.cos(v[q])
+    return x, 0.5
+
+
 def both(v, x):
     return v[1] * x, np.sum(v * v) * 0.1
 
@@ -164,10 +178,11 @@ class Writer:
             (4, self.assign), (4, self.store), (2, self.augment_element), (2, self.slices),
             (2, self.whole), (1, self.swap), (1, self.temporary), (1, self.call),
             (1, self.count_up), (1, self.define), (0.7, self.alias), (0.4, self.pair),
+            (0.7, self.varying), (0.7, self.forms),
         ]  # fmt: skip
         if depth <= MAX_DEPTH:
             kinds += [(3, self.branch), (4, self.loop), (1, self.while_loop)]
-            kinds += [(1, self.stencil), (1, self.over_rows)]
+            kinds += [(1, self.stencil), (1, self.over_rows), (0.5, self.carried_pair)]
         if loop:
             kinds.append((1, self.jump))
         if depth > 1:
@@ -238,6 +253,7 @@ class Writer:
             f"smooth_in_place({self.pick(self.arrays)}, {self.bounded()})",
             f"{self.pick('uw')} = turned({self.pick(self.arrays)}, {self.bounded()})",
             f"s, x = both({self.pick(self.arrays)}, {self.bounded()})",
+            f"x, y = paired({self.pick(self.arrays)}, {self.bounded()})",
             f"s = np.dot({self.pick(self.arrays)}, {self.pick(self.arrays)}) * 0.2",
             f"y = {self.pick(self.arrays)}.mean() + {self.pick(self.arrays)}.max() * 0.3",
         )
@@ -314,6 +330,40 @@ class Writer:
         self.line(depth, f"for {i}, {value} in {over}:")
         self.line(depth + 1, f"s += {value} * a[{i}] * 0.2")
         self.body(depth, i)
+
+    def varying(self, depth: int) -> None:
+        """Write arrays whose sizes depend on a loop's index."""
+        name, other = self.new("g"), self.pick((*self.arrays, "a"))
+        size = f"{self.pick(self.indices)} + 1" if self.indices else "n + 1"
+        forms = (
+            f"np.full({size}, {self.bounded()})",
+            f"np.zeros({size}) + {other}[{self.index()}]",
+            f"np.sin({other}[{self.pick(self.indices) if self.indices else 'n'} % {SIZE} :])",
+            f"joined({other}[: k % {SIZE}], {self.pick('ab')}[:1])",
+        )
+        self.line(depth, f"{name} = {self.pick(forms)}")
+        self.line(depth, f"{name}[0] *= {self.bounded()}")
+        self.line(depth, f"s += 0.2 * np.sum({name} * {name})")
+
+    def forms(self, depth: int) -> None:
+        own, other = self.pick((*self.arrays, "a")), self.pick("ab")
+        forms = (
+            f"np.sum(np.cumsum({own}) * {other})",
+            f"np.sum(np.diag({own}) @ {other})",
+            f"np.sum(np.stack(({own}, {other}))[:, {self.random.randint(0, SIZE - 1)}])",
+            f"{own}[np.argmax({other})]",
+            f"np.sinc({self.bounded()})",
+            "x * np.searchsorted(np.linspace(-0.5, 0.5, n + 2), y)",
+        )
+        self.line(depth, f"y = 0.3 * {self.pick(forms)}")
+
+    def carried_pair(self, depth: int) -> None:
+        name, i = self.new("q"), self.new("i")
+        self.line(depth, f"{name} = ({self.pick(self.floats)}, {self.bounded()})")
+        self.line(depth, f"for {i} in range({self.pick(('n', '3'))}):")
+        self.line(depth + 1, f"{name} = ({name}[1] * 0.5, math.sin({name}[0]))")
+        self.body(depth, i)
+        self.line(depth, f"s += {name}[0] * {name}[1]")
 
     def jump(self, depth: int) -> None:
         self.line(depth, f"if {self.test()}:")

@@ -83,6 +83,8 @@ class BlockReader:
         self.calls: list[tuple[Any, ast.AST | None]] = []  # functions that are being read
         self.names: Callable[[str], Any] = lambda name: None
         self.node: ast.AST | None = None
+        self.choices: dict[Number, Op] = {}  # results of branches
+        self.ranges: dict[Number, tuple[Number, Number, FixedNumber]] = {}  # of loops' indices
         self.sizes: set[Number] = set()  # inputs, and what `program.sizes` defines
         self.inputs: set[Array] = set()
         self.replaced_inputs: list[str] = []
@@ -90,6 +92,7 @@ class BlockReader:
         self.twins: list[tuple[Array, Array, str, str]] = []  # copies, originals, names of both
         self.held: list[Any] = []  # values that callers and loops hold, besides names
         self.pending: list[Any] = []  # operands of expressions that are being read
+        self.copies: dict[Number, Number] = {}
         self.originals: dict[Number, Number] = {}  # of sizes that `program.sizes` computes
         self.frozen: list[tuple[np.ndarray, View]] = []
 
@@ -282,23 +285,87 @@ class BlockReader:
         self, element_type: str, shape: Sequence[Number], value: Number | None, hint: str = "a"
     ) -> View:
         """Return a new array; of an undefined content, or filled with a number."""
-        sizes = tuple(self.size(value) for value in shape)
-        array = Array(element_type, sizes, hint)
+        sizes, own = [], []
+        for size in shape:
+            most = self.early(size)
+            own.append(size if most is None else most)
+            if most is None:
+                most = self.bound(size, True)
+                if size.low is None or size.low < 0:
+                    test = self.b.op("greater_equal", size, 0)
+                    self.check(test, ValueError, "negative dimensions are not allowed")
+            if most is None:
+                raise self.refuse(
+                    "the size of a new array depends on an element, or on what a loop changes: "
+                    "allocate an array of the largest size before, and use a part of it"
+                )
+            sizes.append(most if own[-1] is most else self._of_sizes("maximum", most, 0))
+        array = Array(element_type, tuple(sizes), hint)
         self.program.scratch.append(array)
         self.b.block.append(Fill(array, value))
-        return whole(array)
+        return View(array, whole(array).axes, tuple(own))
 
-    def size(self, value: Number) -> Number:
-        """Return a number as the size of an array: it must be known before the loops begin."""
+    def early(self, value: Number) -> Number | None:
+        """Return a number where memory is allocated, before the body; None if it is not known."""
         if isinstance(value, FixedNumber) or value in self.sizes:
             return value
-        copied: dict[Number, Number] = {}
-        if not self._copy_size(value, copied):
-            raise self.refuse(
-                "the size of a new array depends on a loop, a branch or an element: allocate an "
-                "array of the largest size before, and use a part of it"
-            )
-        return copied[value]
+        if not self._is_early(value):
+            return None
+        if value not in self.copies:
+            op, out = self.definitions[value], Number(value.type, value.hint, value.low)
+            args = [x for x in map(self.early, op.args) if x is not None]
+            self.program.sizes.append(Op(out, op.function, tuple(args)))
+            self.sizes.add(out)
+            self.copies[value], self.originals[out] = out, value
+        return self.copies[value]
+
+    def _is_early(self, value: Number) -> bool:
+        op = self.definitions.get(value)
+        is_computed = op is not None and all(map(self._is_early, op.args))
+        return isinstance(value, FixedNumber) or value in self.sizes or is_computed
+
+    def bound(self, value: Number, upper: bool) -> Number | None:
+        """Return a bound of an integer, from what is known before the body; None without one."""
+        early = self.early(value)
+        if early is not None:
+            return early
+        if not upper and value.low is not None:
+            return constant(value.low)
+        if value in self.ranges:
+            start, stop, step = self.ranges[value]
+            if upper == (step.number > 0):
+                end = self.bound(stop, upper)
+                return end and self._of_sizes("subtract", end, 1 if upper else -1)
+            return self.bound(start, upper)
+        op = self.definitions.get(value) or self.choices.get(value)
+        if op is None:
+            return None
+        x, y = op.args[-2:] if len(op.args) > 1 else (*op.args, constant(0))
+        first, second = self.bound(x, upper), self.bound(y, upper != (op.function == "subtract"))
+        extreme = "maximum" if upper else "minimum"
+        if op.function in ("minimum", "maximum") and op.function != extreme:  # one bound will do
+            if first is None or second is None:
+                return first or second
+        elif op.function == "mod":
+            return second and self._of_sizes("subtract", second, 1) if y.low and upper else None
+        if first is None or second is None:
+            return None
+        match op.function:
+            case "add" | "subtract" | "minimum" | "maximum":
+                return self._of_sizes(op.function, first, second)
+            case "select":
+                return self._of_sizes(extreme, first, second)
+            case "multiply" if x.low is not None and y.low is not None and min(x.low, y.low) >= 0:
+                return self._of_sizes(op.function, first, second)
+            case "floor_divide" if isinstance(y, FixedNumber) and y.number > 0:
+                return self._of_sizes(op.function, first, second)
+        return None
+
+    def _of_sizes(self, function: str, x: Number, y: Number | int) -> Number:
+        """Compute a number of sizes, before the body."""
+        out = OpBuilder(self.program.sizes).op(function, x, y, hint="n")
+        self.sizes.add(out)
+        return out
 
     def is_whole(self, view: View) -> bool:
         """Return whether a view is all of its memory."""
@@ -307,23 +374,6 @@ class BlockReader:
         return same_shape(tuple(shape), tuple(size_of)) and View(
             view.array, view.axes, view.array.shape
         ).same_as(whole(view.array))
-
-    def _copy_size(self, value: Number, copied: dict[Number, Number]) -> bool:
-        """Compute a size where memory is allocated, before the body."""
-        if isinstance(value, FixedNumber) or value in self.sizes:
-            copied[value] = value
-            return True
-        if value in copied:
-            return True
-        op = self.definitions.get(value)
-        if op is None or not all(self._copy_size(arg, copied) for arg in op.args):
-            return False
-        out = Number(value.type, value.hint, value.low)
-        self.program.sizes.append(Op(out, op.function, tuple(copied[x] for x in op.args)))
-        self.sizes.add(out)
-        self.originals[out] = value
-        copied[value] = out
-        return True
 
     def materialize(self, value: Arraylike, hint: str = "a") -> View:
         """Return an array in memory of its own."""

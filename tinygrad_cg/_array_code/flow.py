@@ -22,6 +22,7 @@ from .program import (
     Index,
     Merge,
     Number,
+    Op,
     Store,
     While,
     constant,
@@ -106,6 +107,7 @@ class FlowReader(ExpressionReader):
             low = min(lows) if None not in lows else None  # type: ignore[type-var]
             out = Number(kind, name.strip("%"), low)
             statement.merges.append(Merge(out, then, otherwise))
+            self.choices[out] = Op(out, "select", (statement.test, then, otherwise))
             return out
         if isinstance(then, tuple) and isinstance(otherwise, tuple) and len(then) == len(otherwise):
             pairs = zip(then, otherwise, strict=True)
@@ -237,24 +239,34 @@ class FlowReader(ExpressionReader):
         carried: list[str] = []
         for name in names:
             init = self.env.get(name, Unassigned(name))
-            if isinstance(init, (Unassigned, Number)) or (name == RESULT and init is NOTHING):
-                if name in types and not isinstance(types[name], str):
-                    continue
+            labels = [name]
+            if _is_numbers(init):
+                types[name] = len(init)
+            if isinstance(types.get(name), int):  # the length of a tuple
+                labels = [f"{name}.{k}" for k in range(types[name])]
+            elif not (
+                isinstance(init, (Unassigned, Number)) or (name == RESULT and init is NOTHING)
+            ):
+                continue
+            for label in labels:
+                init = _part(self.env, label)
                 if not isinstance(init, Number):
-                    kind = types.get(name) or ("b1" if name in live_in_loop(node, live) else None)
+                    is_live = name != RESULT and name in live_in_loop(node, live)
+                    kind = types.get(label) or ("b1" if is_live else None)
                     if kind is None:
                         continue  # known after the first attempt
                     init = fixed(kind, 0)
-                kind = types.setdefault(name, init.type)
+                kind = types.setdefault(label, init.type)
                 init = self.b.cast(init, kind)
-                low = lows.setdefault(name, init.low) if kind == "i64" else None
+                low = lows.setdefault(label, init.low) if kind == "i64" else None
                 inside = Number(kind, name.strip("%"), low)
                 inits.append(init)
                 insides.append(inside)
-                carried.append(name)
-                self.env[name] = inside
+                carried.append(label)
+            own = insides[len(insides) - len(labels) :]
+            if carried[-len(labels) :] == labels:
+                self.env[name] = own[0] if labels == [name] else tuple(own)
         before_env = dict(self.env)
-        before = {name: state.get(name, NOTHING) for name in names}
         body: Block = []
         first: Block = []
         test: Number | None = None
@@ -269,16 +281,17 @@ class FlowReader(ExpressionReader):
         with self.into(body):
             if isinstance(node, ast.For):
                 index = source.index()
+                self.ranges[index] = source.bounds
                 self.assign(node.target, source.item(self, index))
             self.statements(node.body, ends, ends)
             after = self.env
             self.copy_slots(slots, body, ends)
             results_, again = [], False
             for name, inside in zip(carried, insides, strict=True):
-                result = after[name]
+                result = _part(after, name)
                 if name == RESULT and result is NOTHING:
                     result = zero(inside)
-                if isinstance(result, View) and not isinstance(before[name], Number):
+                if isinstance(result, View) and not isinstance(_part(state, name), Number):
                     raise self.refuse(
                         f"the array {name.strip('%')} is made in this loop and read after it, or "
                         "in the next round: allocate it before the loop, and assign to name[...]",
@@ -296,6 +309,11 @@ class FlowReader(ExpressionReader):
             for name in names:
                 value = after.get(name)
                 if isinstance(value, tuple) and value is not before_env.get(name):
+                    if _is_numbers(value) and name not in types:
+                        types[name], again = len(value), True
+                        types |= {f"{name}.{k}": part.type for k, part in enumerate(value)}
+                    if _is_numbers(value) and types[name] == len(value):
+                        continue
                     raise self.refuse(
                         f"the tuple {name.strip('%')} is made in this loop and read after it, or "
                         "in the next round: assign its parts to variables",
@@ -317,11 +335,16 @@ class FlowReader(ExpressionReader):
             leaves = results_[carried.index(LEAVES)]
         self.env = {name: value for name, value in before_env.items() if name in before_env}
         carries = []
+        outs: dict[str, Number] = {}
         for name, inside, init, result in zip(carried, insides, inits, results_, strict=True):
             out = Number(inside.type, inside.hint, inside.low)
             carries.append(Carry(inside, init, result, out))
-            self.env[name] = out
-        for name in stored(node.body) - set(carried) - set(slots):
+            outs[name] = out
+        tuples = {name.partition(".")[0] for name in outs}
+        for name in tuples:
+            labels = [label for label in outs if label.partition(".")[0] == name]
+            self.env[name] = tuple(map(outs.get, labels)) if labels != [name] else outs[name]
+        for name in stored(node.body) - tuples - set(slots):
             if after.get(name) is not before_env.get(name):  # else it was changed in place
                 self.env.pop(name, None)
         self.env |= slots
@@ -423,3 +446,15 @@ class FlowReader(ExpressionReader):
         if isinstance(value, View) and value.shape:
             return functions.rows(self, [value], node)
         raise self.refuse("loops go over range, prange, arrays, enumerate, zip and tuples", node)
+
+
+def _part(env: dict[str, Any], label: str) -> Any:
+    """Return the value of a name, or of a part of a tuple: ``name.0``."""
+    name, _, place = label.partition(".")
+    value = env.get(name)
+    return value[int(place)] if place and isinstance(value, tuple) else value
+
+
+def _is_numbers(value: Any) -> bool:
+    """Return whether a value is a tuple of numbers."""
+    return isinstance(value, tuple) and all(isinstance(part, Number) for part in value)
