@@ -791,7 +791,7 @@ def windows(a, x, n):
         size = k - 1 if k > 2 else 2 * k
         part = np.full((size, 2), x) * a[: k % 3].sum()
         tail = np.cumsum(a[k % len(a) :]) + x
-        tail[0] *= total
+        tail[0] *= math.tanh(total)
         for j in range(k // 2):
             tail += np.ones(k % 2 + j)[:1].sum()
         total += np.sum(part**2) + np.sum(tail * tail)
