@@ -744,6 +744,8 @@ def running_peaks(x, n):
         for j in range(i - 1):
             out[i - 2] += x[j] * x[i]
     return out
+
+
 def rounded(a, x):
     total = np.sum(np.clip(a, -0.5, 0.4)) + np.sign(x) * np.sum(np.floor(a) * a) + x**2
     total += np.trunc(3 * x) * x + np.rint(x * 2) + np.fix(-2.5 * x) * x + np.sum(np.sinc(a))
