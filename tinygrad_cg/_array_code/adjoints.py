@@ -203,12 +203,7 @@ class _Adjoints:
     def gradient(self, x: Thing, result: ArrayProgram) -> Thing:
         if isinstance(x, Number):
             return self.bars.get(x) or zero(x)
-        if x in self.arrays:
-            return self.arrays[x]
-        zeros = Array(x.element, x.shape, f"{x.hint}_bar")
-        result.scratch.append(zeros)
-        result.body.append(Fill(zeros, zero(x)))
-        return zeros
+        return self.arrays.get(x) or result.add_zeros(x, f"{x.hint}_bar")
 
     def add_array(self, total: Array, term: Array) -> None:
         """Add the elements of one array to those of another."""

@@ -10,7 +10,8 @@ import ast
 import builtins
 import inspect
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -730,7 +731,7 @@ def call(
     reader: IndexReader, function: Any, args: Sequence[Any], keywords: dict[str, Any], node: ast.AST
 ) -> Any:
     """Return the result of a call of a known function."""
-    handler = _handler(function)
+    handler = FUNCTIONS.get(function) if isinstance(function, Hashable) else None
     if handler is None:
         python = getattr(function, "py_func", function)
         if isinstance(function, type) and issubclass(function, Exception):
@@ -746,19 +747,18 @@ def call(
             )
         args = [reader.kept(arg) for arg in args]
         return reader.call(python, args, {k: reader.kept(v) for k, v in keywords.items()})
+    return _handled(handler, reader, args, keywords, "the call", node)
+
+
+def _handled(
+    handler: Handler, reader: IndexReader, args: Sequence[Any], keywords: dict, name: str, node: Any
+) -> Any:
     try:
         return handler(reader, *args, **keywords)
     except TypeError as error:
         if type(error) is not TypeError:
             raise
-        raise reader.refuse(str(error).replace("handler()", "the call"), node) from error
-
-
-def _handler(function: Any) -> Handler | None:
-    try:
-        return FUNCTIONS.get(function)
-    except TypeError:
-        return None
+        raise reader.refuse(re.sub(r"[\w.<>]+\(\)", name, str(error)), node) from error
 
 
 def method(
@@ -768,12 +768,7 @@ def method(
     handler = METHODS.get(name)
     if handler is None:
         raise reader.refuse(f"the method {name} of arrays is not supported", node)
-    try:
-        return handler(reader, array, *args, **keywords)
-    except TypeError as error:
-        if type(error) is not TypeError:
-            raise
-        raise reader.refuse(str(error).replace("handler()", name), node) from error
+    return _handled(handler, reader, [array, *args], keywords, name, node)
 
 
 def _fill(reader: IndexReader, array: Any, value: Any) -> None:
@@ -785,11 +780,7 @@ def _operator(name: str) -> Handler:
 
 
 FUNCTIONS: dict[Any, Handler] = {
-    builtins.abs: _absolute,
-    builtins.bool: _to("b1"),
     builtins.divmod: _divmod,
-    builtins.float: _to("f64"),
-    builtins.int: _to("i64"),
     builtins.len: _len,
     builtins.max: _python_extreme("maximum"),
     builtins.min: _python_extreme("minimum"),
@@ -797,11 +788,8 @@ FUNCTIONS: dict[Any, Handler] = {
     builtins.round: _round_digits(True),
     builtins.sum: lambda reader, x: _sum(reader, x),
     math.ceil: _round("ceil"),
-    math.fabs: _absolute,
     math.floor: _round("floor"),
     math.pow: _pow,
-    math.trunc: _to("i64"),
-    np.absolute: _absolute,
     np.all: _all,
     np.amax: _max,
     np.amin: _min,
@@ -811,21 +799,14 @@ FUNCTIONS: dict[Any, Handler] = {
     np.array: _copy,
     np.asarray: _as_is,
     np.ascontiguousarray: _as_is,
-    np.bool_: _to("b1"),
     np.clip: _clip,
     np.copy: _copy,
     np.dot: dot,
     np.empty: _new(None),
     np.empty_like: _new_like(None),
-    np.fabs: _absolute,
-    np.float32: _to("f32"),
     np.float_power: _pow,
-    np.float64: _to("f64"),
     np.full: _full,
     np.full_like: _full_like,
-    np.int32: _to("i64"),
-    np.int64: _to("i64"),
-    np.intp: _to("i64"),
     np.matmul: dot,
     np.max: _max,
     np.maximum: _extreme("maximum"),
@@ -848,6 +829,10 @@ FUNCTIONS: dict[Any, Handler] = {
     np.zeros: _new(0.0),
     np.zeros_like: _new_like(0.0),
 }
+FUNCTIONS |= dict.fromkeys((builtins.abs, math.fabs, np.absolute, np.fabs), _absolute)
+FUNCTIONS |= dict.fromkeys((builtins.int, math.trunc, np.int32, np.int64, np.intp), _to("i64"))
+FUNCTIONS |= {builtins.float: _to("f64"), np.float64: _to("f64"), np.float32: _to("f32")}
+FUNCTIONS |= {builtins.bool: _to("b1"), np.bool_: _to("b1")}
 _OPERATORS = ("add", "subtract", "multiply", "divide", "mod", "power", "floor_divide")
 _OPERATORS += ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
 FUNCTIONS |= {getattr(np, name): _operator(name) for name in _OPERATORS}

@@ -103,8 +103,8 @@ class FlowReader(ExpressionReader):
                 then = self.b.cast(then, kind)
             with self.into_again(statement.otherwise):
                 otherwise = self.b.cast(otherwise, kind)
-            lows = [then.low, otherwise.low]
-            low = min(lows) if None not in lows else None  # type: ignore[type-var]
+            bounds = then.low is not None and otherwise.low is not None
+            low = min(then.low or 0, otherwise.low or 0) if bounds else None
             out = Number(kind, name.strip("%"), low)
             statement.merges.append(Merge(out, then, otherwise))
             self.choices[out] = Op(out, "select", (statement.test, then, otherwise))

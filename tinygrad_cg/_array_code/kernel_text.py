@@ -7,13 +7,14 @@ a report, and an array of sizes and integers. Elements of arrays are addressed i
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import isfinite, prod
 from typing import NamedTuple
 
 from tinygrad_cg_kernels.runtime import generated
 
 from .program import (
+    FLOATS,
     Array,
     ArrayProgram,
     Block,
@@ -203,16 +204,15 @@ class KernelWriter:
                 self.room(stack, f"{name}.size")
                 self.line(f"for k in range({name}.size):")
                 element = f"{name}[np.uintp(k)]"
-                self.line(
-                    f"    {stack}s[np.uintp({stack}_top + k)] = {_wide(stack, array, element)}"
-                )
+                element = _wide(array.element, element)
+                self.line(f"    {stack}s[np.uintp({stack}_top + k)] = {element}")
                 self.line(f"{stack}_top += {name}.size")
             case PopArray(array):
                 stack, name = self.stack_of(array), self.name(array)
                 self.line(f"{stack}_top -= {name}.size")
                 self.line(f"for k in range({name}.size):")
                 element = f"{stack}s[np.uintp({stack}_top + k)]"
-                self.line(f"    {name}[np.uintp(k)] = {_narrow(array, element)}")
+                self.line(f"    {name}[np.uintp(k)] = {_narrow(array.element, element)}")
             case If():
                 self.branch(statement)
             case For():
@@ -226,10 +226,10 @@ class KernelWriter:
             return text
         return f"np.{_NAMES[array.element]}({text})"
 
-    def call(self, function: object, args: Sequence[str]) -> str:
+    def call(self, function: Callable | str, args: Sequence[str]) -> str:
         if isinstance(function, str):
             return TEXTS[function].format(*args)
-        name = function.__name__  # type: ignore[attr-defined]
+        name = function.__name__
         own = C_NAMES.get(name)
         if own is not None and (name == "sqrt" or not self.own_functions):
             return f"math.{own}({', '.join(args)})"
@@ -318,10 +318,7 @@ class KernelWriter:
                 continue
             self.room(stack, str(len(own)))
             for k, value in enumerate(own):
-                cast = "np.float64" if stack == "float" else "np.int64"
-                text = self.value(value)
-                if value.type not in ("f64", "i64"):
-                    text = f"{cast}({text})"
+                text = _wide(value.type, self.value(value))
                 self.line(f"{stack}s[np.uintp({stack}_top + {k})] = {text}")
             self.line(f"{stack}_top += {len(own)}")
 
@@ -332,25 +329,22 @@ class KernelWriter:
                 continue
             self.line(f"{stack}_top -= {len(own)}")
             for k, out in enumerate(own):
-                text = f"{stack}s[np.uintp({stack}_top + {k})]"
-                text = {"f32": f"np.float32({text})", "b1": f"{text} != 0"}.get(out.type, text)
+                text = _narrow(out.type, f"{stack}s[np.uintp({stack}_top + {k})]")
                 self.line(f"{self.name(out)} = {text}")
 
 
-def _wide(stack: str, array: Array, text: str) -> str:
-    """Return an element as a number of a stack's."""
-    if array.element in ("f64", "i64"):
+def _wide(kind: str, text: str) -> str:
+    """Return a number, or an element, as a number of a stack's."""
+    if kind in ("f64", "i64"):
         return text
-    return f"np.float64({text})" if stack == "float" else f"np.int64({text})"
+    return f"np.{'float64' if kind in FLOATS else 'int64'}({text})"
 
 
-def _narrow(array: Array, text: str) -> str:
-    """Return a number of a stack's as an element."""
-    if array.element in ("f64", "i64"):
+def _narrow(kind: str, text: str) -> str:
+    """Return a number of a stack's as a number or an element of a type."""
+    if kind in ("f64", "i64"):
         return text
-    if array.element == "b1":
-        return f"{text} != 0"
-    return f"np.{_NAMES.get(array.element, 'float32')}({text})"
+    return f"{text} != 0" if kind == "b1" else f"np.{_NAMES.get(kind, 'float32')}({text})"
 
 
 _NAMES = {

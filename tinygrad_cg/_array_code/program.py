@@ -192,6 +192,13 @@ class ArrayProgram:
     constants: list[tuple[Array, Any]] = field(default_factory=list)
     errors: list[tuple[type[Exception], str]] = field(default_factory=list)
 
+    def add_zeros(self, like: Array, hint: str) -> Array:
+        """Add an array of zeros, which are written next, and return it."""
+        zeros = Array(like.element, like.shape, hint)
+        self.scratch.append(zeros)
+        self.body.append(Fill(zeros, zero(like)))
+        return zeros
+
 
 def blocks_of(statement: Statement) -> tuple[Block, ...]:
     """Return the blocks inside a statement, in the order in which they run."""
