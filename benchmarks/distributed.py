@@ -50,11 +50,13 @@ def random_block(key: tuple[int, int]) -> np.ndarray:
 @contextmanager
 def cluster(workers: int, limit: str = "0") -> Iterator[Any]:
     """Begin worker processes of one thread; yield their client."""
+    from dask import config  # pyright: ignore[reportPrivateImportUsage]
     from dask.distributed import Client, LocalCluster
 
     options: dict[str, Any] = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
     options |= {"silence_logs": logging.CRITICAL, "memory_limit": limit}
-    with (
+    with (  # workers that were killed may need more than 15 seconds to start
+        config.set({"distributed.deploy.lost-worker-timeout": "300s"}),
         LocalCluster(n_workers=workers, threads_per_worker=1, **options) as local,
         Client(local) as client,
     ):

@@ -154,6 +154,26 @@ def test_memory_maps_are_cut_into_blocks(tmp_path):
     ).all()
 
 
+@pytest.mark.parametrize("kind", ["h5py", "zarr", "pyarrow"])
+def test_formats_on_disk(kind, tmp_path):
+    package = pytest.importorskip(kind)
+    expected = distributed.grad(square, over=distributed.blocks(X[:, 0], size=150))(W[0])
+    if kind == "pyarrow":
+        pandas = pytest.importorskip("pandas")
+        for index, start in enumerate(range(0, 1_000, 150)):
+            part = pandas.DataFrame({"x": X[start : start + 150, 0]})
+            part.to_parquet(tmp_path / f"{index}.parquet")
+        files = distributed.files(sorted(tmp_path.glob("*.parquet")), pandas.read_parquet)
+        assert distributed.grad(lambda w, x: square(w, x["x"]), over=files)(W[0]) == expected
+        return
+    if kind == "h5py":
+        array = package.File(tmp_path / "x.h5", "w").create_dataset("x", data=X[:, 0])
+    else:
+        array = package.open(tmp_path / "x.zarr", mode="w", shape=1_000, dtype=float)
+        array[:] = X[:, 0]
+    assert distributed.grad(square, over=distributed.blocks(array, size=150))(W[0]) == expected
+
+
 def test_sources_of_a_tuple_are_read_side_by_side():
     over = ([x for x, _ in BLOCKS], lambda: (y for _, y in BLOCKS))
     total = distributed.grad(logistic, over=over)
@@ -335,6 +355,8 @@ def test_arguments_are_checked():
         InvalidArgumentError, match="reduction must be one of 'sum' or 'mean', got 'max'"
     ):
         distributed.grad(square, over=BLOCKS, reduction="max")
+    with pytest.raises(InvalidArgumentError, match=r"reduction must be one of .* got 'rows'"):
+        distributed.value_and_grad(square, over=BLOCKS, reduction="rows")
     with pytest.raises(TypeError, match="unexpected keyword argument 'workers'"):
         distributed.grad(square, over=BLOCKS, workers=3)
     with pytest.raises(TypeError, match="executor= must be None, a Dask client, or have the"):
@@ -371,6 +393,14 @@ def test_watched_parameters_are_refused():
         assert float(total(tf.constant(2.0))) == 4  # which nobody watches
     with pytest.raises(TypeError, match="grad: a tape or transformation"):
         tf.grad(lambda w: distributed.value_and_grad(square, over=[np.ones(2)])(w)[0])(w)
+
+
+def test_transformations_have_no_values_to_send():
+    total = distributed.grad(square, over=[np.ones(2)])
+    with pytest.raises((TypeError, ValueError), match=r"value|watches"):
+        tf.function(lambda w: total(w))(tf.constant(1.0))
+    with pytest.raises((TypeError, ValueError), match=r"value|watches"):
+        tf.vmap(lambda w: total(w))(tf.constant([1.0, 2.0]))
 
 
 def test_the_derivative_may_be_declared():

@@ -39,7 +39,10 @@ def cluster():
         "dashboard_address": "127.0.0.1:0",
         "silence_logs": logging.CRITICAL,
     }
-    with LocalCluster(n_workers=2, threads_per_worker=1, **options) as cluster:
+    with (  # a computer with other work may need more than 15 seconds to start a worker again
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "300s"}),
+        LocalCluster(n_workers=2, threads_per_worker=1, **options) as cluster,
+    ):
         yield cluster
 
 
