@@ -232,7 +232,7 @@ def main() -> None:
             for side in sides:
                 side.close()
         print(f"\nPython {platform.python_version()}; ratios to tinygrad_cg in parentheses.\n")
-    solve(*((20, 6) if chosen.quick else (1_000, 40)))
+    solve(*((20, 6) if chosen.quick else (200, 60)))
     solve_large(100 if chosen.quick else 10_000)
     if not chosen.solve:
         arguments = ["-m", "benchmarks.sparse", "--large", "8" if chosen.quick else "1000"]

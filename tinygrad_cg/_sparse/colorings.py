@@ -18,9 +18,9 @@ REVERSE_COST = 1.5
 _WORTH = 0.8
 """Another mode is tried if a bound of its cost is less than this part of the cost so far."""
 _MAX_STEPS = 3e8  # of the greedy algorithm, for improving a colouring: about a second
-_MAX_STEPS_OF_ORDERS = 3e6  # after which no other order is tried
+_MAX_STEPS_OF_ORDERS = 5e5  # after which no other order is tried
 _ROUNDS = 12  # of improving a colouring by orders of its colours
-_PATIENCE = 4  # rounds without an improvement
+_PATIENCE = 3  # rounds without an improvement
 _MIN_PEELED = 1e7  # steps of a star colouring for which vertices of high degree are set apart
 
 

@@ -373,7 +373,8 @@ class _SparseDerivative:
         shape = coloring.pattern.shape
         batch = self.chunk_size or max(_BATCH_ELEMENTS // max(shape), 1)
         batch = max(-(-count // max(-(-count // batch), 1)), 1)  # all calls take about as many
-        numbers = np.arange(-(-count // batch) * batch, dtype=np.int32).reshape(-1, batch)
+        colors = colors.astype(np.int8 if count < 64 else np.int32)  # fewer bytes to read
+        numbers = np.arange(-(-count // batch) * batch, dtype=colors.dtype).reshape(-1, batch)
         rows = [convert(row[0] if batch == 1 else row) for row in numbers]
         program = function(products, autograph=False)
         marks, places = convert(colors), coloring.places(by_rows)
@@ -418,11 +419,12 @@ class _SparseDerivative:
         part, pattern = plan.passes[0], plan.coloring.pattern
         data, ends = self._values(plan, leaves), (pattern.rows(), pattern.indices)
         lines, others = ends[::-1] if part.by_rows else ends
-        number = convert(np.ones(part.batch, np.int32) if part.batch > 1 else np.int32(1))
+        kind = part.colors.dtype
+        number = convert(np.ones(part.batch, kind) if part.batch > 1 else kind.type(1))
         sizes = np.bincount(lines, abs(data), part.lines)
         generator, tolerance = np.random.default_rng(0), np.sqrt(np.finfo(plan.dtype).eps)
         for _ in range(_CHECKS):
-            marks = generator.integers(0, 2, part.colors.size, dtype=np.int32)
+            marks = generator.integers(0, 2, part.colors.size).astype(kind)
             product = self._run(part, number, convert(marks), leaves).reshape(part.batch, -1)[0]
             sums = np.bincount(lines, data * marks[others], part.lines)
             wrong = abs(sums - product) > tolerance * (sizes + abs(product))  # False for NaN
