@@ -65,6 +65,18 @@ def chosen(x):
     return tf.cond(tf.reduce_sum(x) > 0, lambda: tf.reduce_sum(x**3), lambda: tf.reduce_prod(x))
 
 
+def chosen_number(x):
+    return tf.cond(x > 0.1, lambda: tf.sin(x), lambda: x * x)
+
+
+def nested(a):
+    def one_round(x, i):
+        (y,) = tf.while_loop(lambda y: y > 1, lambda y: (y / 2,), (x * 3,))
+        return x + y, i + 1
+
+    return tf.while_loop(lambda x, i: x < 10, one_round, (a, 0))[0]
+
+
 def stepped(x):
     return tf.reduce_sum(tf.scan(lambda c, e: tf.sin(c) * e, x, initializer=tf.ones((), x.dtype)))
 
@@ -86,6 +98,8 @@ CASES = {
     "loop with a choice": (tf.value_and_grad(folded), (X,)),
     "loops on matrices": (tf.value_and_grad(powers), (SQUARE,)),
     "cond": (tf.hessian(chosen), (X + 1,)),
+    "batch of choices": (tf.vmap(tf.grad(chosen_number)), (X,)),
+    "loop in a loop": (nested, (2.0,)),
     "scan": (tf.hvp(stepped), (X, X[::-1].copy())),
     "scan, jacobian": (tf.jacobian(tf.grad(stepped)), (X,)),
     "float32": (lambda x: tf.sin(x) * 2, (X.astype(np.float32),)),
