@@ -151,6 +151,39 @@ def test_c_functions_and_calls_from_python(file):
         assert bool(passes) == compiles
 
 
+LOOPS = """
+MATRIX = tf.constant(constant * np.eye(3))
+
+@tf.function
+@tf.value_and_grad
+def looped(x):
+    def body(i, y):
+        return i + 1, tf.matmul(MATRIX, y)
+    _, y = tf.while_loop(lambda i, y: i < 2, body, (tf.constant(0), x[:, None]))
+    z = tf.linalg.solve(MATRIX, y) + tf.matmul(MATRIX, y)
+    return tf.reduce_sum(tf.cond(x[0] > 0, lambda: z, lambda: 2 * z))
+
+program = looped.numba(tf.TensorSpec((3,), tf.float64))
+
+@njit(cache=True)
+def caller(x):
+    value, gradient = program(x)
+    return value + gradient[0]
+
+results = [caller(np.array([1.0, 2.0, 3.0]))]
+"""
+
+
+def test_loops_and_matrices(file):
+    """Addresses of NumPy's loops are those of the process that runs."""
+    path = file(LOOPS)
+    for constant, compiles in (("2", True), ("2", False), ("3", True)):
+        results, passes = run(path, constant)
+        c = float(constant)
+        np.testing.assert_allclose(results, [(6 + 1) * c**2 * (c + 1 / c)])
+        assert bool(passes) == compiles
+
+
 DERIVATIVES = """
 import math
 from tinygrad_cg_kernels.runtime import compile as build

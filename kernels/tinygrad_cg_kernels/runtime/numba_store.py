@@ -174,8 +174,9 @@ class ResultStore(NullCache):
         own, others = data.environment.consts, data._find_referenced_environments()
         wanted, function = data.signature.return_type, data.fndesc
         kept = not (data.library.has_dynamic_globals or data.reload_init or data.lifted)
-        kept &= all(isinstance(x, np.dtype) and not x.hasobject for x in own)
-        kept &= not any(x.consts for x in others if x is not data.environment)
+        # Entries of other functions, which Python never calls, refer to dtypes of their own.
+        constants = [x for environment in (data.environment, *others) for x in environment.consts]
+        kept &= all(isinstance(x, np.dtype) and not x.hasobject for x in constants)
         result = _fields_of(wanted)
         if not kept or _type_of(result) != types.unliteral(wanted) or function.noalias:
             return
