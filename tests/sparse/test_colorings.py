@@ -177,7 +177,7 @@ def test_colors_of_the_brusselator(size, most):
     assert tf.hessian_coloring(brusselator(size)).count <= 9
 
 
-def test_large_arrowheads_take_no_time():
+def test_large_arrowheads_are_colored_without_pairs_of_their_entries():
     """The long row and column are set apart: no step of the algorithms sees pairs of them."""
     n = 200_000
     ends = np.concatenate([[0, n], n + 2 * np.arange(1, n)])

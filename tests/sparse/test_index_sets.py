@@ -6,6 +6,8 @@ import pytest
 from tinygrad_cg_kernels.runtime import service
 from tinygrad_cg_kernels.sparse import index_sets as kernels
 
+pytestmark = pytest.mark.quick
+
 
 def table(dense):
     rows, columns = np.nonzero(dense)

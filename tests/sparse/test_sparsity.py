@@ -7,6 +7,7 @@ import pytest
 
 from tinygrad_cg._sparse.sparsity import SparsityPattern
 
+pytestmark = pytest.mark.quick
 DENSE = np.array([[0, 1, 0, 2], [0, 0, 0, 0], [3, 0, 0, 4]])
 
 
