@@ -24,7 +24,8 @@ settings.load_profile("tinygrad_cg")
 gc.set_threshold(20_000, 20, 20)  # by default a tenth of the time to compile goes to its passes
 
 LONGEST = (
-    "kernels/test_translation",
+    *("kernels/test_frontend", "cuda/test_on_device", "kernels/test_translation"),
+    *("function/test_numba_cache", "function/test_numba_operations", "function/test_numba_code"),
     *("ops/test_ops", "function/test_fused", "function/test_operations", "function/test_fuse"),
     *("kernels/test_math", "kernels/test_reduce", "function/test_spellings", "check/test_check"),
     *("spellings/test_numpy_functions", "kernels/test_compile", "kernels/test_assembly"),

@@ -11,6 +11,7 @@ import tinygrad_cg as tf
 
 from .scalar_functions import CASES
 
+NAMES = [function.__name__ for function, *_ in CASES]
 THIRD = {"lanczos_gamma", "stirling", "kepler", "air_density", "bessel_upward", "bessel_downward"}
 MATH = SimpleNamespace(**{name: getattr(mp, name, None) for name in dir(math)})
 MATH.lgamma, MATH.fabs, MATH.floor = mp.loggamma, abs, lambda x: int(mp.floor(x))
@@ -50,7 +51,7 @@ def gradient(f, k):
     return lambda *xs: tf.grad(lambda *xs: tf.reduce_sum(f(*xs)), k)(*xs)
 
 
-@pytest.mark.parametrize(("function", "points", "exact"), CASES, ids=[c[0].__name__ for c in CASES])
+@pytest.mark.parametrize(("function", "points", "exact"), CASES, ids=NAMES)
 def test_values_and_derivatives(function, points, exact):
     name, count = function.__name__, len(points)
     op = tf.primitive(f"scalar_{name}", function, elementwise=True, replace=True)
@@ -77,6 +78,8 @@ def test_values_and_derivatives(function, points, exact):
     gradients = tf.grad(lambda *xs: tf.reduce_sum(op(*xs)), tuple(range(count)))
     for compiled, eager in zip(tf.function(gradients)(*xs), gradients(*xs), strict=True):
         np.testing.assert_allclose(compiled, eager, rtol=1e-13)
+    if NAMES.index(name) % 3:  # a third of them in float32
+        return
     narrow = [tf.cast(x, tf.float32) for x in xs]
     for f in (op, gradient(op, count - 1)):
         result, expected = f(*narrow), f(*[tf.cast(x, tf.float64) for x in narrow]).numpy()

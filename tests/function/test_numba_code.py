@@ -108,8 +108,10 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_gives_what_the_program_gives(case):
+def test_gives_what_the_program_gives(case, monkeypatch):
     f, args = CASES[case]
+    if case != "while_loop":  # which has all programs of a loop's gradient
+        monkeypatch.setattr("tinygrad_cg._function.codegen.numba_program.ROUNDS", [2**6])
     program = tf.function(f)
     args = [np.float64(x) if isinstance(x, float) else x for x in args]
     compiled = program.numba(*args)

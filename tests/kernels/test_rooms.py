@@ -10,7 +10,7 @@ import tinygrad_cg_kernels
 pytestmark = pytest.mark.quick
 
 PACKAGE = Path(tinygrad_cg_kernels.__file__).parent
-ROOMS = ("runtime", "elementary", "loops", "reduce", "move", "linear", "cuda")
+ROOMS = ("runtime", "elementary", "loops", "reduce", "move", "linear", "sparse", "cuda")
 """From the bottom up: a room may import those before it, and itself."""
 
 
