@@ -14,7 +14,6 @@ and the peak memory of a process that evaluates the Brusselator at 2 million unk
 
 import argparse
 import importlib
-import json
 import platform
 import resource
 import subprocess
@@ -25,6 +24,7 @@ from typing import Any
 import numpy as np
 
 import tinygrad_cg as tf
+from benchmarks.serving import AnsweringProcess
 from benchmarks.sparse_work import STEPS, Timed, answer
 from tests.sparse import problems
 from tinygrad_cg._tour.console import table
@@ -50,31 +50,16 @@ def our_work(n: int, x: np.ndarray) -> Timed:
     )
 
 
-class Worker:
+class Worker(AnsweringProcess):
     """A process that times one side."""
 
     def __init__(self, name: str, command: list[str]):
+        super().__init__(command)
         self.name = name
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
 
     def ask(self, n: int, step: str, seconds: float = 0.0) -> Any:
-        """Return the answer to a line; RuntimeError if the process has ended."""
-        stdin, answers = self._process.stdin, self._process.stdout
-        assert stdin is not None
-        assert answers is not None
-        stdin.write(json.dumps([n, step, seconds]) + "\n")
-        stdin.flush()
-        line = answers.readline()
-        if not line:
-            raise RuntimeError(f"{self._process.args} has ended")
-        return json.loads(line)
-
-    def close(self) -> None:
-        """End the process."""
-        with self._process:
-            self._process.kill()
+        """Return the answer for a step of the work at a size."""
+        return self.answer(n, step, seconds)
 
 
 def workers(python: str) -> list[Worker]:

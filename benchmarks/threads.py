@@ -30,6 +30,7 @@ import numpy as np
 import tinygrad_cg as tf
 from benchmarks import THREADS
 from benchmarks.peers import BY_HAND, COMPILED, PEERS, Peer
+from benchmarks.serving import AnsweringProcess
 from benchmarks.work import Work, check, logits, matrix, vector
 from tinygrad_cg._tour.console import table
 from tinygrad_cg._tour.timing import settle
@@ -141,31 +142,16 @@ def busy_process(busy: bool = True) -> Iterator[None]:
             load.kill()
 
 
-class Server:
+class Server(AnsweringProcess):
     """A process that times programs for one side."""
 
     def __init__(self, side: Side) -> None:
         words = ["-m", "benchmarks.threads", "--serve", side.package, side.mode, str(side.threads)]
-        self._process = subprocess.Popen(
-            [side.python, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        super().__init__([side.python, *words])
 
     def times(self, number: int, seconds: float) -> list[float]:
         """Return seconds of each call of a program, over so many seconds."""
-        stdin, taken = self._process.stdin, self._process.stdout
-        assert stdin is not None
-        assert taken is not None
-        stdin.write(json.dumps([number, seconds]) + "\n")
-        stdin.flush()
-        line = taken.readline()
-        if not line:
-            raise RuntimeError(f"{self._process.args} has ended")
-        return json.loads(line)
-
-    def close(self) -> None:
-        """End the process."""
-        with self._process:
-            self._process.kill()
+        return self.answer(number, seconds)
 
 
 def sides(python: str) -> list[Side]:

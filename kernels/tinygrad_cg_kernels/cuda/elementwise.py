@@ -97,6 +97,14 @@ MAX_PLANS = 512
 """A function keeps its launches for this many combinations of dtypes, shapes and strides."""
 
 
+def keep(plans: dict[tuple, Any], key: tuple, plan: Any) -> Any:
+    """Keep a plan, and return it; the others are dropped if they are too many."""
+    if len(plans) >= MAX_PLANS:
+        plans.clear()
+    plans[key] = plan
+    return plan
+
+
 def layout_of(arrays: Sequence[Any]) -> tuple[Any, ...]:
     """Return the dtypes, shapes and strides of arrays, as a key."""
     key: tuple[Any, ...] = ()
@@ -168,9 +176,7 @@ class Map:
         key = layout_of(arrays), tuple(loop), tuple(results)
         plan = self._plans.get(key)
         if plan is None:
-            if len(self._plans) >= MAX_PLANS:
-                self._plans.clear()
-            plan = self._plans[key] = self._make_plan(arrays, loop, results)
+            plan = keep(self._plans, key, self._make_plan(arrays, loop, results))
         return plan
 
     def _make_plan(
@@ -266,9 +272,7 @@ class DeviceElementwise:
             results = (signature.result,)
             result = self._map(arrays, signature.loop, results)[0]
             if not (signature.checked and kernel._check is not None) and arrays is aligned(arrays):
-                if len(self._plans) >= MAX_PLANS:
-                    self._plans.clear()
-                self._plans[key] = self._map.plan(arrays, signature.loop, results)
+                keep(self._plans, key, self._map.plan(arrays, signature.loop, results))
             return result
         self._fill(arrays, signature, out)
         return out

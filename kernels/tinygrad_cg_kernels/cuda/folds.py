@@ -18,10 +18,10 @@ import numpy as np
 from tinygrad_cg_kernels.cuda import adapter
 from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
 from tinygrad_cg_kernels.cuda.elementwise import (
-    MAX_PLANS,
     aligned,
     converter,
     define,
+    keep,
     layout_of,
     same,
 )
@@ -127,9 +127,8 @@ class Fold:
         key = layout_of(arrays), tuple(axes), tuple(loop), state, start, keepdims
         plan = self._plans.get(key)
         if plan is None:
-            if len(self._plans) >= MAX_PLANS:
-                self._plans.clear()
-            plan = self._plans[key] = self._plan(arrays, axes, loop, state.type(start), keepdims)
+            plan = self._plan(arrays, axes, loop, state.type(start), keepdims)
+            keep(self._plans, key, plan)
         library = adapter.array_module()
         if plan.launch is None:
             return library.full(plan.shape, start, dtype=state)
