@@ -266,7 +266,7 @@ class CompiledLoop:
         """Run rounds; return how many, or -1 if one gave up. A flag ends a `while` loop."""
         count, plan = 0, np.empty(2, np.int64)
         until = self.loop.body.length is None
-        while bool(flags[0].flat[count % flags[0].size]) if until else count < n:
+        while flags[0].item(count % flags[0].size) if until else count < n:
             end = count + self._at_once if until else min(count + self._at_once, n)
             plan[:] = count, end
             if self._function(*arrays, plan, sizes) is False:

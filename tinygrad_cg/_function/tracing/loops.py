@@ -598,9 +598,12 @@ class BoundedLoop:
 
     def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run the program for this number of rounds."""
-        most = 1 << (max(int(arrays[0].max()), 1) - 1).bit_length()
-        avals = [Aval(array.shape, array.dtype) for array in arrays]
-        outputs, captured = self.program(most, avals)
+        counts = arrays[0]
+        rounds = counts.item() if counts.size == 1 else int(counts.max())
+        most = 1 << (max(rounds, 1) - 1).bit_length()
+        if most not in self._programs:
+            self.program(most, [Aval(array.shape, array.dtype) for array in arrays])
+        outputs, captured = self._programs[most]
         return outputs.run([*arrays, *captured])
 
     def program(self, most: int, avals: Sequence[Aval]) -> tuple[Outputs, list[np.ndarray]]:
