@@ -40,7 +40,7 @@ def test_the_report_of_a_rule(name, evaluations):
     assert len(evaluations) <= (180 if rule.is_right else 60)
     assert false_rows(report) == set(rule.false), report
     assert report.ok is rule.is_right, report
-    assert {row.verdict for row in report.rows if not row.false} <= {"true", *rule.doubtful}, report
+    assert {row.verdict for row in report.rows if not row.false} <= {"ok", *rule.doubtful}, report
     assert {*rule.doubtful} <= {row.verdict for row in report.rows}, report
     orders = [int(row[0]) for row in rule.false]
     assert report.first_false_order == min(orders, default=None)
@@ -68,7 +68,7 @@ def assert_code_is_right(code, rule):
     space = vars(sys.modules[rule.f.__module__])
     corrected = defined(code, names[0], **space)
     report = tf.check_gradients(corrected, *rule.args, **rule.options)
-    assert {row.verdict for row in report.rows} == {"true"}, report
+    assert {row.verdict for row in report.rows} == {"ok"}, report
 
 
 def test_the_table_is_large_enough():

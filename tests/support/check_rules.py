@@ -24,7 +24,7 @@ class Case(NamedTuple):
     f: Callable[..., Any]
     args: tuple
     first: int | None = None
-    verdict: str = "true"
+    verdict: str = "ok"
     argument: str = "x"
     path: str = "x"
     words: str = ""

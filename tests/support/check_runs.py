@@ -261,7 +261,7 @@ def check_zeros(count: int, first: int = 0) -> int:
     wrong = 0
     for seed in range(first, first + count):
         name, report = run_zero(seed)
-        if not report.ok or {row.verdict for row in report.rows} != {"true"}:
+        if not report.ok or {row.verdict for row in report.rows} != {"ok"}:
             wrong += 1
             print(f"{seed}: {name}\n{report}\n", flush=True)
     print(f"{count} functions that do not change, {wrong} of which a row is not true")

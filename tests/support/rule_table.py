@@ -20,7 +20,7 @@ class Rule(NamedTuple):
     unless that is x, the mode if the other one is not false, "nearby" for the second point, and
     the verdict unless that is "not a derivative". An asterisk after the argument stands for what
     follows of it: the row of the outputs' squares of the next order, too. `doubtful` has the
-    verdicts besides "true" of rows that are not false. `words` stand in the report.
+    verdicts besides "ok" of rows that are not false. `words` stand in the report.
     """
 
     f: Callable[..., Any]

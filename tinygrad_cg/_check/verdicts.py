@@ -15,7 +15,7 @@ from .problem import InnerProduct, Problem
 from .reference import LEVELS, Ladder, ReferenceValue, by_complex_step, complex_step
 from .rounding import AMPLITUDE
 
-TRUE = "true"
+TRUE = "ok"
 WRONG = "not a derivative"
 DETACHED = "detached"
 BYPASSED = "bypassed"
