@@ -209,7 +209,7 @@ def test_nan_is_named_in_words():
 
     report = tf.check_gradients(direction, np.array([1.0, 0.0]))
     text = words(report)
-    assert "The value of `direction` is NaN itself" in text
+    assert "The value of `direction` is NaN, so" in text
     assert "0 / 0 is NaN (test_corrections.py:" in text
     assert ": return x / tf.abs(x)), at x[1] = 0." in text
     assert not report.conclusive

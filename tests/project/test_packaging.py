@@ -1,9 +1,12 @@
 """What the project's files promise each other."""
 
 import re
+import runpy
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -30,6 +33,18 @@ def test_the_readme_has_its_two_one_line_commands(name):
     assert block, f"no marked command {name!r} in one line"
     assert block[1].startswith("python3 -m venv .venv && ")
     assert {"test": "-m pytest", "tour": "-m tinygrad_cg"}[name] in block[1]
+
+
+def test_links_on_the_page_for_package_indexes_are_absolute(monkeypatch):
+    interface = SimpleNamespace(MetadataHookInterface=object)
+    monkeypatch.setitem(sys.modules, "hatchling.metadata.plugin.interface", interface)
+    path = PROJECT["tool"]["hatch"]["metadata"]["hooks"]["custom"]["path"]
+    hook = runpy.run_path(str(ROOT / path))["ReadmeHook"]()
+    hook.root, metadata = str(ROOT), {"urls": {"Repository": "https://github.com/own/er"}}
+    hook.update(metadata)
+    text = metadata["readme"]["text"]
+    assert text.count("(https://github.com/own/er/blob/main/docs/") == README.count("](docs/") > 8
+    assert "](docs/" not in text
 
 
 def test_the_checks_run_the_commands_of_the_readme():

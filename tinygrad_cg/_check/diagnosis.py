@@ -280,9 +280,8 @@ def _not_finite(evidence: Evidence) -> Iterator[Finding]:
     text = (
         f"The derivative of order {row.order} with respect to {row.argument} is "
         f"{number(row.value)}{detail}, but {number(row.reference)} is correct. "
-        f"{_origin(evidence, row.order, row.argument)}A finite rule may consist of parts that are "
-        "not finite, and its derivative consists of these. Write it with operations that stay "
-        "finite."
+        f"{_origin(evidence, row.order, row.argument)}A rule can be finite although its parts are "
+        "not, and its derivative is computed from its parts. Use operations that stay finite."
     )
     functions = [*evidence.calls, None]
     findings = [_corrected(evidence, text, seen, rewrite.stabilise) for seen in functions]
@@ -299,7 +298,7 @@ def _values_not_finite(evidence: Evidence) -> Iterator[Finding]:
     }
     for kind in sorted(kinds):
         origin = _origin(evidence, 1, problem.sources[0].name, kind)
-        text = f"The value of `{problem.name}` is {kind} itself, so it has no derivative here."
+        text = f"The value of `{problem.name}` is {kind}, so it has no derivative here."
         yield Finding(f"{text} {origin}".strip(), remark=True)
     unknown = [row for row in evidence.rows if row.verdict == verdicts.INCONCLUSIVE]
     for row in unknown if not kinds else ():
