@@ -10,7 +10,7 @@ from tests.support import modules
 pytestmark = pytest.mark.quick
 
 ROOT = Path(__file__).parents[2]
-DECISIONS = (ROOT / "docs/behaviour.md").read_text()
+DECISIONS = "".join(path.read_text() for path in sorted((ROOT / "docs/behaviour").glob("*.md")))
 SOURCES = [
     path
     for room in ("tinygrad_cg", "kernels", "tests", "benchmarks", "examples")
