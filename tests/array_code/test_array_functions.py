@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -278,3 +279,71 @@ def test_a_tape_outside_sees_the_gradient_of_a_loss():
     a = tf.constant([1.0, 4.0], tf.float64)
     np.testing.assert_allclose(tf.grad(slope)(a), [-0.5, -0.0625], rtol=1e-14)
     assert float(tf.grad(lambda b: roots(a, b) ** 2)(b)) == 36.0
+
+
+def _weighted(x, n, w):
+    total = 0.0
+    for i in range(len(x)):
+        total += w[i] * x[i] ** n
+    return total
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("argnums", [0, 2, (2, 0), (-1, 0)])
+@pytest.mark.parametrize("wrap", [np.asarray, tf.constant])
+def test_a_gradient_without_a_tape_is_that_of_a_tape(dtype, argnums, wrap):
+    f = tf.differentiable(_weighted)
+    args = wrap(np.array([1.5, -2.0], dtype)), 3, wrap(np.array([0.5, 3.0], dtype))
+    for transform in (tf.grad, tf.value_and_grad):
+        direct, taped = transform(f, argnums)(*args), transform(lambda *a: f(*a), argnums)(*args)
+        for x, y in zip(tf.nest.flatten(direct), tf.nest.flatten(taped), strict=True):
+            assert type(x) is type(y)
+            assert x.dtype == y.dtype
+            np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.quick
+def test_arguments_of_a_gradient_without_a_tape():
+    f = tf.differentiable(_weighted)
+    x, w = tf.constant([1.5, -2.0]), tf.constant([0.5, 3.0])
+    expected = tf.grad(lambda x: f(x, 2, w))(x)
+    for argument in (tf.Variable(x), x):
+        np.testing.assert_array_equal(tf.grad(f)(argument, 2, w), expected)
+        np.testing.assert_array_equal(tf.grad(f)(argument, n=2, w=w), expected)
+    np.testing.assert_array_equal(tf.grad(tf.function(f))(x, 2, w), expected)
+    np.testing.assert_array_equal(tf.function(tf.grad(f))(x, 2, w), expected)
+    curvature = tf.hessian(lambda x: f(x, 2, w))(x)
+    np.testing.assert_array_equal(tf.jacobian(tf.grad(f))(x, 2, w), curvature)
+    for argnums, message in ((1, "argument 1 of .*int"), (3, "argnums has 3"), ((0, 0), "twice")):
+        with pytest.raises((TypeError, ValueError), match=message):
+            tf.grad(f, argnums)(x, 2, w)
+    with pytest.raises(TypeError, match="one scalar, got tuple"):
+        tf.grad(tf.differentiable(lambda x: (x[0] * x[1],)))(x)
+    with pytest.raises(ValueError, match="scalar output"):
+        tf.grad(tf.differentiable(lambda x: x * x))(x)
+    assert tf.grad(tf.differentiable(lambda x: x * x))(2.0).dtype == tf.float32
+
+
+@pytest.mark.quick
+def test_scratch_of_calls_is_not_shared_by_threads_or_results():
+    """A call that needs longer stacks than the last one, one that fails, and threads."""
+
+    @tf.differentiable
+    def powers(x, n):
+        for _ in range(n):
+            if x[0] > 100.0:
+                raise ValueError("too large")
+            x = x * np.cos(x)
+        return np.sum(x)
+
+    x = np.random.default_rng(0).normal(size=(64, 5))
+    jobs = [(row, n) for row in x for n in (3, 400, 20)]
+    expected = [tf.grad(lambda x, n: powers(x, n))(*job) for job in jobs]
+    first = tf.grad(powers)(*jobs[0])
+    with pytest.raises(ValueError, match="too large"):
+        tf.grad(powers)(x[0] + 200, 3)
+    with ThreadPoolExecutor(4) as pool:
+        results = [*pool.map(lambda job: tf.grad(powers)(*job), jobs)]
+    np.testing.assert_array_equal(results, expected)
+    np.testing.assert_array_equal(first, expected[0])

@@ -34,7 +34,7 @@ from .running import Runner, stored_dtype
 from .sharing import share
 from .splitting import split
 from .tangents import tangent
-from .views import element_of
+from .views import ELEMENTS, element_of
 
 Mask = tuple[int, ...]
 """Positions of inputs of a function's program."""
@@ -59,6 +59,8 @@ class Derivative(NamedTuple):
 
     def inputs(self, operands: Sequence[Any]) -> list[Any]:
         """Return the inputs of the program: operands, and static integers where they belong."""
+        if not self.integers:
+            return [*operands]
         integers, rest = iter(self.integers), iter(operands)
         own = [next(integers if static else rest) for static in self.family.static]
         return [*own, *rest]
@@ -73,6 +75,7 @@ class Family:
         self.written = {x for x in written_arrays(program) if x in program.inputs}
         floats = [x.is_float for x in program.outputs]
         self.float_outputs = [k for k, flag in enumerate(floats) if flag]
+        self.float_inputs = {k for k, x in enumerate(program.inputs) if x.is_float}
         dtypes = {stored_dtype(x) for x in (*program.inputs, *program.outputs) if x.is_float}
         self.is_loss = floats == [True] and len(dtypes) == 1
         self.is_loss &= all(isinstance(x, Number) for x in program.outputs)
@@ -255,6 +258,25 @@ class ArrayFunction:
         outputs = _apply(*self._applied(family, leaves), **self._ahead(family, leaves))
         return _packed(family.structure, outputs)
 
+    def loss_and_gradients(
+        self, args: Sequence[Any], argnums: Sequence[int]
+    ) -> tuple[Tensor, list[Tensor]] | None:
+        """Return a loss and its gradients with respect to arrays or tensors, without a tape.
+
+        None for a function that is no loss, and for other arguments. No level may be active.
+        """
+        chosen = [args[k] for k in argnums if 0 <= k < len(args)]
+        if {*map(type, chosen)} - {Tensor, np.ndarray} or len({*argnums}) != len(chosen):
+            return None
+        family, leaves = self._family_of(args, {})
+        wanted = tuple(sorted(argnums))
+        is_plain = family.structure == 0 and len(leaves) == len(args)
+        if not (is_plain and family.is_loss and family.float_inputs.issuperset(wanted)):
+            return None
+        inputs = [x._data if type(x) is Tensor else x for x in leaves]
+        value, *slopes = family.runner(wanted, (), True)([*inputs, ONE])
+        return Tensor(value), [Tensor(slopes[wanted.index(k)]) for k in argnums]
+
     def stack_bytes(self, *args: Any, **keywords: Any) -> int:
         """Return the bytes of memory in which the gradient keeps values of the forward sweep.
 
@@ -276,7 +298,7 @@ class ArrayFunction:
     def _gradient(derivative: Derivative, operands: list[Any]) -> tuple[Runner, list[Any]]:
         """Return the gradient's program by all floats, and its inputs."""
         family = derivative.family
-        wanted = tuple(k for k, x in enumerate(family.program.inputs) if x.is_float)
+        wanted = tuple(sorted(family.float_inputs))
         avals = _output_avals([x._data for x in operands], derivative)
         seeds = [np.ones(avals[k].shape, avals[k].dtype) for k in family.float_outputs]
         gradient = derivative._replace(reverse=wanted)
@@ -329,7 +351,13 @@ class ArrayFunction:
 
         Add its numbers and arrays to leaves, and arrays as they are passed to `arrays`.
         """
-        if type(value) is not Tensor:
+        if type(value) is Tensor:
+            aval = value._data
+            if aval.shape and aval.dtype in ELEMENTS:  # the commonest case at once
+                leaves.append(value)
+                arrays.append(aval)
+                return ELEMENTS[aval.dtype], len(aval.shape)
+        else:
             kind = self._foreign_kind(name, value, leaves, arrays)
             if kind is not None:
                 return kind

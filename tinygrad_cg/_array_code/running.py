@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from math import prod
 from typing import Any, NamedTuple
 
@@ -23,19 +24,24 @@ UNUSED = -0x7FF5_3A1C_96E0_8B42
 """The bits of what no program has written to a stack, for `stack_bytes`."""
 
 MAX_LAYOUTS = 64
+MAX_SCRATCH_BYTES = 2**17
+"""Arrays of at most so many bytes, which are not results of a call, are kept for the next one."""
 FLOAT, INTEGER = np.dtype(np.float64), np.dtype(np.int64)
 
 
 class Layout(NamedTuple):
     """What calls with inputs of the same shapes and integers share.
 
-    `arguments` has the constants, and None for what each call fills in. `allocated` are position,
-    shape and dtype of arrays of each call. `outputs` are positions, or numbers, with their shapes.
+    `arguments` has the constants, and None for what each call fills in. `results` and `scratch` are
+    position, shape and dtype of arrays that a call allocates. `outputs` are positions, or numbers,
+    with their shapes. `spare` has arguments whose scratch is not in use; None if that is large.
     """
 
     arguments: list[Any]
-    allocated: list[tuple[int, tuple[int], np.dtype]]
+    results: list[tuple[int, tuple[int], np.dtype]]
+    scratch: list[tuple[int, tuple[int], np.dtype]]
     outputs: list[tuple[Any, tuple[int, ...]]]
+    spare: list[list[Any]] | None
 
 
 def stored_dtype(x: Array | Number) -> np.dtype:
@@ -118,20 +124,20 @@ class Runner:
             if len(self.layouts) >= MAX_LAYOUTS:
                 self.layouts.clear()
             layout = self.layouts[key] = self._layout(key)
-        arguments, copied = layout.arguments.copy(), []
+        own = self._with_scratch(layout)
+        arguments, copied = own.copy(), []
         for position, place, dtype, is_written in self.passed:
-            value = inputs[place]
-            arguments[position] = own = np.ascontiguousarray(value, dtype).reshape(-1)
+            value = np.ascontiguousarray(inputs[place], dtype)
+            arguments[position] = value = value if value.ndim == 1 else value.reshape(-1)
             if is_written:
-                copied.append((position, own))
-        for position, size, dtype in layout.allocated:
+                copied.append((position, value))
+        for position, size, dtype in layout.results:
             arguments[position] = memory.empty(size, dtype)
-        report = arguments[-2] = np.full(1, FULL)
+        report = arguments[-2]
+        report[0] = FULL
         while report[0] == FULL:
             for position, original in copied:
                 arguments[position] = original.copy()
-            arguments[-4] = memory.empty((self.capacity[0],), FLOAT)
-            arguments[-3] = memory.empty((self.capacity[1],), INTEGER)
             if stacks is not None:
                 stacks[:] = [stack.view(np.int64) for stack in arguments[-4:-2]]
                 for stack in stacks:
@@ -139,16 +145,42 @@ class Runner:
             report[0] = 0
             self.entry(*arguments)
             if report[0] == FULL:
-                self.capacity = [4 * size for size in self.capacity]
+                self.capacity = [4 * stack.size for stack in own[-4:-2]]
+                arguments[-4:-2] = own[-4:-2] = self._stacks()
         if report[0]:
             kind, message = self.program.errors[report[0] - 1]
             raise kind(message)
+        if layout.spare is not None:
+            if own[-4].size + own[-3].size > MAX_SCRATCH_BYTES // 8:
+                own[-4:-2] = None, None
+            layout.spare.append(own)
         return [
             np.full(shape, which.number, stored_dtype(which))
             if isinstance(which, FixedNumber)
             else arguments[which].reshape(shape)
             for which, shape in layout.outputs
         ]
+
+    def _stacks(self) -> list[np.ndarray]:
+        return [
+            memory.empty((self.capacity[0],), FLOAT),
+            memory.empty((self.capacity[1],), INTEGER),
+        ]
+
+    def _with_scratch(self, layout: Layout) -> list[Any]:
+        """Return arguments with scratch, perhaps that of an earlier call, and with its stacks."""
+        arguments = None
+        if layout.spare:
+            with suppress(IndexError):  # another thread has taken it
+                arguments = layout.spare.pop()
+        if arguments is None:
+            arguments = layout.arguments.copy()
+            for position, size, dtype in layout.scratch:
+                arguments[position] = memory.empty(size, dtype)
+            arguments[-2] = np.empty(1, np.int64)
+        if arguments[-4] is None:
+            arguments[-4:-2] = self._stacks()
+        return arguments
 
     def numba_lines(self, key: Sequence[Any]) -> tuple[list[str], dict[str, Any]]:
         """Return a call as lines of Numba code, and their globals.
@@ -163,7 +195,7 @@ class Runner:
         constants = zip(names, layout.arguments, strict=False)
         scope |= {name: x for name, x in constants if x is not None}
         lines, again = [], []
-        for k, size, dtype in layout.allocated:
+        for k, size, dtype in (*layout.results, *layout.scratch):
             lines.append(f"array{k} = np.empty({size[0]}, np.dtype({dtype.name!r}))")
         for j, (k, _, _, is_written) in enumerate(self.passed):
             copied = f"array{k} = x{j}{'.copy()' * is_written}"
@@ -189,15 +221,18 @@ class Runner:
         numbers = self._numbers(key)
         arguments: list[Any] = [self.constants.get(x) for x in self.arrays]
         passed = {position for position, *_ in self.passed}
-        allocated = []
+        results, scratch = [], []
         for k, x in enumerate(self.arrays):
             if k not in passed and arguments[k] is None:
                 shape = self._shape(x, numbers) if isinstance(x, Array) else (1,)
-                allocated.append((k, (prod(shape),), stored_dtype(x)))
+                own = results if x in self.program.outputs else scratch
+                own.append((k, (prod(shape),), stored_dtype(x)))
+        size = sum(dtype.itemsize * size for _, (size,), dtype in scratch)
         outputs: list[tuple[Any, tuple]] = []
         positions = {x: k for k, x in enumerate(self.arrays)}
         for x in self.program.outputs:
             which = x if isinstance(x, FixedNumber) else positions[x]
             outputs.append((which, self._shape(x, numbers) if isinstance(x, Array) else ()))
         sizes = np.array([numbers[value] for value in self.sizes], np.int64)
-        return Layout([*arguments, None, None, None, sizes], allocated, outputs)
+        spare = [] if size <= MAX_SCRATCH_BYTES else None
+        return Layout([*arguments, None, None, None, sizes], results, scratch, outputs, spare)

@@ -52,6 +52,7 @@ class Differentiable:
         numbers = [argnums] if self.single else list(argnums)
         self.argnums = [as_int(name, "argnums", number) for number in numbers]
         self.has_aux = has_aux
+        self.direct = getattr(f, "loss_and_gradients", None)  # which needs no tape
         self.floats = FLOAT64 if _is_of_numpy(f) else None  # the dtype of Python's floats
         self.definition = Definition(f)
         self.definition.role = "the differentiated function"

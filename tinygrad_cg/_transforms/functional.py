@@ -128,6 +128,12 @@ def elementwise_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0) ->
 
 
 def _value_and_grad(transform: Differentiable, args: tuple, kwargs: dict) -> tuple:
+    direct = transform.direct
+    if direct is not None and state.frame is None and not kwargs and not transform.has_aux:
+        results = direct(args, transform.argnums)
+        if results is not None:
+            value, gradients = results
+            return value, gradients[0] if transform.single else tuple(gradients), None
     token, sources, output, aux = transform.record(args, kwargs)
     value = transform.scalar(output)
     return value, sweep_once(transform, token, [value], None, sources), aux
