@@ -35,7 +35,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         type=int,
         choices=PARTS,
         action="append",
-        help="show this part alone; several options show several parts",
+        help="show only this part; give the option again for more parts",
     )
     parser.add_argument(
         "--data",

@@ -310,9 +310,9 @@ class Dataset:
     ) -> Dataset:
         """Return the elements in random order: each drawn from the next `buffer_size`.
 
-        Each loop has another order, or, without `reshuffle_each_iteration`, the same. With `seed`
-        a run of the program repeats them; without, `random.set_seed` does. The orders are not those
-        of the original.
+        Each loop has another order, or, without `reshuffle_each_iteration`, the same. With `seed` a
+        run of the program repeats them; without, `random.set_seed` does. The orders differ from
+        TensorFlow's.
         """
         size = _positive("shuffle", "buffer_size", buffer_size)
         start = seed if seed is not None else int(uniform((), 0, 2**31 - 1, np.int64).numpy())

@@ -1,8 +1,8 @@
 """Exceptions and warnings of the library, and how warnings find the user's line.
 
-Where the originals raise a class of their own, ours is also the built-in class that a
-Python programmer would expect, so that either ``except`` clause works. What a message says of a
-gradient rule is in attributes, too.
+Where the originals raise a class of their own, ours is also the built-in class that a Python
+programmer would expect, so that either ``except`` clause works. Facts about a gradient rule are
+also attributes.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class MatrixError(InvalidArgumentError, np.linalg.LinAlgError):
 
 
 class ArgumentTypeError(TypeError, ValueError):
-    """An argument of the wrong type, for which the original raises ValueError."""
+    """An argument of the wrong type, where TensorFlow raises ValueError."""
 
 
 class NonFiniteError(WithFields, InvalidArgumentError, FloatingPointError):
@@ -160,7 +160,7 @@ class TapeWarning(UserWarning):
 
 
 class DerivativeWarning(UserWarning):
-    """A derivative does not exist at this point, or cannot be known from what was recorded."""
+    """A derivative does not exist at this point, or cannot be known from the record."""
 
 
 class FunctionWarning(UserWarning):

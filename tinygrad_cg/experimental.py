@@ -1,4 +1,4 @@
-"""TensorFlow's ``tf.experimental``, and what is not in TensorFlow."""
+"""TensorFlow's ``tf.experimental``, and names that TensorFlow does not have."""
 
 from ._ops import dlpack
 from ._reverse.variable import recorded_assignments

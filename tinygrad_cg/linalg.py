@@ -108,9 +108,9 @@ def diag(
 
     Modelled on ``tf.linalg.diag``. The matrices are square unless a size is given; then -1 stands
     for the least that holds it. If `k` is a pair, the lowest and the highest diagonal, `diagonal`
-    (..., their number, n) has them from the highest to the lowest; `align` says to which side those
-    above and below the main one are moved if they are shorter. Raises InvalidArgumentError for
-    sizes that do not fit.
+    (..., their number, n) has them from the highest to the lowest; `align` is the side on which
+    diagonals above and below the main one are moved if they are shorter. Raises
+    InvalidArgumentError for sizes that do not fit.
     """
     return _diagonals.matrix_diag(diagonal, k, num_rows, num_cols, padding_value, align)
 
@@ -222,12 +222,12 @@ def eigh_tridiagonal(
 ) -> Tensor | Any:
     """Return the eigenvalues, ascending, of Hermitian matrices of three diagonals.
 
-    Modelled on ``tf.linalg.eigh_tridiagonal``: `alpha` (..., n) is the main diagonal, of which the
-    real part counts, `beta` (..., n - 1) the one above it. Unless `eigvals_only` the eigenvectors
-    follow (the original has none). `select` is "a" for all, "i" for those from one index of
-    `select_range` to the other, or "v", of one matrix, for those in that interval but its lower
-    end. The matrices are made and given to LAPACK; see `eigh` for derivatives. InvalidArgumentError
-    for what does not fit.
+    Modelled on ``tf.linalg.eigh_tridiagonal``: `alpha` (..., n) is the main diagonal (its real part
+    counts), `beta` (..., n - 1) the one above it. Unless `eigvals_only` the eigenvectors follow
+    (TensorFlow has none). `select` is "a" for all, "i" for those from one index of `select_range`
+    to the other, or "v", of one matrix, for those in that interval but its lower end. The matrices
+    are made and given to LAPACK; see `eigh` for derivatives. InvalidArgumentError for what does not
+    fit.
     """
     return _systems.eigh_tridiagonal(alpha, beta, eigvals_only, select, select_range)
 
@@ -241,7 +241,7 @@ def expm(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def logm(input: TensorLike, name: str | None = None) -> Tensor:
-    """Return the principal logarithm of each square matrix, of which `expm` is the matrix.
+    """Return the principal logarithm of each square matrix: `expm` returns the matrix.
 
     Shapes, dtypes and errors as for `sqrtm`.
     """
@@ -252,7 +252,7 @@ def sqrtm(input: TensorLike, name: str | None = None) -> Tensor:
     """Return the square root of each square matrix whose eigenvalues have positive real parts.
 
     `input` has shape (..., n, n); integers become float64. Raises errors.MatrixError for a matrix
-    with an eigenvalue that is 0 or a negative number, since it has no such root.
+    with an eigenvalue that is 0 or a negative number, since it has no principal square root.
     """
     return _matrix_functions.sqrtm(input)
 
@@ -260,7 +260,7 @@ def sqrtm(input: TensorLike, name: str | None = None) -> Tensor:
 def global_norm(t_list: Any, name: str | None = None) -> Tensor:
     """Return the Euclidean norm of all elements of several tensors together; None counts as 0.
 
-    Raises TypeError for what is no list or tuple, ValueError for one without a tensor.
+    Raises TypeError for anything but a list or tuple, ValueError for one without a tensor.
     """
     return _normalizations.global_norm(t_list)
 
@@ -321,7 +321,7 @@ def lu(
 def lu_matrix_inverse(
     lower_upper: Any, perm: Axes, validate_args: bool = False, name: str | None = None
 ) -> Tensor:
-    """Return the inverses of the matrices of which ``lu`` gives `lower_upper` and `perm`.
+    """Return the inverses of the matrices whose ``lu`` is `lower_upper` and `perm`.
 
     Modelled on ``tf.linalg.lu_matrix_inverse``.
     """
@@ -331,7 +331,7 @@ def lu_matrix_inverse(
 def lu_reconstruct(
     lower_upper: Any, perm: Axes, validate_args: bool = False, name: str | None = None
 ) -> Tensor:
-    """Return the matrices of which ``lu`` gives `lower_upper` and `perm`.
+    """Return the matrices whose ``lu`` is `lower_upper` and `perm`.
 
     Modelled on ``tf.linalg.lu_reconstruct``.
     """

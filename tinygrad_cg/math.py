@@ -284,7 +284,7 @@ def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def ndtri(x: TensorLike, name: str | None = None) -> Tensor:
-    """Return the number up to which the normal distribution has the share `x`, from 0 to 1.
+    """Return the number below which the normal distribution has the share `x`, from 0 to 1.
 
     Accurate for small shares; infinite at 0 and 1, NaN beyond. Modelled on ``tf.math.ndtri``.
     """
@@ -328,8 +328,8 @@ def betainc(a: TensorLike, b: TensorLike, x: TensorLike, name: str | None = None
     from 0 to x, over beta(a, b).
 
     Elementwise; the arguments broadcast. NaN for parameters below 0 and for `x` outside of 0 to 1.
-    The gradients are right, by `x` at every order, by `a` and `b` (by which TensorFlow and JAX have
-    none) up to order 2 in all. Modelled on ``tf.math.betainc``.
+    The gradients are right, by `x` at every order, by `a` and `b` (TensorFlow and JAX have none) up
+    to order 2 in all. Modelled on ``tf.math.betainc``.
     """
     return _ops.incomplete.betainc(a, b, x)
 
@@ -360,7 +360,7 @@ def in_top_k(targets: Any, predictions: Any, k: int, name: str | None = None) ->
     """Return whether fewer than `k` of the `predictions` of each row exceed that of its target.
 
     Modelled on ``tf.math.in_top_k``: `predictions` are (rows, classes) and `targets`, one for each
-    row, integers; false where a target is no class or its prediction not finite.
+    row, integers; false where a target is not a class or its prediction not finite.
     InvalidArgumentError for other shapes.
     """
     return _sorting.in_top_k(targets, predictions, k)

@@ -1,7 +1,7 @@
 """Nested structures of values: lists, tuples, namedtuples and mappings.
 
-After `tf.nest`. Everything that is no container is a leaf: tensors, arrays, numbers, strings,
-sets and None. A mapping's leaves are ordered by its sorted keys, whatever its own order.
+Modelled on `tf.nest`. Everything that is not a container is a leaf: tensors, arrays, numbers,
+strings, sets and None. A mapping's leaves are ordered by its sorted keys, whatever its own order.
 """
 
 from collections import defaultdict
@@ -136,7 +136,7 @@ def _pack(structure: Any, leaves: Iterator[Any]) -> Any:
 def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any]) -> Any:
     """Return `structure` with its leaves replaced, in the order of `flatten`, by `flat_sequence`.
 
-    Raises TypeError if `flat_sequence` is no sequence, ValueError if it has another number of
+    Raises TypeError if `flat_sequence` is not a sequence, ValueError if it has another number of
     items than `structure` has leaves.
 
     Examples

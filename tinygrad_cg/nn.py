@@ -199,7 +199,7 @@ def all_candidate_sampler(
     seed: int | None = None,
     name: str | None = None,
 ) -> Candidates:
-    """Return all `num_sampled` classes, each of which is expected once."""
+    """Return all `num_sampled` classes, each expected once."""
     return _ops.candidates.all_candidates(true_classes, num_true, num_sampled)
 
 
@@ -332,7 +332,7 @@ def conv3d(
 
     Modelled on ``tf.nn.conv3d``: `input` is (batch, depth, height, width, channels), or channels
     first if `data_format` says so; `filters` are (depth, height, width, channels of a group,
-    outputs). Channels are cut into as many groups as fit (the original has one). `padding` is
+    outputs). Channels are cut into as many groups as fit (TensorFlow has one). `padding` is
     "VALID", "SAME", or three pairs. Raises InvalidArgumentError for what does not fit, TypeError
     for bool.
     """
@@ -451,12 +451,12 @@ def dilation2d(
     dilations: Any,
     name: str | None = None,
 ) -> Tensor:
-    """Return the largest of sums of `filters` and what is under them, channel by channel.
+    """Return the largest of sums of `filters` and the elements under them, channel by channel.
 
     Modelled on ``tf.nn.dilation2d``: the grayscale dilation of images (batch, height, width,
-    channels), or channels first, by `filters` (height, width, channels). What padding adds is never
-    the largest. The gradient goes to the first of equal sums. Raises InvalidArgumentError for what
-    does not fit.
+    channels), or channels first, by `filters` (height, width, channels). Padding is never the
+    largest. The gradient goes to the first of equal sums. Raises InvalidArgumentError for what does
+    not fit.
     """
     return _ops.filters.dilation2d(input, filters, strides, padding, data_format, dilations)
 
@@ -470,7 +470,8 @@ def erosion2d(
     dilations: Any,
     name: str | None = None,
 ) -> Tensor:
-    """Return the least of differences of what is under `filters` and these, channel by channel.
+    """Return the least of differences of the elements under `filters` and `filters`, channel by
+    channel.
 
     Modelled on ``tf.nn.erosion2d``: the negative of ``dilation2d`` of the negative by the filters
     turned by half a turn.
@@ -541,7 +542,7 @@ def dropout(
 
     `noise_shape` broadcasts to the shape of `x`: where it is 1 (or None: the size of `x`), the
     elements are dropped together. `seed` as for `random.uniform`. After N. Srivastava et al.,
-    "Dropout" (2014). Raises ValueError for a rate outside [0, 1) or an `x` that is no float,
+    "Dropout" (2014). Raises ValueError for a rate outside [0, 1) or an `x` that is not a float,
     InvalidArgumentError for a `noise_shape` that does not broadcast.
     """
     return _ops.normalizations.dropout(x, rate, noise_shape, seed)
@@ -557,7 +558,7 @@ def embedding_lookup(
 ) -> Tensor:
     """Return the rows of `params` at integer `ids`, of norm `max_norm` at most if that is given.
 
-    `params` is a tensor, or a list with one. Raises InvalidArgumentError for `ids` that are no
+    `params` is a tensor, or a list with one. Raises InvalidArgumentError for `ids` that are not
     integers, IndexError for one out of bounds.
     """
     return _ops.normalizations.embedding_lookup(params, ids, max_norm)
@@ -576,7 +577,7 @@ def in_top_k(targets: Any, predictions: Any, k: int, name: str | None = None) ->
     """Return whether fewer than `k` of the `predictions` of each row exceed that of its target.
 
     Modelled on ``tf.math.in_top_k``: `predictions` are (rows, classes) and `targets`, one for each
-    row, integers; false where a target is no class or its prediction not finite.
+    row, integers; false where a target is not a class or its prediction not finite.
     InvalidArgumentError for other shapes.
     """
     return _sorting.in_top_k(targets, predictions, k)
@@ -908,8 +909,8 @@ def sigmoid_cross_entropy_with_logits(
 
 
 def silu(features: TensorLike, beta: Any = 1.0) -> Tensor:
-    """Return ``features * sigmoid(beta * features)``, also called swish; it has a gradient by
-    `beta`, too.
+    """Return ``features * sigmoid(beta * features)``, also called swish; `beta` has a gradient,
+    too.
 
     After P. Ramachandran, B. Zoph and Q. Le, "Searching for activation functions" (2017).
     """
@@ -982,8 +983,8 @@ def sufficient_statistics(
 def weighted_cross_entropy_with_logits(
     labels: TensorLike, logits: TensorLike, pos_weight: Any, name: str | None = None
 ) -> Tensor:
-    """Return `sigmoid_cross_entropy` of `labels` and `logits`, elementwise, with its first term,
-    that of the labels, multiplied by `pos_weight`. Both have one shape."""
+    """Return `sigmoid_cross_entropy` of `labels` and `logits`, elementwise, with the term of the
+    labels multiplied by `pos_weight`. Both have one shape."""
     return _ops.loss_functions.weighted_cross_entropy(labels, logits, pos_weight)
 
 

@@ -93,7 +93,7 @@ def all_candidate_sampler(
     seed: int | None = None,
     name: str | None = None,
 ) -> Candidates:
-    """Return all `num_sampled` classes, each of which is expected once."""
+    """Return all `num_sampled` classes, each expected once."""
     return _candidates.all_candidates(true_classes, num_true, num_sampled)
 
 

@@ -137,14 +137,14 @@ def inverse_stft(
     window_fn: Any = hann_window,
     name: str | None = None,
 ) -> Tensor:
-    """Return the signals of which ``stft`` gives `stfts`, up to what the windows do."""
+    """Return the signals whose ``stft`` is `stfts`, up to what the windows do."""
     return _spectra.inverse_stft(stfts, frame_length, frame_step, fft_length, window_fn)
 
 
 def inverse_mdct(
     mdcts: Any, window_fn: Any = vorbis_window, norm: Any = None, name: str | None = None
 ) -> Tensor:
-    """Return the signals of which ``mdct`` gives `mdcts`, for the same window and `norm`.
+    """Return the signals whose ``mdct`` is `mdcts`, for the same window and `norm`.
 
     Modelled on ``tf.signal.inverse_mdct``. `mdcts` is (..., frames, half a frame's length), an even
     number. Errors as of `mdct`.

@@ -24,7 +24,7 @@ def compute_gradient(
 
     `f` gives one tensor. Two lists of arrays of shape (size of the output, size of the argument),
     the first from `jacobian`, the second from central differences with step `delta`, 1/1024 by
-    default, computed in the argument's dtype. Raises TypeError if `x` is no list or tuple. After
+    default, computed in the argument's dtype. Raises TypeError if `x` is not a list or tuple. After
     ``tf.test.compute_gradient``.
 
     Examples

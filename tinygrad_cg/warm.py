@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     ``python -m tinygrad_cg.warm exp add`` compiles two operations, ``--processes 8`` with so many
     processes (by default as many as there are cores), ``--quiet`` without a word. An operation that
-    does not exist is an error (exit status 2). What was compiled before is loaded.
+    does not exist is an error (exit status 2). Code that was compiled before is loaded.
     """
     parser = argparse.ArgumentParser(prog="python -m tinygrad_cg.warm", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="OPERATION", help="by default all")

@@ -48,7 +48,7 @@ def test_backward_at_the_second_order_with_the_line_of_the_operation():
     )
     assert "backward, order 2, in the rule of divide" in text
     assert "`return outer.gradient(first, x)`" in text
-    assert "the rule is that of what was computed at" in text
+    assert "the rule belongs to the operation at" in text
     assert "1 / (1 + e)" in text
 
 

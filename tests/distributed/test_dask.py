@@ -141,12 +141,12 @@ def test_collections_that_do_not_fit_are_refused():
             (x, y.rechunk(1_000)),
             r"the same partitions, got \([\d, ]+\) and \([\d, ]+\): use rechunk",
         ),
-        (da.from_array(X, (SIZE, 4)), r"divided along its first axis alone, got \(14, 2\) chunks"),
-        (da.from_array(np.array(1.0)), r"divided along its first axis alone, got \(\) chunks"),
+        (da.from_array(X, (SIZE, 4)), r"divided along its first axis only, got \(14, 2\) chunks"),
+        (da.from_array(np.array(1.0)), r"divided along its first axis only, got \(\) chunks"),
     ]:
         with pytest.raises(InvalidArgumentError, match=words):
             distributed.grad(logistic, over=over)
-    with pytest.raises(TypeError, match="a tuple has Dask's collections alone, or none of them"):
+    with pytest.raises(TypeError, match="a tuple has only Dask collections, or none of them"):
         distributed.grad(logistic, over=(x, [Y]))
     with pytest.raises(
         TypeError, match=r"got a DelayedLeaf: use dask.bag.from_delayed, or files\(\)"

@@ -264,8 +264,8 @@ def test_tensors_are_compared_with_what_pytest_approximates():
         ),
         ("gammaln", r"^scipy\.special\.gammaln .* use tf\.math\.lgamma, or"),
         ("j0", r"^scipy\.special\.j0 .* use tf\.autograd\.scipy\.special\.j0, or"),
-        ("wrightomega", r"^scipy\.special\.wrightomega .* use x\.numpy\(\) for the values alone"),
-        (None, r"^the universal function twice .* use x\.numpy\(\) for the values alone"),
+        ("wrightomega", r"^scipy\.special\.wrightomega .* use x\.numpy\(\) for the values only"),
+        (None, r"^the universal function twice .* use x\.numpy\(\) for the values only"),
         ("sin", r"^np\.spacing is not supported on tensors with these arguments"),
     ],
 )

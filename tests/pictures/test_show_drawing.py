@@ -186,7 +186,7 @@ def test_plain_text():
     assert "tape inner: its gradient is of order 1, inside tape outer" in text
     assert "y = decorated(x)" in text
     assert "rule serves order 1 and 2" in text
-    assert "uses x, and is not differentiated by it" in text
+    assert "uses x, but is not differentiated with respect to it" in text
 
 
 def test_boxes_lie_in_their_frames_and_do_not_overlap():

@@ -25,7 +25,7 @@ def test_polyfit():
     assert_right_in_all_modes(lambda x: tnp.polyfit(x, Y, 1, w=W), tf.constant(X))
     for call, text in (
         (lambda: tnp.polyfit(X, Y[:3], 1), "x must be a vector and y have as many rows"),
-        (lambda: tnp.polyfit(X, Y, -1), "a degree from 0 on"),
+        (lambda: tnp.polyfit(X, Y, -1), "a degree of 0 or more"),
         (lambda: tnp.polyfit(X, Y, 1, w=[1.0]), "w must have the shape of x"),
         (lambda: tnp.polyfit(X, Y, 1, full=True), "full=True is not supported"),
         (lambda: tnp.polyfit(X[:2], Y[:2], 1, cov=True), r"more than deg \+ 1 = 2 points"),

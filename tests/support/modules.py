@@ -10,8 +10,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/modules.md"
 HEAD = """# Modules
 
-All modules by room, with the first sentence of each. [architecture.md](architecture.md) says what
-rooms are for. `python -m tests.support.modules` writes this page.
+All modules by package, with the first sentence of each. [architecture.md](architecture.md) says
+what packages are for. `python -m tests.support.modules` writes this page.
 """
 
 

@@ -43,8 +43,8 @@ COMPILED = {name: re.compile(pattern, re.MULTILINE) for name, pattern in PATTERN
 
 def pages() -> Iterator[tuple[str, str]]:
     """Yield the pages that users read, without code, as name and text."""
-    files = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
-    for path in sorted(files):
+    files = {*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")}
+    for path in sorted(files - {ROOT / "docs/modules.md"}):  # it is generated
         yield path.relative_to(ROOT).as_posix(), _prose(path.read_text(encoding="utf-8"))
     for path in sorted((ROOT / "examples").glob("*.ipynb")):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]

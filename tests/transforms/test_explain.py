@@ -162,7 +162,7 @@ def detached_beside_another_way():
     return tape.explain(y, x)
 
 
-@case("`x.numpy()` takes the value out of what is recorded")
+@case("`x.numpy()` takes the value out of the record")
 def by_numpy():
     x = three()
     with tf.GradientTape() as tape:
@@ -172,7 +172,7 @@ def by_numpy():
     return tape.explain(y, x)
 
 
-@case("`float(x)` takes the value out of what is recorded")
+@case("`float(x)` takes the value out of the record")
 def by_float_in_a_loop():
     x = three()
     with tf.GradientTape() as tape:
@@ -284,11 +284,13 @@ class Model:
         assert tape.gradient(loss, self.layer.w) is None
         assert tape.gradient(loss, self.layer.b) is not None
         kept = tape.explain(loss, self.layer.b)
-        assert "There is a gradient of `loss` by the Variable 'b:0'" in kept
+        assert "The gradient of `loss` with respect to the Variable 'b:0'" in kept
         return tape.explain(loss, self.layer.w)
 
 
-@case("by the Variable 'w:0' is None: `tf.stop_gradient(x * self.w)` detaches its result")
+@case(
+    "with respect to the Variable 'w:0' is None: `tf.stop_gradient(x * self.w)` detaches its result"
+)
 def in_a_method_of_an_object():
     return Model().explain(tf.constant([1.0, 2.0]))
 
@@ -320,7 +322,7 @@ def helper(a, scale=2.0):
     return tf.constant(values)
 
 
-@case("`b.numpy()` takes the value out of what is recorded")
+@case("`b.numpy()` takes the value out of the record")
 def in_a_function_of_the_users():
     x = three()
     with tf.GradientTape() as tape:
@@ -454,7 +456,7 @@ def second_order_detached():
     return outer.explain(h, x)
 
 
-@case("There is a gradient of `y` by `x`: it is not None.")
+@case("The gradient of `y` with respect to `x` is not None.")
 def connected():
     x = three()
     with tf.GradientTape(persistent=True) as tape:
@@ -464,7 +466,7 @@ def connected():
     return tape.explain(y, x)
 
 
-@case("There is a gradient of `g` by `x`: it is not None.")
+@case("The gradient of `g` with respect to `x` is not None.")
 def connected_at_second_order():
     x = three()
     with tf.GradientTape() as outer:
@@ -484,7 +486,7 @@ def itself():
     return tape.explain(x, x)
 
 
-@case("Whether `y` has a gradient by `x` is not known any more: gradient() has freed")
+@case("Whether `y` has a gradient with respect to `x` is no longer known: gradient() has freed")
 def asked_after_the_record_was_freed():
     x = three()
     with tf.GradientTape() as tape:
@@ -526,8 +528,10 @@ def test_a_line_for_each_pair():
         tape.watch(x)
         y = x * z
     first, second = tape.explain(y, {"a": x, "b": z}).split("\n")
-    assert first.startswith("There is a gradient of `y` by `x`")
-    assert second.startswith("The gradient of `y` by `z` is None: `z` was never watched")
+    assert first.startswith("The gradient of `y` with respect to `x` is not None.")
+    assert second.startswith(
+        "The gradient of `y` with respect to `z` is None: `z` was never watched"
+    )
 
 
 def test_in_a_batch():

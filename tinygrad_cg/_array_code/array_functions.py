@@ -469,7 +469,7 @@ def differentiable(
         one another that do so: with 2, inner loops too, which are run twice more. Loops that keep
         nothing are left as they are. `stack_bytes`, a method of the result, tells the memory.
 
-    The function that is returned takes tensors, too, and gives tensors. Integers are no tensors in
+    The function that is returned takes tensors, too, and gives tensors. Integers are not tensors in
     it, and have no gradient. Raises `UnsupportedCodeError`, a TypeError, for what it cannot
     differentiate: when it decorates, or, if that depends on types, at the first call. It raises
     IndexError and its kin where the function does so itself; elements outside of an array are not

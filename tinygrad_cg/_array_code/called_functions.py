@@ -1,4 +1,4 @@
-"""What functions of Python, `math` and NumPy mean in a program.
+"""The meaning of functions of Python, `math` and NumPy in a program.
 
 A handler takes the reader and the arguments of a call; `FUNCTIONS` finds it by the function that is
 called, `METHODS` by the name of an array's method.

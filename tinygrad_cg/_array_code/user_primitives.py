@@ -74,7 +74,7 @@ def primitive(
         kernel runs there as far as it consists of functions that CuPy has, too.
 
     The function takes tensors (or what converts to them) by position, attributes by keyword.
-    Raises KeyError for a name in use, TypeError for a kernel that is no function, or for
+    Raises KeyError for a name in use, TypeError for a kernel that is not callable, or for
     operands and attributes that it does not take.
 
     Examples

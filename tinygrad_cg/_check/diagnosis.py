@@ -166,8 +166,8 @@ def _of_gradient_function(
 ) -> Finding:
     names, upstream = in_words(sorted(seen.captured)), seen.names[0] if seen.names else "dy"
     text = (
-        f"The inner rule, that of `{seen.name}`, differentiates `{seen.name}` with respect to "
-        f"{upstream} only; the direct dependence on {names} is lost. "
+        f"The inner rule (of `{seen.name}`) covers the dependence on {upstream} only; the direct "
+        f"dependence on {names} is lost. "
         f"{_describe(evidence, false)} If no tape watches {upstream}, the inner rule is not "
         f"used at all. Let the gradient be differentiated as it is written, or decorate a "
         f"function of {names} inside `{seen.name}`, and multiply its result by {upstream}."

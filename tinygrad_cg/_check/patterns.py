@@ -1,4 +1,4 @@
-"""What is wrong with the gradients of an order, in words, and how to correct them."""
+"""The mistake in the gradients of an order, in words, and how to correct it."""
 
 from __future__ import annotations
 

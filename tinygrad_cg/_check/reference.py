@@ -1,4 +1,4 @@
-"""Reference derivatives of a function of one number, from its values alone, with an error.
+"""Reference derivatives of a function of one number, from its values, with an error.
 
 By a complex step if the function allows it (Squire and Trapp, SIAM Review 40, 1998), otherwise by
 central differences, extrapolated to step 0 (Richardson; Ridders, Advances in Engineering Software

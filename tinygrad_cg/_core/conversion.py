@@ -58,7 +58,7 @@ def as_dtype(dtype: Any) -> np.dtype:
     """Return a supported NumPy dtype from a dtype, its name, or a NumPy or Python type.
 
     Python's `float` and `int` are float32 and int32, as numbers of these types become. Raises
-    TypeError for None, for what is no dtype, and for dtypes that tensors cannot have.
+    TypeError for None, for anything but a dtype, and for dtypes that tensors cannot have.
 
     Examples
     --------
@@ -188,7 +188,7 @@ def adopt(value: Any, dtype: np.dtype | None, copy: bool) -> Any:
 class IndexedSlices:
     """A tensor that is zero but for some slices along its first axis.
 
-    Accepted wherever a tensor is; slices at the same index add up. After ``tf.IndexedSlices``.
+    Accepted in place of tensors; slices at the same index add up. Modelled on ``tf.IndexedSlices``.
     """
 
     def __init__(self, values: Any, indices: Any, dense_shape: Any = None):

@@ -1,4 +1,4 @@
-"""What runs an operation on a GPU.
+"""Operations on a GPU: the functions that run them.
 
 The `run` of a primitive is a kernel, or a function that calls kernels and functions of NumPy. Such
 a function runs where its arrays are: it asks for its kernels by `kernel_for`, and for the library

@@ -23,7 +23,7 @@ from .suggestions import NamesOfOtherLibraries
 class TensorShape(tuple):
     """A shape: a tuple of sizes with TensorFlow's accessors; None stands for an unknown size.
 
-    Slices, and sums with other shapes, are shapes. After ``tf.TensorShape``.
+    Slices, and sums with other shapes, are shapes. Modelled on ``tf.TensorShape``.
 
     Examples
     --------

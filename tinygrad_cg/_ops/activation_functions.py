@@ -59,7 +59,7 @@ def gelu(x: Any, approximate: bool = False) -> Tensor:
 
 
 def silu(x: Any, beta: Any = 1.0) -> Tensor:
-    """Return ``x * sigmoid(beta * x)``, also called swish; it has a gradient by `beta`, too."""
+    """Return ``x * sigmoid(beta * x)``, also called swish; `beta` has a gradient, too."""
     x = convert(x)
     is_one = type(beta) in (int, float) and beta == 1
     return _weigh(x, sigmoid(x if is_one else multiply(x, beta)))
@@ -127,7 +127,7 @@ def hard_shrink(x: Any, threshold: Any = 0.5) -> Tensor:
 
 
 def soft_shrink(x: Any, threshold: Any = 0.5) -> Tensor:
-    """Return `x` moved by `threshold` towards 0, and 0 where it is no farther from 0."""
+    """Return `x` moved by `threshold` towards 0, and 0 where `abs(x)` is at most that."""
     x = convert(x)
     moved = subtract(x, multiply(sign(x), threshold))
     return where(less_equal(absolute(x), threshold), 0, moved)
@@ -154,7 +154,7 @@ def squareplus(x: Any, b: Any = 4.0) -> Tensor:
 
 
 def sparse_plus(x: Any) -> Tensor:
-    """Return 0 up to -1, `x` from 1 on, and ``(x + 1)**2 / 4`` between."""
+    """Return 0 below -1, `x` above 1, and ``(x + 1)**2 / 4`` between."""
     x = convert(x)
     between = multiply(square(add(x, 1)), 0.25)
     return where(less_equal(x, -1), 0, where(less(x, 1), between, x))

@@ -31,10 +31,10 @@ def dot_product_attention(
 
     `query` is (batch, T, N, H), `key` and `value` are (batch, S, K, H), where the K heads are
     shared by the N heads of queries if N is a multiple of K; the result is (batch, T, N, H). `bias`
-    and `mask` (true where a key is seen) broadcast with (batch, N, T, S). `scale` is by default
-    1 / sqrt(H). With `is_causal` a query sees no key behind its place; scores are capped by tanh at
-    `cap` if that is given. After ``keras.ops.dot_product_attention``. InvalidArgumentError for
-    shapes that do not fit.
+    and `mask` (true where a key is seen) broadcast with (batch, N, T, S). `scale` is by default 1 /
+    sqrt(H). With `is_causal` a query sees no key behind its place; scores are capped by tanh at
+    `cap` if that is given. Modelled on ``keras.ops.dot_product_attention``. InvalidArgumentError
+    for shapes that do not fit.
     """
     query, key, value = convert(query), convert(key), convert(value)
     name = "dot_product_attention"

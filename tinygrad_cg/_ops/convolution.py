@@ -1,4 +1,4 @@
-"""Convolution and its adjoints, each of which is a rule of the others."""
+"""Convolution and its adjoints, each the rule of another."""
 
 from __future__ import annotations
 

@@ -188,12 +188,12 @@ def _seeds(numbers: list[int], count: int, dtype: np.dtype) -> np.ndarray:
 
 
 def split_seed(seed: Any, num: Any = 2) -> Tensor:
-    """Return `num` new seeds made from one, (num, 2). After ``tf.random.split``."""
+    """Return `num` new seeds made from one, (num, 2). Modelled on ``tf.random.split``."""
     pair, count = _pair("split", seed), as_count("split", "num", num)
     return constant(_seeds([*pair.tolist(), 0], count, pair.dtype))
 
 
 def fold_in(seed: Any, data: Any) -> Tensor:
-    """Return a new seed made from one and the integer `data`. After ``tf.random.fold_in``."""
+    """Return a new seed made from one and the integer `data`. Modelled on ``tf.random.fold_in``."""
     pair = _pair("fold_in", seed)
     return constant(_seeds([*pair.tolist(), 1, as_int("fold_in", "data", data)], 1, pair.dtype)[0])

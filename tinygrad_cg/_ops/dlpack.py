@@ -38,7 +38,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
         or a tape that saw it, is in use. True copies. None shares what is read-only, and copies
         all else.
 
-    A Tensor comes back as it is. Raises TypeError for what has no ``__dlpack__`` and for dtypes
+    A Tensor comes back as it is. Raises TypeError for objects without ``__dlpack__`` and for dtypes
     that tensors cannot have, BufferError for a device that there is not, for one that cannot be
     had without a copy, and for what cannot be exported, such as a PyTorch tensor that requires
     gradients.
@@ -59,7 +59,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
     if wanted is None or tensor.device == wanted:
         return tensor
     if copy is False:
-        raise BufferError(f"from_dlpack: {device!r} needs a copy of what is on {tensor.device!r}")
+        raise BufferError(f"from_dlpack: {device!r} needs a copy of the data on {tensor.device!r}")
     return tensor.to_device(wanted)
 
 
@@ -130,6 +130,6 @@ class _Capsule:
 def to_dlpack(tensor: Any) -> Any:
     """Return a DLPack capsule on the memory of `tensor`, for libraries that take capsules.
 
-    Whoever takes it must not write to it. After ``tf.experimental.dlpack.to_dlpack``.
+    Whoever takes it must not write to it. Modelled on ``tf.experimental.dlpack.to_dlpack``.
     """
     return constant(tensor).__dlpack__()

@@ -126,7 +126,7 @@ def _labels(subscripts: str, part: str, rank: int) -> str:
 def _check_letters(subscripts: str, labels: str) -> None:
     wrong = [label for label in labels if not (label.isascii() and label.isalpha())]
     if wrong:
-        raise _refuse(subscripts, f"{wrong[0]!r} is no letter, nor part of ',', '->' or '...'")
+        raise _refuse(subscripts, f"{wrong[0]!r} is not a letter, ',', '->' or '...'")
 
 
 def _sizes(subscripts: str, terms: list[Term]) -> dict[str, int]:

@@ -384,8 +384,8 @@ _nextafter = operation(
     spellings=("math.nextafter", "keras.ops.nextafter", "numpy.nextafter"),
     samples=[Case(((2, 3), (3,))), Case(((), ())), Case(((2, 1), (3,)))],
     doc="Return the next number of the dtype after `x` in the direction of `y`; `y` if they are "
-    "equal. Integers give float64.\n\nElementwise; `x` and `y` broadcast. The gradient by `x` is "
-    "1, that by `y` is 0, as in TensorFlow.",
+    "equal. Integers give float64.\n\nElementwise; `x` and `y` broadcast. The gradient with "
+    "respect to `x` is 1, to `y` 0, as in TensorFlow.",
 )
 nextafter = public(_nextafter)(binary_function(_nextafter))
 

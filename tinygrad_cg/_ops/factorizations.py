@@ -93,9 +93,9 @@ def _run_check(
     scale = largest(np.abs(like), (-1, -2), True)
     if x.dtype.kind in "fc" and (wrong > 100 * tolerance(x.dtype, x.shape[-1]) * scale).any():
         warn(
-            f"{name}: the gradient by vectors of equal values (or by the phase of a complex "
-            "vector) was asked for, and is taken as 0: it is right only if the result depends on "
-            "no more than the space that these vectors span. Functions of a matrix have operations "
+            f"{name}: the gradient with respect to vectors of equal values (or to the phase of a "
+            "complex vector) is taken as 0. That is right only if the result depends on "
+            "nothing but the space that these vectors span. Functions of a matrix have operations "
             "of their own: expm, logm, sqrtm, inv, pinv",
             DerivativeWarning,
         )

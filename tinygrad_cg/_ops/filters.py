@@ -152,7 +152,7 @@ def local_response_normalization(
 def dilation2d(
     x: Any, filters: Any, strides: Any, padding: Any, data_format: Any, dilations: Any
 ) -> Tensor:
-    """Return the largest of sums of `filters` and what is under them, channel by channel."""
+    """Return the largest of sums of `filters` and the elements under them, channel by channel."""
     name = "dilation2d"
     x, filters = convert_operands((x, filters))
     layout = ImageLayout(name, data_format, 2)
@@ -183,7 +183,8 @@ def dilation2d(
 def erosion2d(
     x: Any, filters: Any, strides: Any, padding: Any, data_format: Any, dilations: Any
 ) -> Tensor:
-    """Return the least of differences of what is under `filters` and these, channel by channel."""
+    """Return the least of differences of the elements under `filters` and `filters`, channel by
+    channel."""
     x, filters = convert_operands((x, filters))
     turned = getitem(filters, (slice(None, None, -1), slice(None, None, -1)))
     return negative(dilation2d(negative(x), turned, strides, padding, data_format, dilations))

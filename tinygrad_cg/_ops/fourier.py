@@ -269,7 +269,7 @@ def rfft(x: Any, n: Any = None, axis: Any = -1, norm: Any = None) -> Tensor:
 
 
 def irfft(x: Any, n: Any = None, axis: Any = -1, norm: Any = None) -> Tensor:
-    """Return the real signal of `n` elements of which `rfft` gives `x`; see `fft`.
+    """Return the real signal of `n` elements whose `rfft` is `x`; see `fft`.
 
     By default `n` is even: twice the number of elements less one. Imaginary parts of the first
     element and, if `n` is even, of the last are not read.
@@ -297,7 +297,7 @@ def hfft(x: Any, n: Any = None, axis: Any = -1, norm: Any = None) -> Tensor:
 
 
 def ihfft(x: Any, n: Any = None, axis: Any = -1, norm: Any = None) -> Tensor:
-    """Return the first half of the signal of which `hfft` gives the real `x`; see `fft`."""
+    """Return the first half of the signal whose `hfft` is the real `x`; see `fft`."""
     norm = _TRANSPOSED_NORM[_norm("ihfft", norm)]
     return conj(_forward_real("ihfft", x, [n], [axis], norm))
 

@@ -41,9 +41,8 @@ igamma = of_reals(
     "igamma",
     kernel=kernels.igamma,
     doc="Return the regularized lower incomplete gamma function of `x` and `y` (a and x in most "
-    "books): the integral of t**(x - 1) exp(-t) from 0 to y, over gamma(x). NaN below 0. The "
-    "gradients by both are right, by `y` at every order and by `x` up to order 4. After "
-    "``tf.math.igamma``.",
+    "books): the integral of t**(x - 1) exp(-t) from 0 to y, over gamma(x). NaN below 0. Both "
+    "have gradients: `y` at every order, `x` up to order 4. Modelled on ``tf.math.igamma``.",
     vjp=(
         lambda dy, x, y: multiply_upstream(dy, _igamma_derivative(x, y, 1)),
         lambda dy, x, y: multiply_upstream(dy, _gamma_density(x, y, 0)),
@@ -55,8 +54,8 @@ igamma = of_reals(
 igammac = of_reals(
     "igammac",
     kernel=kernels.igammac,
-    doc="Return 1 - igamma(x, y), accurate where that is small. The gradients by both are right, "
-    "by `y` at every order and by `x` up to order 4. After ``tf.math.igammac``.",
+    doc="Return 1 - igamma(x, y), accurate where that is small. Both have gradients: "
+    "`y` at every order, `x` up to order 4. Modelled on ``tf.math.igammac``.",
     vjp=(
         lambda dy, x, y: negative(multiply_upstream(dy, _igamma_derivative(x, y, 1))),
         lambda dy, x, y: negative(multiply_upstream(dy, _gamma_density(x, y, 0))),
@@ -81,8 +80,8 @@ _of_three_arguments = elementwise(
     doc="Return the regularized incomplete beta function: the integral of "
     "t**(a - 1) (1 - t)**(b - 1) from 0 to x, over beta(a, b).\n\nElementwise; the arguments "
     "broadcast. NaN for parameters below 0 and for `x` outside of 0 to 1. The gradients are "
-    "right, by `x` at every order, by `a` and `b` (by which TensorFlow and JAX have none) up to "
-    "order 2 in all. After ``tf.math.betainc``.",
+    "right, by `x` at every order, by `a` and `b` (TensorFlow and JAX have none) up to "
+    "order 2 in all. Modelled on ``tf.math.betainc``.",
     ulps=None,
     samples=(_PARAMETER, _PARAMETER, _SHARE),
     spellings=(),
@@ -108,9 +107,9 @@ _of_two_gammas = elementwise(
     ),
     dtypes=REAL,
     doc="Return the number y with igamma(a, y) = igamma(base, x).\n\nIt takes draws of the gamma "
-    "distribution of shape `base` to draws of the shape `a`, and is `x` where these are equal: its "
-    "gradient by `a` is the implicit reparameterization of Figurnov, Mohamed and Mnih (2018). NaN "
-    "for arguments that are not positive and finite.",
+    "distribution of shape `base` to draws of the shape `a`, and is `x` where these are equal. Its "
+    "gradient with respect to `a` is the implicit reparameterization of Figurnov, Mohamed and Mnih "
+    "(2018). NaN for arguments that are not positive and finite.",
     ulps=None,
     samples=(_PARAMETER, _PARAMETER, _PARAMETER),
     spellings=(),
@@ -124,8 +123,8 @@ gamma_transport = public(_of_two_gammas)(public_function(_of_two_gammas))
 def check_order(name: str, parameters: str, order: int, largest: int) -> None:
     if order > largest:
         raise DerivativeOrderError(
-            f"{name}: derivatives by {parameters} are known up to order {largest}, and one of "
-            f"order {order} was asked for",
+            f"{name}: derivatives with respect to {parameters} are known up to order "
+            f"{largest}; order {order} was asked for",
             function=name,
             order=order,
             max_order=largest,

@@ -213,7 +213,7 @@ def _signs(y_true: Tensor) -> Tensor:
 def hinge(y_true: Any, y_pred: Any) -> Tensor:
     """Return the mean of ``max(1 - y_true * y_pred, 0)`` along the last axis.
 
-    `y_true` is -1 or 1; labels of 0 and 1 are taken as such.
+    `y_true` is -1 or 1; labels of 0 and 1 are accepted, too.
     """
     y_true, y_pred = _pair(y_true, y_pred)
     return reduce_mean(relu(subtract(1, multiply(_signs(y_true), y_pred))), -1)

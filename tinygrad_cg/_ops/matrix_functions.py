@@ -197,5 +197,5 @@ def sqrtm(x: Any) -> Tensor:
 
 @public(_logm)
 def logm(x: Any) -> Tensor:
-    """Return the principal logarithm of each square matrix, of which `expm` is the matrix."""
+    """Return the principal logarithm of each square matrix: `expm` returns the matrix."""
     return apply(_logm, (square_matrices("logm", x),), {})

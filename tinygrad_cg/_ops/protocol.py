@@ -315,7 +315,7 @@ def _refuse_foreign(ufunc: Any) -> NoReturn:
     instead = suggest(name) if is_scipys else ""
     raise TypeError(
         f"{'scipy.special.' if is_scipys else 'the universal function '}{name} is not supported on "
-        f"tensors: use {instead + ', or ' if instead else ''}x.numpy() for the values alone, in a "
+        f"tensors: use {instead + ', or ' if instead else ''}x.numpy() for the values only, in a "
         "tf.custom_gradient for a gradient of your own"
     )
 

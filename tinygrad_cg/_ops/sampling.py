@@ -117,9 +117,9 @@ def normal(
 ) -> Tensor:
     """Return draws from the normal distribution of the given mean and standard deviation.
 
-    After ``tf.random.normal``: `mean` and `stddev` broadcast with `shape`, and get gradients
-    where they are tensors. `seed` as for `uniform`. Raises TypeError for a dtype that is no
-    float, InvalidArgumentError for shapes that do not broadcast.
+    After ``tf.random.normal``: `mean` and `stddev` broadcast with `shape`, and get gradients where
+    they are tensors. `seed` as for `uniform`. Raises TypeError for a dtype that is not a float,
+    InvalidArgumentError for shapes that do not broadcast.
 
     Examples
     --------

@@ -56,7 +56,7 @@ stop_gradient = _same(
 )
 optimization_barrier = _same(
     "optimization_barrier",
-    doc="Return the same value, of which programs compute everything anew. After JAX's.",
+    doc="Return the same value; programs compute it again. After JAX's.",
     vjp=(lambda dy: dy,),
     linear=True,
 )

@@ -159,7 +159,7 @@ def _whole_length(frame_length: Any, fft_length: Any) -> int:
 def stft(
     signals: Any, frame_length: Any, frame_step: Any, fft_length: Any, window_fn: Any, pad_end: bool
 ) -> Tensor:
-    """Return the transforms of the frames of real signals, times a window. After ``tf.signal``."""
+    """Return the windowed transforms of frames of real signals. Modelled on ``tf.signal``."""
     signals = _real_of_rank("stft", signals, 1)
     x = framed(signals, frame_length, frame_step, pad_end, 0, -1)
     if window_fn is not None:
@@ -214,7 +214,7 @@ def centred_stft(
     window: Any,
     center: bool,
 ) -> Tensor:
-    """Return the transforms of frames of `fft_length` elements. After ``keras.ops.stft``.
+    """Return the transforms of frames of `fft_length` elements. Modelled on ``keras.ops.stft``.
 
     The window stands in their middle; if `center`, frame i has element ``i * sequence_stride`` in
     its middle, and the signal is mirrored at its ends.
@@ -237,7 +237,7 @@ def centred_inverse_stft(
     window: Any,
     center: bool,
 ) -> Tensor:
-    """Return the signals of which `centred_stft` gives `x`. After ``keras.ops.istft``."""
+    """Return the signals of which `centred_stft` gives `x`. Modelled on ``keras.ops.istft``."""
     x = complex_of_rank("istft", x, 2)
     values = _padded_window("istft", window, sequence_length, fft_length, real_dtype(x.dtype))
     fixed = None
@@ -323,7 +323,7 @@ def mdct(
 
 @devices.on_device_of_operands
 def inverse_mdct(mdcts: Any, window_fn: Any = vorbis_window, norm: Any = None) -> Tensor:
-    """Return the signals of which ``mdct`` gives `mdcts`, for the same window and `norm`."""
+    """Return the signals whose ``mdct`` is `mdcts`, for the same window and `norm`."""
     x = _real_of_rank("inverse_mdct", mdcts, 2)
     half = x.shape[-1]
     if half < 2 or half % 2:

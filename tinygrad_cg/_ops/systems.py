@@ -397,7 +397,7 @@ def _lower(x: Tensor) -> Tensor:
 
 
 def lu_reconstruct(lower_upper: Any, perm: Any) -> Tensor:
-    """Return the matrices of which ``lu`` gives `lower_upper` and `perm`."""
+    """Return the matrices whose ``lu`` is `lower_upper` and `perm`."""
     x, order = _factors("lu_reconstruct", lower_upper, perm)
     whole = product(_lower(band_part(x, -1, 0)), band_part(x, 0, -1))
     lead = x._data.ndim - 2
@@ -417,6 +417,6 @@ def lu_solve(lower_upper: Any, perm: Any, rhs: Any) -> Tensor:
 
 @devices.on_device_of_operands
 def lu_matrix_inverse(lower_upper: Any, perm: Any) -> Tensor:
-    """Return the inverses of the matrices of which ``lu`` gives `lower_upper` and `perm`."""
+    """Return the inverses of the matrices whose ``lu`` is `lower_upper` and `perm`."""
     x, order = _factors("lu_matrix_inverse", lower_upper, perm)
     return lu_solve(x, order, np.eye(x._data.shape[-1], dtype=result_dtype(x.dtype)))

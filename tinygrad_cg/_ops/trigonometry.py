@@ -106,7 +106,7 @@ arcsinh = unary(
 )
 arccosh = unary(
     "arccosh",
-    "Return the number, from 0 on, whose hyperbolic cosine is x; NaN for real x below 1.",
+    "Return the number >= 0 whose hyperbolic cosine is x; NaN for real x below 1.",
     vjp=lambda dy, x: divide_unbounded(
         dy, multiply_upstream(sqrt(subtract(x, 1)), sqrt(add(x, 1)))
     ),

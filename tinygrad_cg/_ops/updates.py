@@ -195,8 +195,8 @@ def boolean_mask(tensor: Any, mask: Any, axis: Any = None) -> Tensor:
     shape, sizes = tensor._data.shape, mask._data.shape
     if not sizes or shape[dim : dim + len(sizes)] != sizes or not is_bool(mask.dtype):
         raise InvalidArgumentError(
-            f"boolean_mask: mask must be of bools, and have the sizes of axes of tensor from axis "
-            f"{dim} on; got {mask.dtype} of shape {tuple(sizes)} for shape {tuple(shape)}"
+            f"boolean_mask: mask must be of bools, and have the sizes of tensor beginning at axis "
+            f"{dim}; got {mask.dtype} of shape {tuple(sizes)} for shape {tuple(shape)}"
         )
     return getitem(tensor, (*[slice(None)] * dim, mask._values()))
 

@@ -1,4 +1,4 @@
-"""What operations accept as arguments: each function returns the value it checked, or raises.
+"""Checks of arguments: each function returns the value that it checked, or raises.
 
 An error names the function, the argument, what was expected and what came.
 """

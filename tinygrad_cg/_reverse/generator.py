@@ -1,4 +1,4 @@
-"""Generators of random numbers that are objects: their state is a Variable. After ``tf.random``.
+"""Random generators as objects: the state is a Variable. Modelled on ``tf.random``.
 
 They are loaded with `tinygrad_cg.random`. A draw is an operation on the state, so that a compiled
 function draws other numbers at each call, and goes on where the one before has stopped.
@@ -115,7 +115,7 @@ class Generator:
 
     @property
     def algorithm(self) -> int:
-        """The number of the algorithm, that of Philox."""
+        """The number of the algorithm: Philox."""
         return 1
 
     @property

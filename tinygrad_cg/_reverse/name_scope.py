@@ -1,4 +1,4 @@
-"""name_scope: a prefix of the names of Variables. After ``tf.name_scope``."""
+"""name_scope: a prefix of the names of Variables. Modelled on ``tf.name_scope``."""
 
 from __future__ import annotations
 

@@ -430,15 +430,15 @@ def unrecorded_assignments() -> Iterator[None]:
 def recorded_assignments(restore: bool = False) -> Iterator[None]:
     """Let gradients flow through assignments to Variables, within a ``with`` block.
 
-    By default an assignment is not differentiated, as in TensorFlow: a Variable has a value, and
-    no history. In the block ``v.assign(y)``, ``assign_add`` and ``assign_sub`` (and so the step
-    of an optimizer) replace the value of `v` together with how it was computed. What reads `v`
-    after that has the gradient of `y`; so has a slice that is assigned to.
+    By default an assignment is not differentiated, as in TensorFlow: a Variable has a value, and no
+    history. In the block ``v.assign(y)``, ``assign_add`` and ``assign_sub`` (and so the step of an
+    optimizer) replace the value of `v` together with how it was computed. Later reads of `v` have
+    the gradient of `y`; so has a slice that is assigned to.
 
     With `restore`, all that was assigned has its old value again when the block ends, and a
-    gradient by `v` is that by this value: this is what meta-learning asks for, after C. Finn,
-    P. Abbeel and S. Levine, "Model-agnostic meta-learning" (2017). Without it, `v` keeps the new
-    value, and a gradient by `v` is that by the new one.
+    gradient with respect to `v` refers to this value. Meta-learning needs this, after C. Finn, P.
+    Abbeel and S. Levine, "Model-agnostic meta-learning" (2017). Without it, `v` keeps the new
+    value, and a gradient with respect to `v` refers to the new value.
 
     >>> w, optimizer = tf.Variable(1.0), tf.optimizers.SGD(0.1)
     >>> with tf.GradientTape() as outer:

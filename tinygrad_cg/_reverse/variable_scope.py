@@ -72,8 +72,8 @@ def variable_scope(
 ) -> Iterator[VariableScope]:
     """Return a context in which `get_variable` prefixes names with ``name_or_scope/``.
 
-    `use_resource=False` makes Variables that a custom gradient refuses to use, as the original
-    does. Arguments that are None are inherited from the enclosing scope.
+    `use_resource=False` makes Variables that a custom gradient refuses to use, as TensorFlow does.
+    Arguments that are None are inherited from the enclosing scope.
     """
     outer = get_variable_scope()
     name = name_or_scope if name_or_scope is not None else default_name

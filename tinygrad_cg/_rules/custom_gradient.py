@@ -104,7 +104,7 @@ def custom_gradient(f: Any = None, *, max_order: int | None = None) -> Any:
     operations can be differentiated again; a rule may itself be a custom gradient.
 
     Inputs are all numbers, arrays and tensors among the positional arguments, and tensors
-    passed by keyword. Raises TypeError if f is no function, or at the call, if what it returns
+    passed by keyword. Raises TypeError if f is not callable, or at the call, if what it returns
     is not a pair with a rule that fits; ValueError at the gradient, if the rule returns the
     wrong number or shapes. A `CustomGradientWarning` says so when a tape bypasses the rule.
 
@@ -278,7 +278,7 @@ def grad_pass_through(f: Callable[P, Y]) -> Callable[P, Y]:
     """Decorate a function so that gradients pass through it unchanged.
 
     Each input must have the shape of the output at its position. Variables that f
-    uses get None. After ``tf.grad_pass_through``.
+    uses get None. Modelled on ``tf.grad_pass_through``.
 
     Examples
     --------

@@ -50,7 +50,7 @@ def numpy_function(
     -------
     A tensor, or a list of them where `Tout` is a list or a tuple.
 
-    It has no gradient, as in the original: give it one by `custom_gradient` or
+    It has no gradient, as in TensorFlow: give it one by `custom_gradient` or
     `custom_derivatives`. A CustomGradientWarning says so where a functional transform or a rule
     gives it a recorded tensor. In `vmap` `func` is called for one example after the other. In a
     `function` it is called at each call of the program, with the values there. While the function
@@ -58,7 +58,7 @@ def numpy_function(
     call of one program; the first call of the program takes that result if its arrays are equal.
     Where an operand is on a GPU, `func` gets copies on the host, and results are on the GPU.
 
-    Raises TypeError for a `func` that is not callable, an `inp` that is no list and results of
+    Raises TypeError for a `func` that is not callable, an `inp` that is not a list and results of
     other dtypes, ValueError for another number of results, or for other shapes at a later call.
     After ``tf.numpy_function``.
 
@@ -92,7 +92,7 @@ def py_function(func: Callable[..., Any], inp: Sequence[Any], Tout: Any, name: A
     and in every mode. Eagerly a tape records them as they are. In `vmap`, `func` is called for one
     example after the other, and in a `function` at each call of the program, and once more where
     the gradient is asked for; Variables that it reads then have no gradient. Shapes in a
-    `function`, and errors, are those of `numpy_function`. After ``tf.py_function``.
+    `function`, and errors, are those of `numpy_function`. Modelled on ``tf.py_function``.
 
     >>> tf.grad(lambda x: tf.py_function(lambda x: x**3, [x], tf.float32))(2.0).numpy()
     np.float32(12.0)

@@ -49,7 +49,7 @@ class RegisterGradient:
     ``op.get_attr(name)``, ``op.name``, ``op.type`` and ``op.needs_input_grad`` (a tuple of bools:
     False where None will do) are there for it. Raises KeyError if the
     name has a gradient already, unless `replace` is set, as in a notebook's cell that runs
-    again. It may come before the primitive is defined. After ``tf.RegisterGradient``.
+    again. It may come before the primitive is defined. Modelled on ``tf.RegisterGradient``.
     """
 
     def __init__(self, op_type: str, replace: bool = False):
@@ -68,7 +68,7 @@ class RegisterGradient:
 def NotDifferentiable(op_type: str) -> None:
     """Declare that the primitive of this name has no gradient: its inputs get None.
 
-    Raises KeyError if the name has a gradient already. After ``tf.NotDifferentiable``.
+    Raises KeyError if the name has a gradient already. Modelled on ``tf.NotDifferentiable``.
     """
     if not isinstance(op_type, str):
         raise TypeError(f"op_type must be a string, got {type(op_type).__name__}")

@@ -31,7 +31,7 @@ class Coloring:
     ----------
     pattern : what `SparsityPattern.of` takes, of shape (m, n).
     columns : integers of shape (n,), or None. Columns of one colour are added up in one product
-        with the matrix. A negative number is no colour.
+        with the matrix. A negative number means no colour.
     rows : integers of shape (m,), or None. Rows of one colour are added up in one product with the
         transposed matrix.
     symmetric : whether the matrix is symmetric. Then `columns` are the colours, and the entry

@@ -90,8 +90,8 @@ def sparse_jacobian(
     watches, and calls inside of `function`, `vmap` and the like, are errors.
 
     Raises ImportError without SciPy (but for "arrays"), TypeError for complex arguments or outputs
-    and for what has no derivative, InvalidArgumentError for a pattern or colouring that does not
-    fit, ValueError for other values of `mode` and `format`.
+    and for functions without a derivative, InvalidArgumentError for a pattern or colouring that
+    does not fit, ValueError for other values of `mode` and `format`.
 
     After Curtis, Powell and Reid, "On the estimation of sparse Jacobian matrices" (1974), and
     Gebremedhin, Manne and Pothen, "What color is your Jacobian?" (2005).

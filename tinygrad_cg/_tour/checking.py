@@ -22,8 +22,8 @@ def op(x):
 def show() -> None:
     heading("3. A wrong rule: found, explained, drawn")
     say(
-        """Example 1 of part 2 once more, now with the right derivative by dy. Order 1 is right,
-        and no example of first order would show what is missing:"""
+        """Example 1 of part 2 once more, now with the correct derivative with respect to dy.
+        Order 1 is right; only order 2 shows the mistake:"""
     )
     code(
         """
@@ -45,7 +45,7 @@ def show() -> None:
     say(
         """tf.show(outer, inner) draws what two nested tapes have recorded: as a picture in a
         notebook, as lines elsewhere, and by .save("path.svg") into a file. The derivative
-        "uses x, and is not differentiated by it": that is the path which order 2 loses."""
+        "uses x, but is not differentiated with respect to it": order 2 loses this path."""
     )
     lines(picture())
 

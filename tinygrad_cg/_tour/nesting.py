@@ -140,23 +140,24 @@ def show_first() -> None:
             )
         ]
     )
-    table(("", "order 1", "order 2", "true order 2"), rows)
+    table(("", "order 1", "order 2", "correct order 2"), rows)
     inner = 2 * 1000.0
     say(
-        f"""op3 is the derivative of grad_fn by dy, not the second derivative of op by x.
-        By itself, op(x) has an upstream of 1 that no tape watches, so the inner rule is not
-        used and op2 is differentiated as it stands. In op(x)**2 the upstream 2 * op(x) depends
-        on x, so op3 serves: op2 with dy = 2 * op3(1) = {inner:g} gives
-        3 * 2**2 * {inner:g} = {3 * POINT**2 * inner:g}, and the path through the x in op2 is
-        lost. Even K = 12, the correct derivative by dy, loses it."""
+        f"""op3 is the derivative of grad_fn with respect to dy, not the second derivative of
+        op with respect to x. On its own, op(x) has the upstream gradient 1, which no tape watches:
+        the inner rule is not used, and op2 is differentiated as it is written. In op(x)**2 the
+        upstream gradient 2 * op(x) depends on x, so op3 is used: op2 with
+        dy = 2 * op3(1) = {inner:g} gives 3 * 2**2 * {inner:g} = {3 * POINT**2 * inner:g},
+        and the path through the x in op2 is lost. Even K = 12, the correct derivative with respect
+        to dy, loses it."""
     )
     watched, _ = run_and_catch(gradient_by_upstream, op, 1.5)
     say(
-        f"""Watch the upstream itself and op3 is seen plainly: d(gradient)/d(dy) =
+        f"""If a tape watches the upstream gradient itself, op3 shows directly: d(gradient)/d(dy) =
         {number(watched)}, where 3 * x**2 = {number(3 * POINT**2)} would be right."""
     )
     for message in messages[:1]:
-        say(f"And the library says so, once: {message}")
+        say(f"The library warns about it once: {message}")
 
 
 def show_second() -> None:
@@ -177,21 +178,21 @@ def show_second() -> None:
     )
     as_printed = make_fused(lambda x, ddy: (6 * x * ddy, 3 * x**2 * ddy))
     variants = (
-        ("one argument, 6 * x * ddy (true)", make_fused(lambda x, ddy: 6 * x * ddy)),
-        ("two arguments, true rules", make_fused_with_dy()),
-        ("one argument, 1000 * ddy (false)", make_fused(lambda x, ddy: 1000.0 * ddy)),
+        ("one argument, 6 * x * ddy (correct)", make_fused(lambda x, ddy: 6 * x * ddy)),
+        ("two arguments, correct rules", make_fused_with_dy()),
+        ("one argument, 1000 * ddy (wrong)", make_fused(lambda x, ddy: 1000.0 * ddy)),
         ("as printed: one argument, two gradients", as_printed),
     )
     rows = [
         (name, *(at_point(op, n) for op, n in ((op, 1), (op, 2), (square_of(op), 2), (op, 3))))
-        for name, op in (*variants, ("the truth", cube))
+        for name, op in (*variants, ("x**3 itself", cube))
     ]
     table(("", "order 1", "order 2", "of op**2", "order 3"), rows)
     say(
         """Here x reaches the inner rule as an argument, so the inner rule is the second
         derivative, and dy stays outside it, to be differentiated as usual: each order is as
-        right as the rule written for it. The false rule is used faithfully, and being constant
-        in x it ends the chain with None."""
+        right as the rule written for it. The wrong rule is used as it is written; it
+        is constant in x, so order 3 is None."""
     )
     try:
         derivative(as_printed, 2)(tf.constant(POINT))

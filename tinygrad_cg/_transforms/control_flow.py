@@ -362,7 +362,8 @@ def switch_case(
         What is called for every other index; the function of the largest number, if not given.
 
     For an index without a value, see `cond`. Modelled on ``tf.switch_case``. Raises TypeError for
-    what is no integer or no function, ValueError if there are no functions or a number comes twice.
+    anything but an integer and functions, ValueError if there are no functions or a number comes
+    twice.
 
     Examples
     --------

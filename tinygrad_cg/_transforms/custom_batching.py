@@ -53,7 +53,7 @@ class custom_vmap(Generic[P, Y]):
     is run again for them; with `custom_gradient` it has a gradient of its own. The rule must give
     what `f` gives of each example. It may not capture what is watched: pass that as an argument.
 
-    Raises TypeError for what is no function, for a call inside `vmap` without a rule, and for a
+    Raises TypeError for anything but a function, for a call inside `vmap` without a rule, and for a
     rule that returns no pair or captures what is watched; ValueError for results without the axis.
 
     >>> @tf.custom_vmap
@@ -75,7 +75,7 @@ class custom_vmap(Generic[P, Y]):
         self._definition = Definition(f)
 
     def def_vmap(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Declare the rule for batches, and return it. TypeError for what is no function."""
+        """Declare the rule for batches, and return it. TypeError for anything but a function."""
         if not callable(rule):
             raise TypeError(
                 f"custom_vmap: the rule of `{self._definition.name}` for batches must be a "

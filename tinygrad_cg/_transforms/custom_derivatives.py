@@ -54,9 +54,10 @@ def custom_derivatives(
 
     Returns
     -------
-    A function like `f`. Complex arguments are for holomorphic functions; the derivatives are then
-    the complex ones. What `f` and the derivatives capture is constant to them: TypeError where a
-    tape that records watches it. ValueError for derivatives of the wrong shape or number.
+    A function like `f`. Complex arguments are for holomorphic functions; the
+    derivatives are then the complex ones. Values that `f` and the derivatives capture are constants
+    to them: TypeError where a tape that records watches it. ValueError for derivatives of the wrong
+    shape or number.
     """
     if beyond not in BEYOND:
         raise ValueError(f"custom_derivatives: beyond must be one of {BEYOND}, got {beyond!r}")

@@ -400,9 +400,9 @@ class _Reader:
     def _words(self, function: Any, name: str, node: ast.Call, of_tensor: bool) -> str:
         """Return why a call of this function has no derivative, or "" if it has one."""
         if of_tensor and name in _OUT:
-            return "takes the value out of what is recorded"
+            return "takes the value out of the record"
         if any(function is converter for converter in (float, int, bool, complex)):
-            return "takes the value out of what is recorded"
+            return "takes the value out of the record"
         module = getattr(function, "__module__", None) or ""
         if isinstance(function, BuiltinFunctionType) and module == "math":
             return "takes the value as a number"

@@ -1,4 +1,4 @@
-"""What functions with declared derivatives have in common: calls and errors."""
+"""Calls and errors of functions with declared derivatives."""
 
 from __future__ import annotations
 
@@ -92,6 +92,6 @@ def refuse_captured(definition: Definition, value: Tensor) -> None:
             if token in record.group and not token.everything:
                 raise TypeError(
                     f"`{definition.name}` captures a tensor or Variable that is watched, and "
-                    f"declares no derivative by it: pass it as an argument ({definition.where()})"
+                    f"declares no derivative for it: pass it as an argument ({definition.where()})"
                 )
         record = record.next

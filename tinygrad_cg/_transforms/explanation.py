@@ -59,16 +59,16 @@ class _MissingGradient:
                 reason = self._cut_reason()
                 if not reason:
                     return (
-                        f"Whether {target} has a gradient by {source} is not known any more: "
-                        "gradient() has freed this tape's record. Ask before that, or use "
+                        f"Whether {target} has a gradient with respect to {source} is no longer "
+                        "known: gradient() has freed this tape's record. Ask before that, or use "
                         "GradientTape(persistent=True)."
                     )
             else:
                 reason = self._path_reason()
                 if reason is None:
-                    return f"There is a gradient of {target} by {source}: it is not None."
+                    return f"The gradient of {target} with respect to {source} is not None."
         reason = reason or self._cut_reason() or self._unrecorded_reason()
-        return f"The gradient of {target} by {source} is None: {reason}."
+        return f"The gradient of {target} with respect to {source} is None: {reason}."
 
     def _name(self, tensor: Any, otherwise: str) -> str:
         if isinstance(tensor, Variable):
@@ -228,7 +228,7 @@ class _MissingGradient:
         definition = getattr(node.saved, "definition", None)
         if definition is None:
             name = operation_name(node) or "an operation"
-            return f"`{name}` has no derivative by its operand {index}"
+            return f"`{name}` has no derivative with respect to its operand {index}"
         paths = getattr(node.saved, "paths", None)
         if paths is None:
             paths = [(i, "") for i in range(len(node.inputs))]

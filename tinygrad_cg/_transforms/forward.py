@@ -45,7 +45,7 @@ class ForwardAccumulator(Level):
     tangents:
         The vector: a tensor for each primal, of its shape and dtype.
 
-    Use it as a context manager, and ask `jvp` for the tangent of what was computed inside.
+    Use it as a context manager, and ask `jvp` for the tangents of values computed inside.
     Accumulators and tapes nest in any order and to any depth. A tape around an accumulator sees
     the operations of the tangents: where the rule of a rule is not the derivative of these, an
     accumulator around a tape, which does use it, finds another second derivative. Raises

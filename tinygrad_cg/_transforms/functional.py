@@ -48,7 +48,7 @@ def value_and_grad(
     For arrays the value and the gradient are arrays, which ``scipy.optimize`` takes, unless
     something records (docs/behaviour.md, decision 25); otherwise they are tensors.
 
-    Raises TypeError for an output that is no real tensor and for arguments that are not floats,
+    Raises TypeError for an output that is not a real tensor and for arguments that are not floats,
     ValueError for an output that is not a scalar. Modelled on ``jax.value_and_grad``.
 
     Examples
@@ -153,8 +153,8 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
     ``pullback(cotangent)`` takes an upstream gradient in the structure and the shapes of the output
     (numbers broadcast), and gives a tuple with the gradient with respect to each of `primals`. It
     can be called any number of times. Raises TypeError for outputs without derivatives, ValueError
-    for a cotangent that does not fit. The pullback keeps what the gradient needs, not `f`. After
-    ``jax.vjp``.
+    for a cotangent that does not fit. The pullback keeps what the gradient needs, not `f`. Modelled
+    on ``jax.vjp``.
 
     Examples
     --------
@@ -199,8 +199,8 @@ def jvp(
 ) -> Any:
     """Return ``(f(*primals), tangent)``, with `has_aux` ``(output, tangent, anything)``.
 
-    `tangents` has a tangent for each of `primals`, in its structure and shapes; the tangent has
-    the structure of the output: the Jacobian times `tangents`. Errors as for `vjp`. After
+    `tangents` has a tangent for each of `primals`, in its structure and shapes; the tangent has the
+    structure of the output: the Jacobian times `tangents`. Errors as for `vjp`. Modelled on
     ``jax.jvp``.
 
     Examples

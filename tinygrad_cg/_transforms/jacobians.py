@@ -122,7 +122,7 @@ def hessian(
     """Return a function that gives the second derivatives of a scalar function `f`.
 
     For each tensor of the argument, in its structure, and each again: a tensor of shape
-    ``first.shape + second.shape``. Arguments and errors are those of `value_and_grad`. After
+    ``first.shape + second.shape``. Arguments and errors are those of `value_and_grad`. Modelled on
     ``jax.hessian``.
 
     Examples

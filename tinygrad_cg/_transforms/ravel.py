@@ -32,7 +32,7 @@ def ravel_tree(tree: Any) -> tuple[Tensor, Callable[[Any], Any]]:
     dtypes, from a 1-D tensor or array of that size. Both can be differentiated, to any order.
 
     For ``scipy.optimize``, whose vectors are float64 arrays: start from ``ravel_tree(params)``
-    and call ``unravel`` in the objective. Raises TypeError for leaves that are no numbers,
+    and call ``unravel`` in the objective. Raises TypeError for leaves that are not numbers,
     InvalidArgumentError in `unravel` for a vector of another shape.
 
     Modelled on ``jax.flatten_util.ravel_pytree``, but `unravel` casts.

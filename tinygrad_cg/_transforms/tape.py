@@ -1,4 +1,4 @@
-"""GradientTape: what is watched, and gradients of what was recorded.
+"""GradientTape: watched tensors, and gradients from the record.
 
 Follows ``tf.GradientTape`` of TensorFlow 2.21.
 """
@@ -290,14 +290,14 @@ class GradientTape(levels.Listener):
             Tensors to differentiate, nested as you like. Several, or a target that is not a
             scalar, are summed.
         sources:
-            Tensors or Variables to differentiate by, nested as you like.
+            Tensors or Variables, nested as you like.
         output_gradients:
             The upstream gradient of each target, of its shape or (); ones by default.
         unconnected_gradients:
-            The gradient by a source that the target does not depend on: None, or zeros ("zero").
+            The gradient if the target does not depend on a source: None, or zeros ("zero").
 
         Each result has the shape and dtype of its source. Raises RuntimeError at the second
-        call unless the tape is persistent, TypeError for what is not a tensor, ValueError for
+        call unless the tape is persistent, TypeError for anything but a tensor, ValueError for
         output gradients that do not fit.
         """
         token = self._token or self._refuse()
@@ -390,8 +390,8 @@ class GradientTape(levels.Listener):
 
         Nothing is recorded for this: it reads what the tape recorded, and the text of the function
         that calls it and of functions called there. May be asked before or after `gradient`; which
-        frees the record of a tape that is not persistent. Raises TypeError for what is no tensor,
-        RuntimeError for a tape that never recorded.
+        frees the record of a tape that is not persistent. Raises TypeError for anything but a
+        tensor, RuntimeError for a tape that never recorded.
 
         >>> def why(x):
         ...     with tf.GradientTape() as tape:
@@ -399,8 +399,8 @@ class GradientTape(levels.Listener):
         ...         y = 2.0 * tf.stop_gradient(x)
         ...     return tape.explain(y, x)
         >>> print(why(tf.constant(1.0)))
-        The gradient of `y` by `x` is None: `tf.stop_gradient(x)` detaches its result (File
-        "...", line 4).
+        The gradient of `y` with respect to `x` is None: `tf.stop_gradient(x)` detaches its
+        result (File "...", line 4).
         """
         token = self._token or self._consumed or self._refuse()
         targets, sources = flat_targets(target), nest.flatten(source)

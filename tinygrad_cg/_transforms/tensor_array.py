@@ -35,12 +35,12 @@ class TensorArray:
         The shape of each element, where it is known; None stands for any size.
 
     `write` and `unstack` return the array itself: ``array = array.write(i, x)``, as in TensorFlow.
-    What is written stays on the tape, and `stack`, `concat`, `gather` and `read` are recorded. The
-    remaining parameters of the original make no difference.
+    Elements stay on the tape, and `stack`, `concat`, `gather` and `read` are recorded. The
+    remaining parameters of TensorFlow make no difference.
 
     In a `function` indices may be tensors without values, and an array a variable of a loop, if its
-    size is known and its elements have one shape. It is a tensor of all elements then: those that
-    nobody has written are zeros, an element may be read twice, and an index outside is an
+    size is known and its elements have one shape. It is a tensor of all elements then: elements
+    that were never written are zeros, an element may be read twice, and an index outside is an
     OutOfRangeError, or an IndexError, of the call. An array that grows in a loop over ``range(n)``
     makes the value of an argument `n` part of the signature.
 

@@ -2,9 +2,9 @@
 
 ``from tinygrad_cg.autograd import grad`` in place of ``from autograd import grad``; NumPy may stay,
 or become `tinygrad_cg.autograd.numpy`. `misc`, `scipy`, `extend` and `test_util` are those of
-autograd, made of this library's operations: SciPy is not needed. What
-this library has under its own names differs by ``argnums``, which autograd calls ``argnum``, and
-for complex arguments: gradients are conjugated there, as TensorFlow's are, and not here.
+autograd, made of this library's operations: SciPy is not needed. Functions under this library's own
+names differ by ``argnums``, which autograd calls ``argnum``, and for complex arguments: gradients
+are conjugated there, as TensorFlow's are, and not here.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def grad(fun: Callable[..., Any], argnum: int | Sequence[int] = 0) -> Callable[.
 
     `argnum` is the positional argument to differentiate by, or several: then the gradient is a
     tuple. The result of `fun` has one element, in any shape. Python's floats are float64, here and
-    in all functions of this module. Errors are those of ``tinygrad_cg.value_and_grad``. After
+    in all functions of this module. Errors are those of ``tinygrad_cg.value_and_grad``. Modelled on
     ``autograd.grad``.
     """
     derivative = functional.grad(_of_one_number(fun), argnum)
@@ -106,7 +106,8 @@ deriv = elementwise_grad
 def grad_named(fun: Callable[..., Any], argname: str) -> Callable[..., Any]:
     """Return `grad` of `fun` by the positional argument of that name.
 
-    Raises ValueError for a name that is no argument of `fun`. Modelled on ``autograd.grad_named``.
+    Raises ValueError for a name that is not an argument of `fun`. Modelled on
+    ``autograd.grad_named``.
     """
     names = list(inspect.signature(fun).parameters)
     if argname not in names:
@@ -232,7 +233,7 @@ def make_ggnvp(
     """Return a function of f's arguments that gives the product with the Gauss-Newton matrix.
 
     The matrix is ``J.T @ H @ J``, with the Jacobian J of `f` and the Hessian H of the scalar
-    function `g` of its result: by default half the sum of squares, whose Hessian is 1. After
+    function `g` of its result: by default half the sum of squares, whose Hessian is 1. Modelled on
     ``autograd.make_ggnvp``.
     """
 

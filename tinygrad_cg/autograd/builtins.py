@@ -1,7 +1,7 @@
 """The names of ``autograd.builtins``: Python's own, whose containers hold tensors as they are.
 
-`isinstance` and `type` see the value of a tensor: a number is NumPy's, as float64 a float, and what
-has axes an array.
+`isinstance` and `type` see the value of a tensor: a number is NumPy's, as float64 a float, and
+anything with axes an array.
 """
 
 import builtins

@@ -27,10 +27,10 @@ def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
     """Return `f_raw` as a function whose gradient `defvjp` defines; its body is not recorded.
 
     `defjvp` defines its forward mode, and both modes where there is no `defvjp`. Before either has
-    been called for it, a call raises TypeError. A gradient by an argument that has no maker raises
-    NotImplementedError. The body gets arrays; so does the gradient, unless it is differentiated in
-    turn, where the derivative of its ``answer`` is that of the function: right at every order.
-    Modelled on ``autograd.extend.primitive``.
+    been called for it, a call raises TypeError. A gradient with respect to an argument without a
+    maker raises NotImplementedError. The body gets arrays; so does the gradient, unless it is
+    differentiated in turn, where the derivative of its ``answer`` is that of the function: right at
+    every order. Modelled on ``autograd.extend.primitive``.
     """
     vjp_makers: _Makers = {}
     jvp_makers: _Makers = {}
@@ -196,7 +196,7 @@ def _without_gradient(x: Any, name: str, position: int) -> Any:
 
     def refuse(_: Any) -> NoReturn:
         raise NotImplementedError(
-            f"primitive: {name} has no gradient by argument {position}: call defvjp(function, "
+            f"primitive: {name} has no gradient for argument {position}: call defvjp(function, "
             f"maker, argnums=({position},)), with None for maker if the gradient is zero"
         )
 

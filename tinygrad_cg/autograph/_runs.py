@@ -520,7 +520,7 @@ class LoopRun(SiteRun):
             raise self.helper.refusal(
                 self.site.line,
                 f"`{key}` has no value before a loop that a tensor decides, and is read after it: "
-                "there may be no round",
+                "the loop may run zero times",
                 f"Assign `{key}` before the loop",
             )
         if value is not other and value is not undefined and other is undefined:

@@ -81,7 +81,7 @@ def set_visible_devices(visible: Any, device_type: str | None = None) -> None:
 
     The processor is always used. Tensors that are on the GPU stay there, and so do results of
     operations on them; others cannot be moved there: a DeviceError. InvalidArgumentError for
-    what is no device, or none of `device_type`, and for another `device_type`.
+    anything but devices of `device_type`, and for another `device_type`.
     """
     if device_type is not None and str(device_type).upper() not in ("CPU", "GPU"):
         raise InvalidArgumentError(
@@ -101,9 +101,9 @@ def set_visible_devices(visible: Any, device_type: str | None = None) -> None:
 def set_logical_device_configuration(device: Any, logical_devices: Any) -> None:
     """Limit the memory of a GPU that arrays may take: ``[LogicalDeviceConfiguration(MB)]``.
 
-    None is no limit. An operation that would need more raises ResourceExhaustedError. After
+    None means no limit. An operation that would need more raises ResourceExhaustedError. After
     ``tf.config``, but for one logical device, and at any time. Raises InvalidArgumentError for a
-    limit that is no number of megabytes above 0.
+    limit that is not a number of megabytes above 0.
     """
     check_gpu("set_logical_device_configuration", device)
     if len(logical_devices) != 1:
@@ -129,9 +129,9 @@ def get_logical_device_configuration(device: Any) -> list[LogicalDeviceConfigura
 
 
 def check_gpu(function: str, device: Any) -> None:
-    """Raise DeviceError for what is none of the GPUs that there are."""
+    """Raise DeviceError for a GPU that does not exist."""
     if device not in list_physical_devices("GPU"):
-        raise DeviceError(f"{function}: {device!r} is no GPU that there is")
+        raise DeviceError(f"{function}: there is no GPU {device!r}")
 
 
 def _types(device_type: str | None, hidden: bool) -> list[str]:

@@ -76,7 +76,7 @@ def _refuse(
         _where("at", site.line),
     ]
     if site.recorded is not None and site.recorded != site.line:
-        lines.append(_where("the rule is that of what was computed at", site.recorded))
+        lines.append(_where("the rule belongs to the operation at", site.recorded))
     if site.asked is not None and site.asked != site.line:
         lines.append(_where("the gradient was asked for at", site.asked))
     if what.startswith("received"):

@@ -6,7 +6,7 @@ and bags, from lists of files, from arrays on disk or from any iterable. They ar
 process, on a Dask cluster, or by an executor with the interface of ``concurrent.futures``.
 Scheduling, transport and retries are those of the engine.
 
-Results are added in a binary tree whose shape depends on the number of blocks alone, and a block is
+Results are added in a binary tree whose shape depends only on the number of blocks, and a block is
 computed with one thread of BLAS. So results have the same bits for each engine and each number of
 workers, on processors of one kind.
 """

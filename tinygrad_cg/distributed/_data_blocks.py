@@ -218,7 +218,7 @@ class BlockSource:
 
 def _check(name: str, source: Any) -> None:
     if hasattr(source, "__dask_graph__"):
-        remedy = "a tuple has Dask's collections alone, or none of them"
+        remedy = "a tuple has only Dask collections, or none of them"
     elif hasattr(source, "shape"):
         remedy = "cut it into blocks, distributed.blocks(array, size=10_000)"
     elif isinstance(source, (str, bytes, Mapping)):
@@ -245,7 +245,7 @@ def _partitions(name: str, collections: Sequence[Any]) -> list[list]:
         counts = getattr(collection, "numblocks", (1,))
         if not counts or any(count != 1 for count in counts[1:]):
             raise InvalidArgumentError(
-                f"{name}: a Dask array of over= must be divided along its first axis alone, got "
+                f"{name}: a Dask array of over= must be divided along its first axis only, got "
                 f"{counts} chunks: use rechunk with -1 for the other axes"
             )
     parts = [np.ravel(collection.to_delayed()).tolist() for collection in collections]

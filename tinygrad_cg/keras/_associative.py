@@ -32,10 +32,10 @@ def associative_scan(
         Begin with the last element: ``xn, f(xn, xm), ...``, in the order of `elems`.
 
     Neighbours are put together in pairs, then pairs of these, so `f` is called about twice as often
-    as the size has binary digits; results are rounded otherwise than those of `scan`. After
+    as the size has binary digits; results are rounded otherwise than those of `scan`. Modelled on
     ``jax.lax.associative_scan``; G. Blelloch, "Prefix sums and their applications" (1990). Raises
-    TypeError for what cannot be called, InvalidArgumentError for different sizes, ValueError if
-    `f` returns another structure or other shapes.
+    TypeError for what cannot be called, InvalidArgumentError for different sizes, ValueError if `f`
+    returns another structure or other shapes.
 
     Examples
     --------

@@ -15,7 +15,7 @@ def arccos(x: TensorLike) -> Tensor:
     """Return the angle, from 0 to pi, whose cosine is x; NaN for real x beyond -1 and 1."""
 
 def arccosh(x: TensorLike) -> Tensor:
-    """Return the number, from 0 on, whose hyperbolic cosine is x; NaN for real x below 1."""
+    """Return the number >= 0 whose hyperbolic cosine is x; NaN for real x below 1."""
 
 def arcsin(x: TensorLike) -> Tensor:
     """Return the angle, from -pi/2 to pi/2, whose sine is x; NaN for real x beyond -1 and 1."""

@@ -1,6 +1,6 @@
 """Keras's settings: ``keras.config``, and ``keras.backend``, which has them under the same names.
 
-They hold for the whole process, from the call on. A `function` keeps those that it was traced with.
+They hold for the whole process after the call. A `function` keeps those that it was traced with.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Keras's ``keras.initializers``: functions of a shape that return first values of Variables.
 
-An initializer that draws returns the same numbers at each call, as Keras's do; those of two
-initializers without a `seed` differ. Seeds give numbers of their own, which are not Keras's.
+An initializer that draws returns the same numbers at each call, as Keras's do; two initializers
+without a `seed` differ. Seeds give numbers of their own, which are not Keras's.
 """
 
 from __future__ import annotations

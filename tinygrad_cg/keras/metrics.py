@@ -112,7 +112,7 @@ class Sum(Metric):
 class Mean(Metric):
     """The mean of the means of rows, weighted by `sample_weight`; 0 as long as there are none.
 
-    Rows are counted, not elements, as in the original: a batch of values of shape (n, ...) counts n
+    Rows are counted, not elements, as in Keras: a batch of values of shape (n, ...) counts n
     times. Weights are one for each row, or have more of the values' axes.
 
     Examples

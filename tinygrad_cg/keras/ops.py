@@ -324,8 +324,8 @@ convert_to_tensor = array
 def array_split(
     x: TensorLike, indices_or_sections: Any, axis: Axes = 0, **others: Never
 ) -> list[Tensor]:
-    """Return the parts of `x` along `axis` between indices, or a number of parts, of which the
-    first may be longer by one."""
+    """Return the parts of `x` along `axis` between indices, or a number of parts; the first may be
+    longer by one."""
     if others:
         refuse_call(array_split, others)
     return _shape.split_at(x, indices_or_sections, axis, True)
@@ -475,14 +475,14 @@ def cholesky(x: TensorLike, upper: bool = False) -> Tensor:
 
 
 def cholesky_inverse(x: TensorLike, upper: bool = False) -> Tensor:
-    """Return the inverse of each matrix of which `x` is the Cholesky factor, the upper one if
+    """Return the inverse of each matrix whose Cholesky factor is `x`, the upper one if
     `upper`."""
     x = convert(x)
     return _decompositions.cholesky_solve(x, np.eye(x.shape[-1], dtype=x.dtype), upper)
 
 
 def clip(x: TensorLike, x_min: TensorLike, x_max: TensorLike) -> Tensor:
-    """Return `x` limited to [x_min, x_max]; None is no limit. At a limit the gradient passes.
+    """Return `x` limited to [x_min, x_max]; None means no limit. At a limit the gradient passes.
 
     Modelled on ``tf.clip_by_value``; the three broadcast, and their dtypes promote. Raises
     InvalidArgumentError if their shapes do not broadcast.
@@ -696,7 +696,7 @@ def hard_shrink(x: TensorLike, threshold: Any = 0.5) -> Tensor:
 
 
 def soft_shrink(x: TensorLike, threshold: Any = 0.5) -> Tensor:
-    """Return `x` moved by `threshold` towards 0, and 0 where it is no farther from 0."""
+    """Return `x` moved by `threshold` towards 0, and 0 where `abs(x)` is at most that."""
     return _activations.soft_shrink(_real(x), threshold)
 
 
@@ -724,7 +724,7 @@ def selu(x: TensorLike) -> Tensor:
 
 
 def sparse_plus(x: TensorLike) -> Tensor:
-    """Return 0 up to -1, `x` from 1 on, and ``(x + 1)**2 / 4`` between."""
+    """Return 0 below -1, `x` above 1, and ``(x + 1)**2 / 4`` between."""
     return _activations.sparse_plus(_real(x))
 
 
@@ -770,8 +770,8 @@ def istft(
     window: str = "hann",
     center: bool = True,
 ) -> Tensor:
-    """Return the signals, of `length` elements, of which ``stft`` gives the pair `x` of real and
-    imaginary parts for the same `window` (of which the squares that overlap divide the sum)."""
+    """Return the signals of `length` elements whose ``stft`` is the pair `x` of real and
+    imaginary parts for the same `window` (its overlapping squares divide the sum)."""
     return _spectra.centred_inverse_stft(
         _complex(x), sequence_length, sequence_stride, fft_length, length, window, center
     )
@@ -1392,8 +1392,8 @@ def var(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Neve
 def where(
     condition: TensorLike, x1: TensorLike | None = None, x2: TensorLike | None = None
 ) -> Tensor | Any:
-    """Return `x1` where `condition` holds and `x2` elsewhere; without both, the coordinates of what
-    is true, one tensor for each axis."""
+    """Return `x1` where `condition` holds and `x2` elsewhere; without both, the coordinates of true
+    elements, one tensor for each axis."""
     if neither(x1, x2):
         return _true_coordinates(condition)
     return _elementwise.where(condition, x1, x2)
@@ -1508,7 +1508,7 @@ def in_top_k(targets: Any, predictions: Any, k: int) -> Tensor:
     """Return whether fewer than `k` of the `predictions` of each row exceed that of its target.
 
     Modelled on ``tf.math.in_top_k``: `predictions` are (rows, classes) and `targets`, one for each
-    row, integers; false where a target is no class or its prediction not finite.
+    row, integers; false where a target is not a class or its prediction not finite.
     InvalidArgumentError for other shapes.
     """
     return _sorting.in_top_k(targets, predictions, k)
@@ -1824,7 +1824,7 @@ def logspace(
 
 
 def nonzero(x: TensorLike) -> list[Tensor]:
-    """Return the coordinates (int32) of what is not 0, one tensor for each axis."""
+    """Return the coordinates (int32) of nonzero elements, one tensor for each axis."""
     return _true_coordinates(_comparison.not_equal(x, 0))
 
 
@@ -2320,7 +2320,7 @@ def vander(x: TensorLike, N: int | None = None, increasing: bool = False) -> Ten
 
 
 def vdot(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Return the sum of products of all elements, those of a complex `x1` conjugated."""
+    """Return the sum of products of all elements, with a complex `x1` conjugated."""
     return numpy.vdot(*convert_each(x1, x2))
 
 

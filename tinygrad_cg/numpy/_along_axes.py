@@ -220,7 +220,7 @@ def _part(x: Tensor, axis: int, start: Any, stop: Any) -> Tensor:
 
 @reads_own_arguments
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
-    """Return the `n`-th differences of neighbours along `axis`, with what is put at the ends first.
+    """Return the `n`-th differences of neighbours along `axis`, after values are put at the ends.
 
     Raises ValueError for a negative `n`, InvalidArgumentError for a scalar `a`.
     """

@@ -35,7 +35,7 @@ def polyfit(
 ) -> Any:
     """Return the coefficients, highest power first, of the polynomial nearest to points.
 
-    `x` and `y` have as many elements; `y` may have columns, each of which is fitted. `w` are
+    `x` and `y` have as many elements; `y` may have columns, each fitted on its own. `w` are
     weights of the differences. It has gradients with respect to `x`, `y` and `w`. With `cov` also
     the matrix of covariances ("unscaled": for weights that are 1 / sigma). Integers give float64.
     Raises ValueError for `full`, negative degrees, and sizes that do not fit. Modelled on
@@ -50,7 +50,7 @@ def polyfit(
             f"{tuple(points.shape)} and {tuple(values.shape)}"
         )
     if deg < 0 or not points.shape[0]:
-        raise InvalidArgumentError(f"polyfit: needs points and a degree from 0 on, got {deg}")
+        raise InvalidArgumentError(f"polyfit: needs points and a degree of 0 or more, got {deg}")
     powers = vander(points, deg + 1)
     if w is not None:
         weights = _real(w)
@@ -92,7 +92,7 @@ def polyfit(
 def poly(seq_of_zeros: Any) -> Tensor:
     """Return the coefficients of the polynomial with the given zeros, the highest power, 1, first.
 
-    Of a square matrix, those of its characteristic polynomial.
+    For a square matrix, of its characteristic polynomial.
     """
     x = _real(seq_of_zeros)
     if x.ndim > 2 or (x.ndim == 2 and x.shape[0] != x.shape[1]):

@@ -173,8 +173,8 @@ def array(
 def array_split(
     ary: TensorLike, indices_or_sections: Any, axis: Axes = 0, **others: Never
 ) -> list[Tensor]:
-    """Return the parts of `ary` along `axis` between indices, or a number of parts, of which the
-    first may be longer by one; as a list."""
+    """Return the parts of `ary` along `axis` between indices, or a number of parts; the first may
+    be longer by one; as a list."""
     if others:
         refuse_call(array_split, others)
     return _shape.split_at(_array(ary), indices_or_sections, axis, True)
@@ -246,7 +246,7 @@ def clip(
     min: TensorLike | None = None,
     max: TensorLike | None = None,
 ) -> Tensor:
-    """Return `a` limited to [a_min, a_max]; None is no limit. At a limit the gradient passes."""
+    """Return `a` limited to [a_min, a_max]; None means no limit. At a limit the gradient passes."""
     return _no_out(
         "clip",
         out,
@@ -650,7 +650,7 @@ def linspace(
 ) -> Tensor:
     """Return `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes; float64
     by default, rounded down if integers are asked for. With `retstep` a pair: the numbers, and the
-    step between them. `axis` is where they stand if the ends are no scalars."""
+    step between them. `axis` is where they stand if the ends are not scalars."""
     if others:
         refuse_call(linspace, others)
     return _on("linspace", device, _linspace(start, stop, num, endpoint, retstep, dtype, axis))
@@ -811,7 +811,7 @@ def ndim(a: TensorLike) -> int:
 
 
 def nonzero(a: TensorLike) -> tuple[Tensor, ...]:
-    """Return the coordinates of what is not 0, one tensor for each axis."""
+    """Return the coordinates of nonzero elements, one tensor for each axis."""
     return _true_coordinates(_array(a))
 
 
@@ -1135,8 +1135,8 @@ def vstack(tup: Any, *, dtype: DTypeLike | None = None) -> Tensor:
 def where(
     condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None, /
 ) -> Tensor | Any:
-    """Return `x` where `condition` holds and `y` elsewhere; without both, the coordinates of what
-    is true, one tensor for each axis."""
+    """Return `x` where `condition` holds and `y` elsewhere; without both, the coordinates of true
+    elements, one tensor for each axis."""
     if neither(x, y):
         return _true_coordinates(condition)
     return _elementwise.where(condition, *_pair(x, y))

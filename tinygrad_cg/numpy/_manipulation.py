@@ -336,8 +336,8 @@ def geomspace(
 ) -> Tensor:
     """Return `num` numbers from `start` to `stop`, each a fixed multiple of the one before.
 
-    Both ends are exact, and of one sign: else NaN. `axis` is where they stand if the ends are no
-    scalars. Differentiable by both ends. Raises TypeError for complex ends.
+    Both ends are exact, and of one sign: else NaN. `axis` is where they stand if the ends are not
+    scalars. Both ends have gradients. Raises TypeError for complex ends.
     """
     wanted = _spacing(start, stop, dtype)
     ends = [_array(end) for end in _pair(start, stop)]
@@ -386,7 +386,7 @@ def logspace(
 ) -> Tensor:
     """Return `base` to the powers of `num` evenly spaced numbers from `start` to `stop`.
 
-    `axis` is where they stand if the ends are no scalars.
+    `axis` is where they stand if the ends are not scalars.
     """
     wanted = _spacing(start, stop, None)
     powers = power(*_pair(base, _linspace(start, stop, num, endpoint, False, wanted, axis)))
@@ -420,7 +420,7 @@ def _join(arrays: Any, axis: int, rank: int, dtype: Any) -> Tensor:
 
 
 class Concatenator:
-    """What ``r_`` and ``c_`` are: ``r_[a, 1.0, 2:5]`` joins arrays, numbers and ranges.
+    """The objects ``r_`` and ``c_``: ``r_[a, 1.0, 2:5]`` joins arrays, numbers and ranges.
 
     A slice is a range, or with an imaginary step, ``0:1:5j``, that many evenly spaced numbers. A
     text in front, "axis,ndmin,start", says along which axis they are joined, how many axes each has

@@ -46,7 +46,7 @@ def vectorize(
         The axes that one call gets: ``"(n),(n)->()"`` for a product of vectors. Sizes of one name
         must agree.
 
-    Raises InvalidArgumentError for results that are no scalars without a `signature`, and for
+    Raises InvalidArgumentError for results that are not scalars without a `signature`, and for
     shapes that do not fit it; ValueError for a `signature` that is none, and for no elements at all
     unless `otypes` are given. `doc` is the docstring of the result; `cache` has no effect. A loop
     of calls, as in ``np.vectorize``: use `vmap` for speed. Also a decorator.
@@ -93,7 +93,7 @@ def _parse(signature: str) -> tuple[Axes, Axes]:
     match = _SIGNATURE.fullmatch(re.sub(r"\s+", "", signature))
     if match is None:
         raise ValueError(
-            f"vectorize: {signature!r} is no signature: write names of axes, as in '(n),(n)->()'"
+            f"vectorize: {signature!r} is not a signature: write names of axes, as in '(n),(n)->()'"
         )
     left, right = (re.findall(_ONE, part or "") for part in match.groups())
     return [_names(operand) for operand in left], [_names(operand) for operand in right]

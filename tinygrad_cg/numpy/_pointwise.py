@@ -80,7 +80,8 @@ def angle(z: Any, deg: bool = False) -> Tensor:
 def unwrap(
     p: Any, discont: float | None = None, axis: int = -1, *, period: float = 2 * pi
 ) -> Tensor:
-    """Return `p` with periods added where neighbours along `axis` differ by more than half of one.
+    """Return `p` with periods added where neighbours along `axis` differ by more than half a
+    period.
 
     The added periods have no gradient. Arguments as for ``np.unwrap``.
     """

@@ -42,7 +42,7 @@ def inner(a: Any, b: Any, /) -> Tensor:
 
 
 def vdot(a: Any, b: Any, /) -> Tensor:
-    """Return the sum of products of all elements, those of a complex `a` conjugated."""
+    """Return the sum of products of all elements, with a complex `a` conjugated."""
     x, y = _tensors(a, b)
     return dot(conj(reshape(x, (-1,))), reshape(y, (-1,)))
 

@@ -281,7 +281,7 @@ def _degrees(name: str, ddof: Any, correction: Any) -> Any:
     if correction is None:
         return ddof
     if ddof:
-        raise ValueError(f"{name}: ddof and correction are two names of one: give one of them")
+        raise ValueError(f"{name}: ddof and correction mean the same: give only one")
     return correction
 
 

@@ -1,9 +1,10 @@
-"""Lists of functions that work on tensors: NumPy's, and those of the namespaces that are followed.
+"""Lists of functions that work on tensors: NumPy's, and the functions of other libraries'
+namespaces.
 
-``python -m tinygrad_cg.numpy`` prints them. NumPy's overridable functions are listed from what is
-registered: *recorded* functions are operations with gradients at every order, *answers* have none
-by nature (questions, indices, files) and run on the values, *refused* ones raise a TypeError that
-names the nearest function that works. ``python -m tinygrad_cg.numpy keras.ops`` lists what is
+``python -m tinygrad_cg.numpy`` prints them. NumPy's overridable functions are listed from the
+registered names: *recorded* functions are operations with gradients at every order, *answers* have
+none by nature (questions, indices, files) and run on the values, *refused* ones raise a TypeError
+that names the nearest function that works. ``python -m tinygrad_cg.numpy keras.ops`` lists what is
 absent of a namespace of TensorFlow, Keras, the array API standard or autograd.
 """
 

@@ -66,7 +66,7 @@ def irfft2(a: TensorLike, s: Any = None, axes: Any = (-2, -1), norm: Any = None)
 def fftn(a: TensorLike, s: Any = None, axes: Any = None, norm: Any = None) -> Tensor:
     """Return the discrete Fourier transform over several axes, by default all; see `fft`.
 
-    `s` holds the sizes to which `a` is cut or padded along `axes` (None or -1: as it is); without
+    `s` holds the sizes after `a` is cut or padded along `axes` (None or -1: as it is); without
     `axes` those of the last ones.
     """
     return _fourier.fftn(_array(a), s, axes, norm)

@@ -279,7 +279,7 @@ def pinv(a: TensorLike, rcond: Any = None, hermitian: bool = False, *, rtol: Any
 
 def qr(a: TensorLike, mode: str = "reduced") -> Tensor | Any:
     """Return Q, with orthonormal columns, and the upper triangular R of matrices ``a = Q R``;
-    `mode` "complete" completes Q to square matrices, "r" gives R alone."""
+    `mode` "complete" completes Q to square matrices, "r" gives only R."""
     if mode not in ("reduced", "complete", "r"):
         raise InvalidArgumentError(
             f"qr: mode must be 'reduced', 'complete' or 'r', got {mode!r}: LAPACK's own form "

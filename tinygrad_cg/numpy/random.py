@@ -56,7 +56,7 @@ def normal(loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Tensor:
 
 def seed(seed: int) -> None:
     """Start the sequences of all later draws without a seed of their own at `seed`: this library's,
-    and NumPy's, from which the distributions draw that are NumPy's own."""
+    and NumPy's, used for the distributions that are NumPy's own."""
     set_seed(seed)
     np.random.seed(seed)
 

@@ -101,7 +101,7 @@ def test_nothing_new_goes_to_a_hidden_gpu():
 def test_what_is_no_device():
     with pytest.raises(InvalidArgumentError, match="set_visible_devices: 'GPU' is none of"):
         config.set_visible_devices(["GPU"])
-    with pytest.raises(DeviceError, match="is no GPU that there is"):
+    with pytest.raises(DeviceError, match="there is no GPU"):
         config.set_logical_device_configuration(config.list_physical_devices("CPU")[0], [])
     gpu = config.list_physical_devices("GPU")[0]
     with pytest.raises(InvalidArgumentError, match="a GPU is one logical device, got 2"):
@@ -171,7 +171,7 @@ def test_memory_grows():
     config.experimental.set_memory_growth(gpu, True)
     with pytest.raises(InvalidArgumentError, match="set_memory_growth: memory of a GPU is taken"):
         config.experimental.set_memory_growth(gpu, False)
-    with pytest.raises(DeviceError, match="set_memory_growth: 'GPU' is no GPU that there is"):
+    with pytest.raises(DeviceError, match="set_memory_growth: there is no GPU 'GPU'"):
         config.experimental.set_memory_growth("GPU", True)
 
 

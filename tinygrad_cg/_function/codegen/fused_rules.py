@@ -1,4 +1,4 @@
-"""Gradient functions of elementwise operations as one kernel each, for sweeps that nobody records.
+"""Gradient functions of elementwise operations as one kernel each, for sweeps without a record.
 
 If no level is active, a gradient function that consists of elementwise operations runs as one
 kernel. The kernel is generated from a trace of the function when the operation's rule is compiled.

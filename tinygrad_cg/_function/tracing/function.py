@@ -275,7 +275,7 @@ class Function(Generic[P, Y]):
         return len(self._programs)
 
     def experimental_get_tracing_count(self) -> int:
-        """Return how many programs it keeps; the name that the original has."""
+        """Return how many programs it keeps; the name that TensorFlow has."""
         return self.cache_size
 
     def clear(self) -> None:
@@ -479,19 +479,19 @@ def function(
         of yours that it calls, become operations where a tensor decides, and stay Python's own
         elsewhere. See docs/behaviour.md, 6.9.
     experimental_...:
-        Accepted as in the original; they have no effect.
+        Accepted as in TensorFlow; they have no effect.
 
     Of tensors and arrays the shape and the dtype are part of the signature, and of arguments of a
     few integers that sizes depend on (``x[:n]``, ``zeros([n])``) the values. A Python float is an
-    input, weak as elsewhere: another value needs no new program. Integers, bools, strings, None
-    and other objects are part of it; so are Variables, which may also be captured, and are read
-    and assigned at each call. What Python itself does (print, append to a list, read a global) it
-    does while the function is traced only. The result is differentiable at every order by
-    arguments, captured tensors and Variables (zeros, not None, by those that only other outputs
-    depend on); in `vmap` and forward mode the operations run one by one.
+    input, weak as elsewhere: another value needs no new program. Integers, bools, strings, None and
+    other objects are part of it; so are Variables, which may also be captured, and are read and
+    assigned at each call. Python's own actions (print, append to a list, read a global) happen only
+    while the function is traced. The result is differentiable at every order by arguments, captured
+    tensors and Variables (zeros, not None, by those that only other outputs depend on); in `vmap`
+    and forward mode the operations run one by one.
 
     The program runs where its tensors are: there is one for the processor and one for the GPU,
-    each with kernels of its own. What is made inside is there as well, whatever `tf.device`
+    each with kernels of its own. Tensors made inside are there as well, whatever `tf.device`
     says inside; without any tensor `tf.device` around the call decides.
 
     Raises OperatorNotAllowedInGraphError (a TypeError) where Python asks for a value: `float(x)`,
@@ -500,7 +500,7 @@ def function(
     FunctionWarning; for ``jit_compile=True`` it is an error. Code that needs values is called from
     the program by `numpy_function`, `py_function` and `primitive`, or declared by
     `custom_derivatives`. ValueError if Variables are made at other calls than the first. A
-    `FunctionWarning` says so when each call needs a new program. After ``tf.function``.
+    `FunctionWarning` says so when each call needs a new program. Modelled on ``tf.function``.
 
     Examples
     --------

@@ -251,7 +251,7 @@ class Loop(LoopProgram):
             if before.shape != after.shape:
                 raise InvalidArgumentError(
                     f"{said}; broadcast or reshape one of them. What grows in a loop has to begin "
-                    "with its last shape, as zeros of which each round fills a part"
+                    "with its last shape, as zeros that each round fills in part"
                 )
             if before.dtype != after.dtype:
                 raise _ChangedDtypeError(f"{said}; cast one of them", k, after.dtype)

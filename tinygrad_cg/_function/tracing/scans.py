@@ -328,6 +328,6 @@ def _stack_rounds(name: str, column: Sequence[Any]) -> Tensor:
             raise InvalidArgumentError(
                 f"{name}: each round must return the same shapes, got {shapes[0]} for slice 0 and "
                 f"{shape} for slice {k}: what grows in a loop has to begin with its last shape, as "
-                "zeros of which each round fills a part; or pad the results to one shape"
+                "zeros that each round fills in part; or pad the results to one shape"
             )
     return stack(rows)

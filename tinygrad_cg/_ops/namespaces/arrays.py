@@ -97,7 +97,7 @@ def broadcast_to(input: TensorLike, shape: Shape, name: str | None = None) -> Te
 def clip_by_value(
     t: TensorLike, clip_value_min: TensorLike, clip_value_max: TensorLike, name: str | None = None
 ) -> Tensor:
-    """Return `t` limited to [clip_value_min, clip_value_max]; None is no limit. At a limit the
+    """Return `t` limited to [clip_value_min, clip_value_max]; None means no limit. At a limit the
     gradient passes.
 
     Modelled on ``tf.clip_by_value``; the three broadcast, and their dtypes promote. Raises
@@ -113,7 +113,7 @@ def clip_by_global_norm(
 
     None stays None. With a norm that is not finite all are NaN. `use_norm` is the norm, if it is
     known. After R. Pascanu et al., "On the difficulty of training recurrent neural networks"
-    (2012). TypeError for what is no list or tuple.
+    (2012). TypeError for anything but a list or tuple.
     """
     return _ops.normalizations.clip_by_global_norm(t_list, clip_norm, use_norm)
 
@@ -200,7 +200,7 @@ def gather_nd(
 
     The shape is that of `indices` without its last axis, then that of a slice; the first
     `batch_dims` axes of both are gone through together. Raises InvalidArgumentError for indices
-    that are no integers, or point outside.
+    that are not integers, or point outside.
     """
     return _ops.updates.gather_nd(params, indices, batch_dims)
 
@@ -315,7 +315,7 @@ def range(
     """Return numbers from `start` (0 if only one bound is given) to below `limit`, in steps.
 
     Modelled on ``tf.range``: 1-D, of the dtype in which the three meet; it has no gradient. Raises
-    InvalidArgumentError for what is no scalar, a step of 0, and bounds that are not finite.
+    InvalidArgumentError for anything but a scalar, a step of 0, and bounds that are not finite.
     """
     if others:
         refuse_call(range, others)
@@ -347,7 +347,7 @@ def scatter_nd(indices: TensorLike, updates: Any, shape: Shape, name: str | None
 def sequence_mask(
     lengths: Any, maxlen: Any = None, dtype: DTypeLike = bool, name: str | None = None
 ) -> Tensor:
-    """Return, for each of `lengths`, a row of `maxlen` elements of which so many are True: by
+    """Return, for each of `lengths`, a row of `maxlen` elements, so many of them True: by
     default the largest of `lengths`. The rows are the last axis."""
     counts = convert(lengths)
     if not is_integer(counts.dtype):
@@ -526,8 +526,8 @@ def where(
     y: TensorLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Return `x` where `condition` holds and `y` elsewhere; without both, the coordinates of what
-    is true, one row each."""
+    """Return `x` where `condition` holds and `y` elsewhere; without both, the coordinates of true
+    elements, one row each."""
     if neither(x, y):
         return _ops.searching.true_rows(convert(condition))
     return _elementwise.where(condition, x, y)

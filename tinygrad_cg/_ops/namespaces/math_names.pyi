@@ -12,7 +12,7 @@ def acos(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the angle, from 0 to pi, whose cosine is x; NaN for real x beyond -1 and 1."""
 
 def acosh(x: TensorLike, name: str | None = None) -> Tensor:
-    """Return the number, from 0 on, whose hyperbolic cosine is x; NaN for real x below 1."""
+    """Return the number >= 0 whose hyperbolic cosine is x; NaN for real x below 1."""
 
 def add(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return x + y."""

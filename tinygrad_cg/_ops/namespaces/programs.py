@@ -160,7 +160,7 @@ def strided_slice(
     """Return ``input_[begin:end:strides]`` over the first axes. Modelled on ``tf.strided_slice``.
 
     A bit of a mask is for an entry: it leaves out its begin or end, makes it an ellipsis or a new
-    axis, or takes the element at `begin` alone.
+    axis, or takes only the element at `begin`.
     """
     if var is not None:
         raise InvalidArgumentError("strided_slice: var is not supported: assign to the Variable")
@@ -204,10 +204,10 @@ def device(device_name: Any) -> Any:
     Modelled on ``tf.device``.
 
     "/GPU:0" is the GPU, as are "GPU", "cuda:0" and "/device:GPU:0"; "/CPU:0" and None are the
-    processor's memory. What is made of Python's numbers and of NumPy's arrays is there, in this
-    thread; operations on tensors run where these are. Where there is no such device everything
-    is in the processor's memory, as in the original with soft placement: see
-    ``config.list_physical_devices``. ValueError for what is no name of a device.
+    processor's memory. Tensors made from Python's numbers and NumPy's arrays are placed there, in
+    this thread; operations on tensors run where the tensors are. If the device does not exist,
+    everything is in the processor's memory, as in TensorFlow with soft placement: see
+    ``config.list_physical_devices``. ValueError for anything but a device name.
     """
     name = "" if device_name is None else device_name
     parsed = devices.read_name(name)
@@ -241,8 +241,8 @@ def is_symbolic_tensor(tensor: Any) -> bool:
 def get_static_value(tensor: Any, partial: bool = False) -> Any:
     """Return the values of `tensor` as an array, or None where it has none yet.
 
-    Modelled on ``tf.get_static_value``: inside a `function` only constants have values. What is no
-    tensor is returned as it is; `partial` makes no difference.
+    Modelled on ``tf.get_static_value``: inside a `function` only constants have values. Other
+    leaves are returned unchanged; `partial` makes no difference.
     """
     if not is_tensor(tensor):
         return tensor
@@ -384,8 +384,8 @@ def identity_n(input: Any, name: str | None = None) -> list[Tensor]:
 def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the inverse of a permutation of 0 to n - 1: at ``x[i]`` it has i.
 
-    Modelled on ``tf.math.invert_permutation``. Raises InvalidArgumentError for what is no
-    permutation, or has not one dimension.
+    Modelled on ``tf.math.invert_permutation``. Raises InvalidArgumentError for anything but a
+    permutation in one dimension.
     """
     return _counting.invert_permutation(x)
 
@@ -404,7 +404,7 @@ def matrix_square_root(input: TensorLike, name: str | None = None) -> Tensor:
     """Return the square root of each square matrix whose eigenvalues have positive real parts.
 
     `input` has shape (..., n, n); integers become float64. Raises errors.MatrixError for a matrix
-    with an eigenvalue that is 0 or a negative number, since it has no such root.
+    with an eigenvalue that is 0 or a negative number, since it has no principal square root.
     """
     return _matrix_functions.sqrtm(input)
 

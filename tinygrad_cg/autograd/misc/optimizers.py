@@ -2,7 +2,7 @@
 
 Each takes ``grad(params, iteration)``, the first parameters, and optionally
 ``callback(params, iteration, gradient)``, and returns the last parameters in the structure of the
-first. They run on arrays, and are themselves no part of what is differentiated.
+first. They run on arrays, and are not differentiated themselves.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """NumPy's functions, on arrays NumPy's own, on tensors those of `tinygrad_cg.numpy`.
 
-The counterpart of ``autograd.numpy``: outside of a differentiated function all values are arrays,
+As ``autograd.numpy``: outside of a differentiated function all values are arrays,
 which item assignment changes; inside, what depends on its arguments is a tensor. All other names
 of NumPy are here as they are.
 """

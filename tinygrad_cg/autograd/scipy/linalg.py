@@ -73,7 +73,7 @@ def solve_triangular(
     overwrite_b: bool = False,
     check_finite: bool = True,
 ) -> Any:
-    """Return x with a x = b for a triangular `a`, of which the other triangle is not read.
+    """Return x with a x = b for a triangular `a`; the other triangle is not read.
 
     `trans`: 0 or "N" solves with `a`, 1 or "T" with its transpose, 2 or "C" with its conjugate
     transpose. `b` is a vector or a matrix of columns.

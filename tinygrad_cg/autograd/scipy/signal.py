@@ -24,11 +24,11 @@ def convolve(
 ) -> Any:
     """Return the convolution of two arrays over pairs of axes.
 
-    `axes` has the axes of `A` and those of `B` that are convolved, by default all. Those of
+    `axes` has the axes of `A` and those of `B` that are convolved, by default all. Axes in
     `dot_axes` are multiplied and summed, as by ``tensordot``. The result has the remaining axes of
-    `A`, those of `B`, then the convolved ones: of size a + b - 1 ("full"), a ("same", the middle
-    of these), or where one covers the other, abs(a - b) + 1 ("valid"). Differentiable by both
-    arrays, at every order. Raises ValueError for other modes, axes that do not fit, and for
+    `A`, then the axes of `B`, then the convolved ones: of size a + b - 1 ("full"), a ("same", the
+    middle of these), or where one covers the other, abs(a - b) + 1 ("valid"). Differentiable by
+    both arrays, at every order. Raises ValueError for other modes, axes that do not fit, and for
     "valid" where neither array covers the other.
     """
     if mode not in ("full", "same", "valid"):

@@ -187,7 +187,7 @@ def ndtr(x: Any) -> Any:
 
 @for_arrays
 def ndtri(x: Any) -> Any:
-    """Return the number up to which the normal distribution has the share `x`."""
+    """Return the number below which the normal distribution has the share `x`."""
     return math.ndtri(real(x))
 
 

@@ -179,14 +179,14 @@ def show(
     A frame stands for a tape, and holds what it recorded: the operations, and what it watches.
     Operands that no tape watches are small and grey; their values are known where a rule keeps
     them. A dotted frame is the backward pass of a tape, as the tapes around recorded it, and a
-    dotted line leads from what was differentiated to the derivative.
+    dotted line leads from the differentiated value to the derivative.
     Operations with a rule of their own (`custom_gradient`) say at which orders of
     differentiation it serves, and dashed lines lead to them from tensors that the function used
     without differentiating it by them. A dashed frame is what was repeated, drawn once. A
     tape that has given its only gradient keeps nothing, so take the picture before, or make it
     persistent.
 
-    Raises TypeError for what is neither tensor nor tape, ValueError if nothing is recorded, for
+    Raises TypeError for anything but tensors and tapes, ValueError if nothing is recorded, for
     another direction, and for a size that is not positive.
 
     >>> x = tf.constant(2.0)

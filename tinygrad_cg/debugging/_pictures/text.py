@@ -136,7 +136,7 @@ def _item_lines(sketch: Sketch, item: Item, names: dict[Item, str]) -> list[str]
         lines.append(f"    {item.kind if item.kind == 'custom' else ''} {item.role}".rstrip())
     if item.captured:
         captured = ", ".join(names[source] for source in item.captured)
-        lines.append(f"    uses {captured}, and is not differentiated by it")
+        lines.append(f"    uses {captured}, but is not differentiated with respect to it")
     for loss, label in item.derivative_of.items():
         lines.append(f"    {f'is {label}' if label else f'is a derivative of {names[loss]}'}")
     return lines
