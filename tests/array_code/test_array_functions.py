@@ -115,6 +115,16 @@ def writes(u, out):
             out[i, j] += u[i, j] ** 2 + np.tanh(u[j, i])
 
 
+@njit
+def numbered_pairs(x, y, first):
+    total = 0.0
+    for k, (a, b) in enumerate(zip(x, y[::-1]), start=first):  # noqa: B905
+        total += k * a * b**2
+    for k, a in enumerate(x, 1):
+        total += k * a**3
+    return total
+
+
 MATRIX = np.sin(np.arange(9.0)).reshape(3, 3)
 CASES = [
     (double_sum, (A, 3)),
@@ -128,6 +138,7 @@ CASES = [
     (products, (MATRIX, A[:3])),
     (rotated, (A,)),
     (writes, (MATRIX, np.ones((3, 3)))),
+    (numbered_pairs, (A, B[:5], 3)),
 ]
 IDS = [f"{function.__name__}-{k}" for k, (function, _) in enumerate(CASES)]
 

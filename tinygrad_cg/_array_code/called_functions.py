@@ -703,14 +703,22 @@ class IndexRange:
 
 
 class rows(IndexRange):
-    """A loop over the elements, or rows, of arrays; `counted` with their numbers."""
+    """A loop over the elements, or rows, of an array or of `zipped` ones; counted from `start`."""
 
     def __init__(
-        self, reader: IndexReader, arrays: Sequence[Any], node: ast.AST, counted: bool | None = None
+        self,
+        reader: IndexReader,
+        arrays: Sequence[Any],
+        node: ast.AST,
+        zipped: bool = False,
+        start: Number | int | None = None,
     ):
         if not all(isinstance(array, View) and array.shape for array in arrays) or not arrays:
-            raise reader.refuse("loops go over range, arrays, enumerate(array), zip(arrays)", node)
-        self.arrays, self.counted = arrays, counted
+            raise reader.refuse(
+                "loops go over range, arrays, enumerate(array), zip(arrays), or both of these",
+                node,
+            )
+        self.arrays, self.zipped, self.start = arrays, zipped, start
         size = arrays[0].shape[0]
         for array in arrays[1:]:
             size = reader.b.op("minimum", size, array.shape[0])
@@ -719,9 +727,10 @@ class rows(IndexRange):
     def item(self, reader: IndexReader, index: Number) -> Any:
         self.at = index
         items = tuple(reader.item(array, index) for array in self.arrays)
-        if self.counted:
-            return index, items[0]
-        return items[0] if self.counted is None else items
+        item = items if self.zipped else items[0]
+        if self.start is None:
+            return item
+        return reader.b.op("add", index, self.start) if self.start != 0 else index, item
 
 
 # Calls ---------------------------------------------------------------------------------------

@@ -436,8 +436,7 @@ class FlowReader(ExpressionReader):
                     args = [self.integer(arg) for arg in call.args[0].args]
                     return functions.IndexRange(self, args, node, backward=True)
             if function is enumerate or function is zip:
-                arrays = [self.kept(self.expression(arg)) for arg in call.args]
-                return functions.rows(self, arrays, node, counted=function is enumerate)
+                return self.rows(call, function)
             if function is np.ndindex:
                 raise self.refuse("write one loop for each axis", node)
         value = self.kept(self.expression(call))
@@ -446,6 +445,21 @@ class FlowReader(ExpressionReader):
         if isinstance(value, View) and value.shape:
             return functions.rows(self, [value], node)
         raise self.refuse("loops go over range, prange, arrays, enumerate, zip and tuples", node)
+
+    def rows(self, call: ast.Call, function: Any) -> Any:
+        """Return what ``enumerate(array, start)``, of a zip too, or ``zip(arrays)`` goes over."""
+        start: Any = None
+        args = call.args
+        if function is enumerate:
+            options = [*args[1:], *[x.value for x in call.keywords if x.arg == "start"]]
+            start = self.integer(options[0]) if options else 0
+            args = args[:1]
+            if args and isinstance(args[0], ast.Call):
+                inner = self.expression(args[0].func)
+                if isinstance(inner, Known) and inner.value is zip:
+                    function, args = zip, args[0].args
+        arrays = [self.kept(self.expression(arg)) for arg in args]
+        return functions.rows(self, arrays, call, function is zip, start)
 
 
 def _part(env: dict[str, Any], label: str) -> Any:
