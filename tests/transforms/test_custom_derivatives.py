@@ -481,3 +481,29 @@ pickled.__module__, pickled.__qualname__ = __name__, "pickled"
 
 def test_what_stands_in_a_module_is_pickled_by_its_name():
     assert pickle.loads(pickle.dumps(pickled)) is pickled
+
+
+@pytest.mark.parametrize("kind", ["derivatives", "vjp", "gradient"])
+@pytest.mark.parametrize("transform", [lambda f: f, tf.function, tf.vmap], ids=["", "f", "vmap"])
+def test_a_number_that_a_solver_returns_keeps_the_digits_of_the_arguments(kind, transform):
+    """SciPy's solvers return Python's floats: float32 would lose half of their digits."""
+
+    def root(a):
+        return math.sqrt(float(a)), lambda dy: 0.5 * float(dy) / math.sqrt(float(a))
+
+    solve = {
+        "derivatives": lambda: tf.custom_derivatives(
+            lambda a: root(a)[0], lambda a: root(a)[1](1.0)
+        ),
+        "vjp": lambda: tf.custom_derivatives(
+            lambda a: root(a)[0], vjp=lambda dy, a: root(a)[1](dy)
+        ),
+        "gradient": lambda: tf.custom_gradient(root),
+    }[kind]()
+    for dtype in (tf.float64, tf.float32):
+        a = tf.constant([2.0, 2.0], dtype)
+        a = a if transform is tf.vmap else a[0]
+        for result, expected in ((solve, 2**0.5), (tf.grad(solve), 0.5 / 2**0.5)):
+            value = transform(result)(a)
+            assert value.dtype == dtype
+            assert_allclose(value.numpy(), expected, rtol=1e-15 if dtype == tf.float64 else 1e-7)

@@ -7,7 +7,7 @@ dtype of the tensor they meet; arrays are not.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from numbers import Number
 from typing import Any
 
@@ -405,6 +405,17 @@ class _NumbersByDtype(dict):
 
 
 weak_arrays: dict[np.dtype, _Numbers] = _NumbersByDtype()
+
+
+def convert_result(value: Any, args: Iterable[Any]) -> Tensor:
+    """Return what a user's function made of `args` as a tensor.
+
+    A number of Python, as SciPy's solvers return it, has the dtype of the arguments.
+    """
+    if type(value) not in (float, complex):
+        return convert(value)
+    others = [arg for arg in args if isinstance(arg, (ArrayLike, np.ndarray))]
+    return convert_operands((*others, value))[-1]
 
 
 def convert_operands(values: tuple, copy: bool = True) -> tuple[Tensor, ...]:

@@ -9,14 +9,14 @@ of its inputs. On any other tape the inner operations stand.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
 import numpy as np
 
 from .. import nest
 from .._core import devices
-from .._core.conversion import convert, is_tensor, is_weak
+from .._core.conversion import convert, convert_result, is_tensor, is_weak
 from .._core.kinds import is_differentiable
 from .._core.levels import Listener, remove_listener, state
 from .._core.suggestions import RULES, absent_attributes
@@ -197,9 +197,10 @@ class _Decorated:
             call = functools.partial(self._call_with, function)
             return finish_run(definition, run, call, (args, kwargs), y, function)
         single = type(y) is Tensor
-        outputs = (
-            (y,) if single else [convert(leaf) for leaf in nest.flatten(y) if leaf is not None]
-        )
+        outputs: Sequence[Tensor] = (y,)
+        if not single:
+            flat = nest.flatten((args, kwargs))
+            outputs = [convert_result(leaf, flat) for leaf in nest.flatten(y) if leaf is not None]
         variables = _own_variables(accessed, args, kwargs, grad_fn) if accessed else None
         rule = definition.rule(grad_fn, 1 if single else len(outputs), variables)
         if frame is None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import nest
 from .._core import devices
-from .._core.conversion import FLOAT64, Weak, convert, is_tensor
+from .._core.conversion import FLOAT64, Weak, convert, convert_result, is_tensor
 from .._core.kinds import is_differentiable
 from .._core.levels import Level, Listener, Token, remove_listener, run_on, stack, state
 from .._core.primitive import Primitive, apply
@@ -417,7 +417,9 @@ class _FunctionCode(Code):
                 self.captured[tensor_key(tensor)] = tensor
         for key in set(map(tensor_key, self.tensors)) - set(self.variables.values()):
             self.captured.pop(key, None)
-        flat = [None if leaf is None else _value(leaf) for leaf in nest.flatten(result)]
+        flat = [
+            None if leaf is None else _value(leaf, self.leaves) for leaf in nest.flatten(result)
+        ]
         self.structure = nest.pack_sequence_as(result, [leaf is not None for leaf in flat])
         self.avals: list[Any] = [_aval(tensor) for tensor in flat]
         self.first: list[Tensor | None] | None = flat
@@ -468,7 +470,9 @@ class _FunctionCode(Code):
         inner = self.inside(tensors)
         with inner:
             result = self.run_function(*nest.pack_sequence_as(self.args, filled))
-        flat = [None if leaf is None else convert(leaf) for leaf in nest.flatten(result)]
+        flat = [
+            None if leaf is None else convert_result(leaf, filled) for leaf in nest.flatten(result)
+        ]
         present = nest.flatten(self.structure)
         if len(flat) != len(present):
             raise InvalidArgumentError(
@@ -514,8 +518,8 @@ class _FunctionCode(Code):
         return fill_zeros([self.avals[i] for i in there], [flat[i] for i in there])
 
 
-def _value(value: Any) -> Tensor:
-    tensor = convert(value)
+def _value(value: Any, args: Sequence) -> Tensor:
+    tensor = convert_result(value, args)
     return Tensor(np.asarray(tensor._example()))
 
 

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any
 
 from .. import nest
-from .._core.conversion import convert
+from .._core.conversion import convert, convert_result
 from .._core.kinds import is_differentiable
 from .._core.levels import Token, state
 from .._core.record import run_recorded
@@ -50,7 +50,7 @@ class Products(Declared):
         context = context_of(self.definition, args, options)
         detached = list(map(detach, context.args))
         y = run_code(self.definition, self.function, detached, options, False)
-        outputs = [convert(leaf) for leaf in nest.flatten(y)]
+        outputs = [convert_result(leaf, context.args) for leaf in nest.flatten(y)]
         call = _ProductsCall(self, context, y, [_aval(output) for output in outputs])
         jvp = None if self.jvps[:1] in ([], [None]) else call.jvp
         results = call.rebind(outputs, context.inputs, call.vjp, jvp)

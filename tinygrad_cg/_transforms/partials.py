@@ -9,7 +9,7 @@ import numpy as np
 
 from tinygrad_cg_kernels.runtime import promotion
 
-from .._core.conversion import convert, is_tensor, is_weak
+from .._core.conversion import convert, convert_result, is_tensor, is_weak
 from .._core.kinds import is_complex, is_inexact
 from .._core.levels import state
 from .._core.tensor import Tensor
@@ -132,7 +132,7 @@ class PartialDerivatives(Declared):
                 f"got {type(value).__name__}; for other functions declare vjp= or jvp= "
                 f"({self.definition.where()})"
             )
-        tensor = convert(value)
+        tensor = convert_result(value, context.args)
         shapes = {tuple(getattr(context.args[i], "shape", ())) for i in context.positions}
         if shapes != {tuple(tensor._data.shape)}:
             self._check_shape(tuple(tensor._data.shape), shapes)
