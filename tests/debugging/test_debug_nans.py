@@ -187,6 +187,21 @@ def test_check_numerics_is_switched_on_and_off_for_a_thread():
 # check_numerics -------------------------------------------------------------------------------
 
 
+def test_check_numerics_in_a_program_judges_the_values_alone(monkeypatch):
+    """To plan a program, operations that return their operands are run once on new memory."""
+    empty = np.empty
+
+    def dirty(*args, **options):
+        array = empty(*args, **options)
+        array[...] = np.nan
+        return array
+
+    checked = tf.function(lambda x: tf.debugging.check_numerics(tf.math.log(x), "log"))
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "empty", dirty)
+        assert float(checked(tf.constant(1.0))) == 0.0
+
+
 def test_check_numerics_hands_on_what_is_finite():
     x = tf.constant([1.0, 2.0])
     assert_array_equal(tf.debugging.check_numerics(x, "x"), x)

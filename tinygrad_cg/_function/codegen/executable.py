@@ -257,5 +257,5 @@ def _is_strided(node: OpaqueNode) -> bool:
     """Return whether an operation on arrays of these shapes returns a non-contiguous view."""
     if not node.is_operation or not node.aliases:
         return False
-    result = node.run(*[np.empty(operand.shape, operand.dtype) for operand in node.operands])
+    result = node.run(*[np.zeros(operand.shape, operand.dtype) for operand in node.operands])
     return not result.flags.c_contiguous
