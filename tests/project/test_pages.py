@@ -47,12 +47,23 @@ def test_pieces_of_the_source_are_as_they_stand_there():
 def test_the_site_has_each_page_once():
     """As ``mkdocs build --strict`` checks, which ``.ci/run`` calls; other pages are generated."""
     settings = (DOCS / "site/mkdocs.yml").read_text(encoding="utf-8")
-    listed = re.findall(r"^ +- (?:[\w ]+: )?([\w/]+\.md)$", settings, re.M)
+    listed = re.findall(r"""^ +- (?:[\w ":.]+: )?([\w/]+\.md)$""", settings, re.M)
     written = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
     assert len(listed) == len({*listed})
     assert written <= {*listed}
     assert PROJECT["urls"]["Repository"] in settings
     assert PROJECT["urls"]["Documentation"] in settings
+
+
+def test_questions_have_short_answers_and_pages_are_short():
+    answers = BLOCK.findall(PAGES["docs/faq"])
+    assert PAGES["docs/faq"].count("\n### ") == len(answers) == 25
+    for source, _ in answers:
+        lines = [line for line in source.splitlines() if line and not line.startswith("import")]
+        assert len(lines) <= 8, source
+    long = {name for name, text in PAGES.items() if len(text.split()) > 1500}
+    internal = {f"docs/{name}" for name in ("behaviour", "frontend", "modules", "howto/numba")}
+    assert long <= internal | {name for name in long if name.startswith("docs/behaviour")}
 
 
 def test_modules_that_pages_tell_to_run_are_there():
