@@ -512,3 +512,12 @@ def test_the_texts_of_loops_are_shown():
     large = tf.function(lambda x: ops.fori_loop(0, 2, lambda i, x: tf.sin(tf.cumsum(x)), x))
     texts = large.kernels(tf.ones((80, 80)))
     assert sum("def call(" in text for text in texts) == 2  # of the program, and of the body
+
+
+@pytest.mark.parametrize("fold", [tf.foldl, tf.foldr, tf.scan])
+def test_a_fold_reads_its_first_slice_alone(fold, monkeypatch):
+    """To take all slices apart made tracing a million rounds take a minute."""
+    monkeypatch.setattr("tinygrad_cg._transforms.control_flow.unstack", None)
+    x = tf.constant([1.0, 2.0, 3.0])
+    result = tf.function(lambda x: fold(lambda a, b: a - b, x))(x).numpy()
+    assert result.tolist() == {tf.foldl: -4.0, tf.foldr: 0.0, tf.scan: [1.0, -1.0, -4.0]}[fold]

@@ -550,6 +550,8 @@ class Slices(Sequence[Any]):
     def __getitem__(self, index: Any) -> Any:
         if not -self._length <= index < self._length:
             raise IndexError(index)
+        if self.is_long:  # the loop reads the others
+            return self.pack([leaf[index] for leaf in self.leaves])
         if self._columns is None:
             self._columns = [unstack(leaf, 0) for leaf in self.leaves]
         return self.pack([column[index] for column in self._columns])
