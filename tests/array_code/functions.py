@@ -5,6 +5,9 @@ import math
 import numpy as np
 from numba import prange
 
+from benchmarks.array_functions import kalman as kalman_of_velocity
+from benchmarks.array_functions import thomas
+
 RNG = np.random.default_rng(7)
 
 
@@ -122,21 +125,6 @@ def kalman(z, q, s):
         x += gain * (z[k] - x)
         v *= 1.0 - gain
     return ll
-
-
-def thomas(a, b, c, d):
-    n = len(d)
-    cp, dp = np.empty(n), np.empty(n)
-    cp[0], dp[0] = c[0] / b[0], d[0] / b[0]
-    for i in range(1, n):
-        m = b[i] - a[i] * cp[i - 1]
-        cp[i] = c[i] / m
-        dp[i] = (d[i] - a[i] * dp[i - 1]) / m
-    x = np.empty(n)
-    x[n - 1] = dp[n - 1]
-    for i in range(n - 2, -1, -1):
-        x[i] = dp[i] - cp[i] * x[i + 1]
-    return x
 
 
 def path_action(x, dt):
@@ -620,27 +608,6 @@ def wave_in_turns(start, speed, steps):
             new[i] = 2.0 * now[i] - old[i] + change
         old, now, new = now, new, old
     return now
-
-
-def kalman_of_velocity(z, dt, q, r):
-    x, v = z[0], 0.0
-    p00, p01, p11 = 1.0, 0.0, 1.0
-    likelihood = 0.0
-    for k in range(1, len(z)):
-        x += dt * v
-        p00 += dt * (2.0 * p01 + dt * p11) + q * dt**3 / 3.0
-        p01 += dt * p11 + q * dt**2 / 2.0
-        p11 += q * dt
-        s = p00 + r
-        residual = z[k] - x
-        likelihood -= 0.5 * (math.log(s) + residual**2 / s)
-        k0, k1 = p00 / s, p01 / s
-        x += k0 * residual
-        v += k1 * residual
-        p11 -= k1 * p01
-        p01 *= 1.0 - k0
-        p00 *= 1.0 - k0
-    return likelihood
 
 
 def tridiagonal_likelihood(diagonal, off, x):
