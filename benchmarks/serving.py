@@ -8,9 +8,9 @@ from typing import Any
 class AnsweringProcess:
     """A process that reads a question from each line, and answers by a line."""
 
-    def __init__(self, command: list[str]):
+    def __init__(self, command: list[str], environment: dict[str, str] | None = None):
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )
 
     def answer(self, *question: Any) -> Any:
