@@ -370,11 +370,28 @@ def vector_product(value: Value) -> tuple[Value, Value, bool] | None:
     return matrix, vector, transposed
 
 
+FEW_ELEMENTS = 2048
+"""Matrices of at most so many elements: calls of BLAS would take longer than the products."""
+MANY_BYTES = 2**23
+"""Matrices of so many bytes are read from memory in each product."""
+
+
 def _shared_matrices(graph: FuncGraph) -> set[Value]:
-    """Return the matrices in several products with vectors, which share one pass over them."""
+    """Return the matrices in several products with vectors, which share one pass over them.
+
+    BLAS takes less time for all other matrices, and for those with short rows.
+    """
     values = [value for value in graph.values() if not isinstance(value.aval, list)]
     matrices = [product[0] for product in map(vector_product, values) if product is not None]
-    return {matrix for matrix, count in Counter(matrices).items() if count > 1}
+    return {
+        matrix for matrix, count in Counter(matrices).items() if count > 1 and _is_faster(matrix)
+    }
+
+
+def _is_faster(matrix: Value) -> bool:
+    size = prod(matrix.shape)
+    bytes_ = size * matrix.dtype.itemsize
+    return size <= FEW_ELEMENTS or (bytes_ >= MANY_BYTES and matrix.shape[1] >= 64)
 
 
 def _product_by_rows(
