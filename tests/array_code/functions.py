@@ -787,6 +787,29 @@ def pair_of_states(x, rounds):
 
 SQUARE = p(4, 4) * 0.3 + 2.0 * np.eye(4)
 INDICES = np.array([[0, 1], [1, 2], [2, 0], [1, 0]])
+def running_sum(a, b):
+    s, total = 0.0, 0.0
+    for i in range(1, len(a)):
+        s += a[i] - 0.5 * a[i - 1]
+        total += s * b[i]
+    return total
+
+
+def reloaded(a, n):
+    """Quotients that are read again where they are stored, and others that change later."""
+    u, v = np.zeros((n + 2, len(a))), np.empty(len(a))
+    u[0] = a
+    total = 0.0
+    for k in range(1, n):
+        for i in range(1, len(a) - 1):
+            v[i] = u[k - 1, i - 1] / (1.0 + a[i] ** 2)
+            q = v[i] / (2.0 + math.cos(a[i + 1]))
+            u[k + 1, i] = q
+            u[k, i] += math.exp(q * v[i])
+            total += u[k + 1, i] ** 2 + v[i]
+    return total
+
+
 CASES = [
     (box_filter, (r(5, 4),)),
     (sobel, (r(4, 5),)),
@@ -882,4 +905,6 @@ CASES = [
     (crossing, (np.array([0.1, 0.02, 0.3, 0.9, 1.5]), 8.0)),
     (pair_of_states, (0.9, 3)),
     (weighted_pairs, (r(4), (0.3, 0.8))),
+    (running_sum, (r(40), r(40))),
+    (reloaded, (r(20), 4)),
 ]

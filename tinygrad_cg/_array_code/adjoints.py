@@ -49,7 +49,7 @@ from .program import (
     zero,
 )
 from .reloading import Reloading
-from .scalar_operations import OpBuilder, Operands, scaled
+from .scalar_operations import TEXTS, OpBuilder, Operands, scaled
 
 
 def adjoint(
@@ -61,7 +61,11 @@ def adjoint(
     wanted inputs. Loops that are nested at most `checkpoint` deep save their state at some rounds.
     """
     sources = [x for x, flag in zip(program.inputs, wanted, strict=True) if flag]
-    return _Adjoints(program, sources, checkpoint).program(values)
+    return _Adjoints(program, sources, values, checkpoint).program()
+
+
+QUICK = {name for name in TEXTS if name not in ("divide", "mod")}
+"""Functions that take less time than an element of an array that is loaded."""
 
 
 class _BackwardScope:
@@ -95,20 +99,17 @@ class _BackwardScope:
 
     def _again(self, value: Number) -> Number | None:
         """Compute a value once more, if all that it depends on is there."""
-        definition = self.owner.definitions.get(value)
-        if isinstance(definition, Op):
-            args = tuple(map(self.fetch, definition.args))
-            out = Number(value.type, value.hint, value.low)
-            self.prologue.append(Op(out, definition.function, args))
-            return out
-        if not isinstance(definition, LoadElement):
-            return None
-        array = self.owner.memory_of(definition)
-        if array is not None:
-            index = tuple(map(self.fetch, definition.index))
-            out = Number(value.type, value.hint, value.low)
-            self.prologue.append(LoadElement(out, array, index))
-            return out
+        source = self.owner.source_of(value)
+        out = Number(value.type, value.hint, value.low)
+        match source:
+            case Op(_, function, args):
+                self.prologue.append(Op(out, function, tuple(map(self.fetch, args))))
+                return out
+            case LoadElement(_, _, index) | Store(_, index):
+                array = self.owner.memory_of(source)
+                if array is not None:
+                    self.prologue.append(LoadElement(out, array, tuple(map(self.fetch, index))))
+                    return out
         return None
 
     def begin(self) -> Block:
@@ -129,8 +130,11 @@ class _Checkpoints(NamedTuple):
 
 
 class _Adjoints:
-    def __init__(self, program: ArrayProgram, sources: Sequence[Thing], checkpoint: int):
-        self.primal, self.sources, self.checkpoint = program, sources, checkpoint
+    def __init__(
+        self, program: ArrayProgram, sources: Sequence[Thing], values: bool, checkpoint: int
+    ):
+        self.primal, self.sources, self.values = program, sources, values
+        self.checkpoint = checkpoint
         self.depth = 0  # loops around
         self.states: dict[Statement, _Checkpoints] = {}
         targets = [x for x in program.outputs if x.is_float and not isinstance(x, FixedNumber)]
@@ -164,7 +168,7 @@ class _Adjoints:
             for inner in blocks_of(statement):
                 self.enter(inner)
 
-    def program(self, values: bool) -> ArrayProgram:
+    def program(self) -> ArrayProgram:
         p = self.primal
         result = replace(p, inputs=[*p.inputs], outputs=[], scratch=[*p.scratch])
         backward = self.b.block
@@ -197,7 +201,7 @@ class _Adjoints:
         result.scratch += self.copies.values()
         result.body = [*forward, *zeros, *backward]
         gradients = [self.gradient(x, result) for x in self.sources]
-        result.outputs = [*(p.outputs if values else ()), *gradients]
+        result.outputs = [*(p.outputs if self.values else ()), *gradients]
         return result
 
     def gradient(self, x: Thing, result: ArrayProgram) -> Thing:
@@ -217,7 +221,20 @@ class _Adjoints:
         out = Number(term.element, "dy")
         block += [LoadElement(out, term, index), Store(total, index, out, adds=True)]
 
-    def memory_of(self, load: LoadElement) -> Array | None:
+    def source_of(self, value: Number) -> Statement | None:
+        """Return what gives a value in the backward sweep: its definition, or where it is stored.
+
+        It is loaded if it cannot be computed again, or if that takes long and a forward sweep for
+        the outputs has stored it.
+        """
+        definition, store = self.definitions.get(value), self.reloading.stored.get(value)
+        is_op = isinstance(definition, Op)
+        is_quick = is_op and (not self.values or definition.function in QUICK)
+        if store is None or is_quick or isinstance(definition, LoadElement):
+            return definition
+        return store if self.reloading.is_safe(store) else definition
+
+    def memory_of(self, load: LoadElement | Store) -> Array | None:
         """Return the array that has an element in the backward sweep: itself, or a copy."""
         if self.reloading.is_safe(load):
             return load.array
@@ -320,7 +337,7 @@ class _Adjoints:
                     b.block.append(Store(self.arrays[array], place, bar, adds=True))
             case Store(array, index, value, adds):
                 if array in self.arrays and not (adds and value not in self.active):
-                    self.store(self.arrays[array], tuple(map(self.fetch, index)), value, adds)
+                    self.store(self.arrays[array], tuple(map(self.fetch, index)), statement)
             case Fill(array, _):
                 if array in self.arrays:
                     b.block.append(Fill(self.arrays[array], zero(array)))
@@ -333,14 +350,15 @@ class _Adjoints:
             case Require():
                 pass
 
-    def store(self, bar: Array, place: tuple[Number, ...], value: Number, adds: bool) -> None:
-        b = self.b
+    def store(self, bar: Array, place: tuple[Number, ...], store: Store) -> None:
+        block, value = self.b.block, store.value
         if value in self.active:
             out = Number(bar.element, f"{value.hint}_bar")
-            b.block.append(LoadElement(out, bar, place))
+            block.append(LoadElement(out, bar, place))
             self.add(value, out)
-        if not adds:
-            b.block.append(Store(bar, place, zero(bar)))
+        is_read = store.array in self.sources or not self.reloading.is_first(store, self.active)
+        if not store.adds and is_read:
+            block.append(Store(bar, place, zero(bar)))
 
     def outer(self, *blocks: Block, also: Sequence[Number] = ()) -> list[Number]:
         """Return the active numbers that blocks use, and that are defined around them."""

@@ -113,6 +113,7 @@ class KernelWriter:
             *generated.import_lines(self.modules).splitlines(),
             "from tinygrad_cg_kernels.runtime.intrinsics import noalias, wide_vectors",
             "from tinygrad_cg_kernels.runtime.intrinsics import reassociating_add",
+            "from tinygrad_cg_kernels.runtime.intrinsics import reciprocal_divide",
             "",
             "",
             f"def run({names}):",
@@ -404,6 +405,9 @@ class _ScalarWriter(KernelWriter):
             head.append(f"{self.name(array)} = np.array({value.ravel().tolist()}, {dtype!r})")
         head += ["", "", "@jitable", f"def {name}({', '.join(parameters)}):"]
         return "\n".join([*head, *self.lines, f"    return {results}", ""])
+
+    def call(self, function: Callable | str, args: Sequence[str]) -> str:
+        return super().call("divide" if function == "quotient" else function, args)
 
     def stop(self, error: int | str) -> None:
         count = len(self.program.outputs)

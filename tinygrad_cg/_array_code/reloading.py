@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from .program import (
     Array,
     ArrayProgram,
@@ -17,6 +19,7 @@ from .program import (
     Store,
     While,
     blocks_of,
+    results,
     walk,
 )
 
@@ -30,25 +33,37 @@ class Reloading:
     def __init__(self, program: ArrayProgram):
         self.places: dict[Statement, Place] = {}
         self.stores: dict[Array, list[Store | Fill]] = {}
+        self.stored: dict[Number, Store] = {}
+        """Where values are stored in the block that computes them."""
         self.number(program.body, ())
         self.definitions = {x.out: x for x in walk(program.body) if isinstance(x, Op)}
-        self.safe: dict[LoadElement, bool] = {}
+        self.safe: dict[LoadElement | Store, bool] = {}
 
     def number(self, block: Block, loops: tuple[For | While, ...]) -> None:
+        own: set[Number] = set()
         for statement in block:
+            own.update(results(statement))
             self.places[statement] = len(self.places), loops
+            if isinstance(statement, Store) and statement.value in own and _keeps(statement):
+                self.stored[statement.value] = statement
             if isinstance(statement, (Store, Fill)):
                 self.stores.setdefault(statement.array, []).append(statement)
             inner = (*loops, statement) if isinstance(statement, (For, While)) else loops
             for part in blocks_of(statement):
                 self.number(part, inner)
 
-    def is_safe(self, load: LoadElement) -> bool:
+    def is_safe(self, load: LoadElement | Store) -> bool:
         """Return whether the element keeps its value until the program ends."""
         if load not in self.safe:
             stores = self.stores.get(load.array, ())
             self.safe[load] = not any(self.may_follow(store, load) for store in stores)
         return self.safe[load]
+
+    def is_first(self, store: Store, active: Collection[Number | Array]) -> bool:
+        """Return whether no active value was in the element before."""
+        others = self.stores[store.array]
+        before = [x for x in others if isinstance(x, Store) and (x.adds or x.value in active)]
+        return not any(self.may_follow(store, other) for other in before)
 
     def unchanged_in(self, load: LoadElement) -> For | While | None:
         """Return the outermost loop that goes over an array and leaves it as it is.
@@ -84,12 +99,15 @@ class Reloading:
         gap = self.offset(ends[1], size)
         return gap is not None and abs(gap) < 16 and abs(ends[0].number) < 16
 
-    def may_follow(self, store: Store | Fill, load: LoadElement) -> bool:
-        """Return whether a store may overwrite an element after a load has read it."""
+    def may_follow(self, store: Store | Fill, load: LoadElement | Store) -> bool:
+        """Return whether a store may overwrite an element after a load, or store, was there."""
         (when, loops), (then, others) = self.places[store], self.places[load]
         common = [x for x, y in zip(loops, others, strict=False) if x is y]
         if isinstance(store, Fill):
             return when > then or bool(common)
+        pairs = zip(store.index, load.index, strict=True)
+        if any(_is_below(x, y) or _is_below(y, x) for x, y in pairs):
+            return False
         for loop in common:
             distance = self.distance(loop, store.index, load.index)
             if distance is None or distance > 0:
@@ -129,3 +147,13 @@ class Reloading:
         else:
             return None
         return None if inner is None else inner + number
+
+
+def _is_below(x: Number, y: Number) -> bool:
+    """Return whether a constant is less than all that another number may be."""
+    return isinstance(x, FixedNumber) and y.low is not None and x.number < y.low
+
+
+def _keeps(store: Store) -> bool:
+    """Return whether a store writes a number as it is."""
+    return not store.adds and store.value.type == store.array.element

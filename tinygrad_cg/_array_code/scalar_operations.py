@@ -34,6 +34,7 @@ TEXTS = {
     "subtract": "{0} - {1}",
     "multiply": "{0} * {1}",
     "divide": "{0} / {1}",
+    "quotient": "reciprocal_divide({0}, {1})",
     "negative": "-{0}",
     "floor_divide": "{0} // {1}",
     "mod": "{0} % {1}",
@@ -106,7 +107,7 @@ class OpBuilder:
         elif name in ("and", "or", "not"):
             kind = "b1"
         else:
-            values, kind = self.joined(values, name == "divide")
+            values, kind = self.joined(values, name in ("divide", "quotient"))
             kind = "b1" if name in _BOOLEAN else kind
         constants = [value.number for value in values if isinstance(value, FixedNumber)]
         exact = not any(value.is_float for value in values) and name in _FOLDS
@@ -228,11 +229,9 @@ def scaled(
             return b.multiply(factor, operands[1 - position])
         case "negative":
             return b.op("negative", factor)
-        case "divide" if position == 0:
-            return b.op("divide", factor, operands[1])
-        case "divide":
-            quotient = b.op("divide", operands.out, operands[1])
-            return b.op("negative", b.multiply(factor, quotient))
+        case "divide" | "quotient":
+            part = b.op("quotient", factor, operands[1])
+            return part if position == 0 else b.op("negative", b.multiply(part, operands.out))
         case "mod" if position == 0:
             return factor
         case "mod":
@@ -281,6 +280,9 @@ def _step(b: OpBuilder, function: Callable, operands: list[Number]) -> Number:
         for factor, other in (operands, operands[::-1]):
             if isinstance(factor, FixedNumber) and factor.number == 1:
                 return other
+    if function is elementary.divide_unbounded and isinstance(operands[0], FixedNumber):
+        x, y = operands
+        return b.op("add", b.op("quotient", x, y), b.op("subtract", y, y))
     if function is elementary.square:
         return b.multiply(operands[0], operands[0])
     if function is elementary.where:

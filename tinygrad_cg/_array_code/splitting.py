@@ -61,34 +61,54 @@ def split(program: ArrayProgram, primal: ArrayProgram) -> ArrayProgram:
 
 
 def are_sums(loop: For) -> bool:
-    """Return whether all that rounds hand on is sums in any order."""
+    """Return whether all that rounds hand on is sums in any order, which nothing else reads."""
     ops = {x.out: x for x in loop.body if isinstance(x, Op)}
+    uses = _uses(loop)
     for carry in loop.carries:
         value = carry.result
-        while value in ops and ops[value].function == "accumulate":
+        while value in ops and ops[value].function == "accumulate" and uses[value] == 1:
             value = ops[value].args[0]
-        if value is not carry.inside:
+        if value is not carry.inside or (value is not carry.result and uses[value] > 1):
             return False
     return True
 
 
+def _uses(loop: For) -> Counter[Number]:
+    """Return how often the values of a loop of numbers and elements are read."""
+    uses = Counter(value for x in loop.body for value in operands(x))
+    uses.update(carry.result for carry in loop.carries)
+    return uses
+
+
 def are_rounds_independent(loop: For) -> bool:
-    """Return whether a loop's rounds use nothing of each other, but for sums in any order."""
-    places: dict[Array, set[tuple]] = {}
-    for x in loop.body:
-        if isinstance(x, (LoadElement, Store)):
-            index = [i.number if isinstance(i, FixedNumber) else i for i in x.index]
-            places.setdefault(x.array, set()).add(tuple(index))
-        elif not isinstance(x, Op):
-            return False
-    if not are_sums(loop):
+    """Return whether a loop's rounds use nothing of each other, but for sums in any order.
+
+    All places of an array that is written to have the same index of some axis, another in each
+    round.
+    """
+    if loop.leaves is not None or not are_sums(loop):
         return False
     inner = {value: x for x in loop.body for value in results(x)}
-    return loop.leaves is None and all(
-        len(places[x.array]) == 1 and any(_moves(i, loop.index, inner) for i in x.index)
+    shared: dict[Array, set[tuple[int, Any]]] = {}
+    for x in loop.body:
+        if isinstance(x, (LoadElement, Store)):
+            axes = set(enumerate(map(_key, x.index)))
+            shared[x.array] = shared.get(x.array, axes) & axes
+        elif not isinstance(x, Op):
+            return False
+    return all(
+        any(isinstance(i, Number) and _moves(i, loop.index, inner) for _, i in shared[x.array])
         for x in loop.body
         if isinstance(x, Store)
     )
+
+
+def ascending(loop: For, block: Block) -> For:
+    """Return a loop that goes up, if the order of its rounds does not matter."""
+    if loop.step.number != -1 or not are_rounds_independent(loop):
+        return loop
+    ends = [OpBuilder(block).op("add", end, 1) for end in (loop.stop, loop.start)]
+    return replace(loop, start=ends[0], stop=ends[1], step=constant(1))
 
 
 def totals(loop: For, primal: Collection[Array]) -> tuple[For, Block]:
@@ -143,8 +163,7 @@ def ordered_sums(loop: For) -> list[Carry]:
     calls = {x.function for x in ops.values() if not isinstance(x.function, str)}
     if not (can_be_split(loop) and loop.step.number == 1 and calls - {elementary.sqrt}):
         return []
-    uses = Counter(value for x in loop.body for value in operands(x))
-    uses.update(carry.result for carry in loop.carries)
+    uses = _uses(loop)
     sums = [
         c
         for c in loop.carries
@@ -177,12 +196,13 @@ class _Splitting:
             case While(_, _, body):
                 return [replace(statement, body=self.block(body))]
             case For():
-                loop, after = totals(
-                    replace(statement, body=self.block(statement.body)), self.primal
-                )
+                block: Block = []
+                loop = replace(statement, body=self.block(statement.body))
+                loop, after = totals(loop, self.primal)
+                loop = ascending(loop, block)
                 stores, sums = self.candidates(loop), ordered_sums(loop)
                 is_split = stores or sums
-                return [*(self.both(loop, stores, sums) if is_split else [loop]), *after]
+                return [*block, *(self.both(loop, stores, sums) if is_split else [loop]), *after]
         return [statement]
 
     def candidates(self, loop: For) -> list[Store]:
@@ -370,9 +390,9 @@ class _Splitting:
         least, most = min(offsets), max(offsets)
         if most > least:
             end = b.op("add", count, PAD)
-            for _, buffer, _ in group:
-                self.clear(b, buffer, constant(0))
-                self.clear(b, buffer, end)
+            for buffer in dict.fromkeys(buffer for _, buffer, _ in group):
+                self.clear(b, buffer, constant(PAD + least - most), most - least)
+                self.clear(b, buffer, end, most - least)
         position = Number("i64", "k", 0)
         body: Block = []
         inner = OpBuilder(body)
@@ -400,13 +420,13 @@ class _Splitting:
         b.block.append(For(position, constant(0), stop, constant(1), body, []))
 
     @staticmethod
-    def clear(b: OpBuilder, buffer: Array, start: Number) -> None:
+    def clear(b: OpBuilder, buffer: Array, start: Number, count: int) -> None:
         """Set some elements of a buffer to zero, in front of or behind the terms."""
         position = Number("i64", "k", 0)
         body: Block = []
         place = OpBuilder(body).op("add", start, position, hint="k")
         body.append(Store(buffer, (place,), zero(buffer)))
-        b.block.append(For(position, constant(0), constant(PAD), constant(1), body, []))
+        b.block.append(For(position, constant(0), constant(count), constant(1), body, []))
 
 
 def _sets(statement: Statement) -> bool:

@@ -219,6 +219,12 @@ def reassociating_multiply(x, y):
     return x * y
 
 
+@intrinsic("f, f -> f", "fdiv arcp {f} {0}, {1}")
+def reciprocal_divide(x, y):
+    """Return a quotient, which LLVM may compute as a product with the reciprocal of `y`."""
+    return np.divide(x, y)
+
+
 @intrinsic("f, f -> f", "fadd arcp reassoc {f} {0}, {1}")
 def nan_of_either(x, y):
     """Return a sum that is only tested for nan, so the order of additions does not matter.
