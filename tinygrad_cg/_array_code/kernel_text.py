@@ -34,6 +34,7 @@ from .program import (
     Statement,
     Store,
     While,
+    walk,
 )
 from .scalar_operations import TEXTS
 from .splitting import are_rounds_independent
@@ -72,6 +73,7 @@ class KernelWriter:
         self.names: dict[Number | Array, str] = {}
         self.lines: list[str] = []
         self.modules: set[str] = set()
+        self.on_stack = arrays_on_stack(program)
         self.depth = 1
         self.taken: dict[str, itertools.count] = {}
         self.own_functions = False
@@ -82,7 +84,7 @@ class KernelWriter:
         arrays: list[Array | Number] = [
             *(x for x in p.inputs if isinstance(x, Array) or x.is_float),
             *(array for array, _ in p.constants),
-            *p.scratch,
+            *(x for x in p.scratch if x not in self.on_stack),
             *(x for x in dict.fromkeys(p.outputs) if isinstance(x, Number)),
         ]
         sizes = sizes_of(p)
@@ -161,6 +163,8 @@ class KernelWriter:
                     if " " in text
                     else (f"{text} * {self.value(size)} + {own}")
                 )
+        if array in self.on_stack:
+            return f"{self.stack_of(array)}s[np.uintp({self.name(array)} + {text or '0'})]"
         return f"{self.name(array)}[np.uintp({text or '0'})]"
 
     # Statements ----------------------------------------------------------------------------
@@ -208,6 +212,10 @@ class KernelWriter:
                 element = _wide(array.element, element)
                 self.line(f"    {stack}s[np.uintp({stack}_top + k)] = {element}")
                 self.line(f"{stack}_top += {name}.size")
+            case PopArray(array) if array in self.on_stack:
+                stack, size = self.stack_of(array), " * ".join(map(self.value, array.shape))
+                self.line(f"{stack}_top -= {size or '1'}")
+                self.line(f"{self.name(array)} = {stack}_top")
             case PopArray(array):
                 stack, name = self.stack_of(array), self.name(array)
                 self.line(f"{stack}_top -= {name}.size")
@@ -332,6 +340,19 @@ class KernelWriter:
             for k, out in enumerate(own):
                 text = _narrow(out.type, f"{stack}s[np.uintp({stack}_top + {k})]")
                 self.line(f"{self.name(out)} = {text}")
+
+
+def arrays_on_stack(program: ArrayProgram) -> set[Array]:
+    """Return arrays that are read on the stack: nothing is pushed after the first pop."""
+    popped: set[Array] = set()
+    changed: set[Number | Array] = {*program.inputs, *program.outputs}
+    for top in program.body:
+        parts = [*walk([top])]
+        popped.update(x.array for x in parts if isinstance(x, PopArray))
+        if popped and any(isinstance(x, (Push, PushArray)) for x in parts):
+            return set()
+        changed.update(x.array for x in parts if isinstance(x, (Store, Fill, PushArray)))
+    return {x for x in popped if x not in changed and x.element in ("f64", "i64")}
 
 
 def _wide(kind: str, text: str) -> str:
