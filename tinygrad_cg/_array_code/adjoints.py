@@ -48,7 +48,7 @@ from .program import (
     walk,
     zero,
 )
-from .reloading import Reloading
+from .reloading import Access, Reloading
 from .scalar_operations import TEXTS, OpBuilder, Operands, scaled
 
 
@@ -234,7 +234,7 @@ class _Adjoints:
             return definition
         return store if self.reloading.is_safe(store) else definition
 
-    def memory_of(self, load: LoadElement | Store) -> Array | None:
+    def memory_of(self, load: Access) -> Array | None:
         """Return the array that has an element in the backward sweep: itself, or a copy."""
         if self.reloading.is_safe(load):
             return load.array

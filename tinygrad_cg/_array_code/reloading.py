@@ -23,6 +23,7 @@ from .program import (
     walk,
 )
 
+Access = LoadElement | Store
 Place = tuple[int, tuple[For | While, ...]]
 """When a statement runs: its number in the program's text, and the loops around it."""
 
@@ -37,7 +38,7 @@ class Reloading:
         """Where values are stored in the block that computes them."""
         self.number(program.body, ())
         self.definitions = {x.out: x for x in walk(program.body) if isinstance(x, Op)}
-        self.safe: dict[LoadElement | Store, bool] = {}
+        self.safe: dict[Access, bool] = {}
 
     def number(self, block: Block, loops: tuple[For | While, ...]) -> None:
         own: set[Number] = set()
@@ -52,7 +53,7 @@ class Reloading:
             for part in blocks_of(statement):
                 self.number(part, inner)
 
-    def is_safe(self, load: LoadElement | Store) -> bool:
+    def is_safe(self, load: Access) -> bool:
         """Return whether the element keeps its value until the program ends."""
         if load not in self.safe:
             stores = self.stores.get(load.array, ())
@@ -65,7 +66,7 @@ class Reloading:
         before = [x for x in others if isinstance(x, Store) and (x.adds or x.value in active)]
         return not any(self.may_follow(store, other) for other in before)
 
-    def unchanged_in(self, load: LoadElement) -> For | While | None:
+    def unchanged_in(self, load: Access) -> For | While | None:
         """Return the outermost loop that goes over an array and leaves it as it is.
 
         Its loops have to go over at least one axis of the array: then it is worth saving all of it
@@ -78,7 +79,7 @@ class Reloading:
                 return loop if self.goes_over(loops[k:], load) else None
         return None
 
-    def goes_over(self, loops: tuple[For | While, ...], load: LoadElement) -> bool:
+    def goes_over(self, loops: tuple[For | While, ...], load: Access) -> bool:
         """Return whether loops go over all indices of some axes, and the others are the same."""
         spanned = 0
         for size, i in zip(load.array.shape, load.index, strict=True):
@@ -99,7 +100,7 @@ class Reloading:
         gap = self.offset(ends[1], size)
         return gap is not None and abs(gap) < 16 and abs(ends[0].number) < 16
 
-    def may_follow(self, store: Store | Fill, load: LoadElement | Store) -> bool:
+    def may_follow(self, store: Store | Fill, load: Access) -> bool:
         """Return whether a store may overwrite an element after a load, or store, was there."""
         (when, loops), (then, others) = self.places[store], self.places[load]
         common = [x for x, y in zip(loops, others, strict=False) if x is y]
