@@ -787,6 +787,8 @@ def pair_of_states(x, rounds):
 
 SQUARE = p(4, 4) * 0.3 + 2.0 * np.eye(4)
 INDICES = np.array([[0, 1], [1, 2], [2, 0], [1, 0]])
+
+
 def running_sum(a, b):
     s, total = 0.0, 0.0
     for i in range(1, len(a)):
