@@ -12,7 +12,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -226,42 +226,59 @@ def _shell() -> Any:
     return shell if hasattr(getattr(shell, "compile", None), "format_code_name") else None
 
 
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an exception and those that it came from."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _links(trace: TracebackType | None) -> list[tuple[TracebackType, bool]]:
+    """Return the links of a traceback; True where the library, or contextlib for it, runs."""
+    links, ours = [], False
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        ours = is_ours(file) or (ours and file == contextlib.__file__)
+        links.append((trace, ours))
+        trace = trace.tb_next
+    return links
+
+
+def _joined(links: list[TracebackType]) -> TracebackType | None:
+    last = None
+    for link in reversed(links):
+        last = TracebackType(last, link.tb_frame, link.tb_lasti, link.tb_lineno)
+    return last
+
+
 def hide_frames(error: BaseException | None) -> None:
     """Mark the library's frames in an exception's tracebacks as ``__tracebackhide__``.
 
     IPython and pytest leave frames out where this is a local variable. Frames of contextlib
     that the library called are marked as well.
     """
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        trace, hidden = error.__traceback__, False
-        while trace is not None:
-            file = trace.tb_frame.f_code.co_filename
-            hidden = is_ours(file) or (hidden and file == contextlib.__file__)
-            if hidden:
-                trace.tb_frame.f_locals["__tracebackhide__"] = True
-            trace = trace.tb_next
-        error = error.__cause__ or error.__context__
+    for link, ours in [pair for each in _chain(error) for pair in _links(each.__traceback__)]:
+        if ours:
+            link.tb_frame.f_locals["__tracebackhide__"] = True
 
 
-def _last_of_users(trace: TracebackType | None) -> TracebackType | None:
-    """Return a traceback without the library's frames at its end, unless all are the library's."""
-    links = []
-    while trace is not None:
-        links.append(trace)
-        trace = trace.tb_next
-    kept = len(links)
-    while kept and is_ours(links[kept - 1].tb_frame.f_code.co_filename):
-        kept -= 1
-    last = None
-    for link in reversed(links[: kept or len(links)]):
-        last = TracebackType(last, link.tb_frame, link.tb_lasti, link.tb_lineno)
-    return last
+def _print_short(kind: type, error: BaseException, trace: Any) -> None:
+    """Print an exception with the user's frames, the library's that they called, and the last."""
+    for each in _chain(error):
+        links = _links(each.__traceback__)
+        entries = [i for i, (_, ours) in enumerate(links) if ours and not (i and links[i - 1][1])]
+        kept = {*entries[-4:], len(links) - 1}
+        short = [link for i, (link, ours) in enumerate(links) if not ours or i in kept]
+        each.__traceback__ = _joined(short)
+        if left := len(links) - len(short):
+            each.add_note(f"({left} frames of tinygrad_cg left out: sys.__excepthook__ shows all)")
+    sys.__excepthook__(kind, error, error.__traceback__)
 
 
 def shorten_tracebacks() -> None:
-    """Let IPython, if this program runs in it, show tracebacks without the library's frames.
+    """Let Python, or IPython if this program runs in it, leave out frames of the library.
 
     ``%xmode --show`` shows them, as all that is hidden; ``%debug`` knows them as before. A program
     that has told IPython what shows its exceptions keeps that.
@@ -269,14 +286,18 @@ def shorten_tracebacks() -> None:
     shell = _shell()
     if shell is not None and not shell.custom_exceptions:
         shell.set_custom_exc((Exception, KeyboardInterrupt), _show_short)
+    elif shell is None and sys.excepthook is sys.__excepthook__:
+        sys.excepthook = _print_short
 
 
 def _show_short(shell: Any, kind: type, error: BaseException, trace: Any, tb_offset: Any) -> None:
     """Show an exception in IPython as `shorten_tracebacks` says."""
-    hides = getattr(shell.InteractiveTB, "skip_hidden", False)
-    if hides:
+    short = trace
+    if getattr(shell.InteractiveTB, "skip_hidden", False):
         hide_frames(error)
-    short = _last_of_users(trace) if hides else trace
+        links = _links(trace)  # the library's at the end would be shown
+        last = max((i for i, (_, ours) in enumerate(links, 1) if not ours), default=len(links))
+        short = _joined([link for link, _ in links[:last]])
     shell.showtraceback((kind, error, short), tb_offset=tb_offset, running_compiled_code=True)
     sys.last_traceback = trace
 

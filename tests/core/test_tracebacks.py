@@ -1,5 +1,7 @@
 """Where an error is: the lines of a notebook's cells, and tracebacks without the library."""
 
+import re
+
 import pytest
 
 import tinygrad_cg as tf
@@ -67,6 +69,55 @@ def test_lines_of_cells_are_named_as_ipython_names_them():
 def test_lines_of_files_are_named_as_in_tracebacks():
     assert errors.location_of("a/b.py", 3) == 'File "a/b.py", line 3'
     assert errors.location_of("Cell In[2]", 3) == "Cell In[2], line 3"
+
+
+SCRIPT = """
+import tinygrad_cg as tf
+
+@tf.custom_gradient
+def f(x):
+    def grad(dy):
+        return {fails}
+    return x**2, grad
+
+def user(x):
+    return f(x) + 1
+
+{call}
+"""
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("fails", ["1 / 0", "tf.matmul(tf.ones((2, 3)), tf.ones((2, 3)))"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "tf.grad(user)(2.0)",
+        "tf.function(tf.hessian(user))(2.0)",
+        "tf.vmap(tf.grad(user))(tf.ones(3))",
+        "tf.jvp(user, (2.0,), (1.0,))",
+    ],
+)
+def test_a_script_shows_the_users_frames_and_at_most_five_of_the_librarys(fails, call, capsys):
+    code = compile(SCRIPT.format(fails=fails, call=call), "script.py", "exec")
+    with pytest.raises(Exception, match="zero|fit") as caught:
+        exec(code, {"__name__": "script"})
+    whole = caught.value.__traceback__
+    errors._print_short(caught.type, caught.value, whole)
+    said = capsys.readouterr().err
+    files = re.findall(r'^  File "(.*)", line', said, re.M)
+    assert 1 <= sum(map(errors.is_ours, files)) <= 5
+    assert files.count("script.py") >= 2
+    assert "In the gradient function of `f`" in said
+    assert re.search(r"\(\d+ frames of tinygrad_cg left out: sys.__excepthook__ shows all\)$", said)
+
+
+def test_a_program_of_its_own_prints_short_tracebacks():
+    said = run_python(
+        SCRIPT.format(fails="1 / 0", call="tf.hessian(user)(2.0)"), check=False
+    ).stderr
+    assert said.count("\n") <= 15, said
+    assert "ZeroDivisionError" in said
 
 
 @pytest.mark.quick

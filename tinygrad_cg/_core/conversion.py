@@ -408,10 +408,7 @@ weak_arrays: dict[np.dtype, _Numbers] = _NumbersByDtype()
 
 
 def convert_result(value: Any, args: Iterable[Any]) -> Tensor:
-    """Return what a user's function made of `args` as a tensor.
-
-    A number of Python, as SciPy's solvers return it, has the dtype of the arguments.
-    """
+    """Return what a user's function made of `args`: a Python number gets their dtype."""
     if type(value) not in (float, complex):
         return convert(value)
     others = [arg for arg in args if isinstance(arg, (ArrayLike, np.ndarray))]

@@ -32,7 +32,7 @@ _tables = {
     section: dict(_entry(line) for line in text.splitlines() if line)
     for section, text in read_sections(__file__).items()
 }
-NAMES, METHODS, ABSENT = _tables["NAMES"], _tables["METHODS"], _tables["ABSENT"]
+NAMES, METHODS = _tables["NAMES"], _tables["METHODS"]
 TAPES, OPTIMIZERS, DATASETS = _tables["TAPES"], _tables["OPTIMIZERS"], _tables["DATASETS"]
 MODULES, RULES = _tables["MODULES"], _tables["RULES"]
 ARGUMENTS, NO_ARGUMENTS = _tables["ARGUMENTS"], _tables["NO_ARGUMENTS"]
@@ -73,14 +73,12 @@ def refuse_name(module: str, name: str) -> NoReturn:
     is_package = getattr(home, "__path__", None) is not None
     is_module = is_package and find_spec(f"{module}.{name}") is not None  # an import loads it now
     suggestion = "" if is_module else suggest(name)
-    remedy = f"use {suggestion}" if suggestion else ""
-    if not suggestion and name in ABSENT and not is_module:
-        remedy = "the library lacks this part of TensorFlow"
-    if not remedy:
+    if not suggestion:
         raise AttributeError(message)  # Python suggests what is spelled alike
     if _is_asked_by_import():
-        raise ImportError(f"cannot import name {name!r} from {module!r}: {remedy}", name=name)
-    raise AttributeError(f"{message}: {remedy}", obj=home)
+        words = f"cannot import name {name!r} from {module!r}: use {suggestion}"
+        raise ImportError(words, name=name)
+    raise AttributeError(f"{message}: use {suggestion}", obj=home)
 
 
 def _is_ours(module: str) -> bool:
