@@ -100,7 +100,7 @@ def user(x):
 )
 def test_a_script_shows_the_users_frames_and_at_most_five_of_the_librarys(fails, call, capsys):
     code = compile(SCRIPT.format(fails=fails, call=call), "script.py", "exec")
-    with pytest.raises(Exception, match="zero|fit") as caught:
+    with pytest.raises(Exception, match=r"zero|fit") as caught:
         exec(code, {"__name__": "script"})
     whole = caught.value.__traceback__
     errors._print_short(caught.type, caught.value, whole)
