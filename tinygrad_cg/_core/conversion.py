@@ -85,12 +85,16 @@ def as_dtype(dtype: Any) -> np.dtype:
     return check_dtype(result, "dtype")
 
 
+_NATIVE = {dtype: np.result_type(dtype) for dtype in SUPPORTED}
+
+
 def check_dtype(dtype: np.dtype, where: str) -> np.dtype:
     """Return `dtype` in native byte order, as the one object that NumPy has for it."""
+    native = _NATIVE.get(dtype)
+    if native is not None:
+        return native
     if not dtype.isnative:
-        dtype = dtype.newbyteorder("=")
-    if dtype in SUPPORTED:
-        return np.result_type(dtype)
+        return check_dtype(dtype.newbyteorder("="), where)
     if dtype.names is not None:
         remedy = "structured dtype; pass its fields separately"
     elif is_inexact(dtype):

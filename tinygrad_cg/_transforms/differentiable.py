@@ -51,6 +51,7 @@ class Differentiable:
             )
         numbers = [argnums] if self.single else list(argnums)
         self.argnums = [as_int(name, "argnums", number) for number in numbers]
+        self.positions: dict[int, list[int]] = {}  # by the number of arguments
         self.has_aux = has_aux
         self.direct = getattr(f, "loss_and_gradients", None)  # which needs no tape
         self.floats = FLOAT64 if _is_of_numpy(f) else None  # the dtype of Python's floats
@@ -59,7 +60,20 @@ class Differentiable:
 
     def sources(self, args: Sequence) -> tuple[list, list]:
         """Return the arguments with fresh tensors to differentiate, and these tensors."""
-        count = len(args)
+        chosen = self._chosen(len(args))
+        inner = list(args)
+        for number in chosen:
+            if nest.is_nested(args[number]):
+                source = functools.partial(self._source, number)
+                inner[number] = nest.map_structure(source, args[number])
+            else:
+                inner[number] = self._source(number, args[number])
+        return inner, [inner[number] for number in chosen]
+
+    def _chosen(self, count: int) -> list[int]:
+        """Return the positions among `count` arguments to differentiate with respect to."""
+        if count in self.positions:
+            return self.positions[count]
         for number in self.argnums:
             if not -count <= number < count:
                 raise ValueError(
@@ -69,14 +83,8 @@ class Differentiable:
         chosen = [number % count for number in self.argnums]
         if len(set(chosen)) < len(chosen):
             raise ValueError(f"{self.name}: argnums names an argument twice: {self.argnums}")
-        inner = list(args)
-        for number in chosen:
-            if type(args[number]) is Tensor:
-                inner[number] = self._source(number, args[number])
-            else:
-                source = functools.partial(self._source, number)
-                inner[number] = nest.map_structure(source, args[number])
-        return inner, [inner[number] for number in chosen]
+        self.positions[count] = chosen
+        return chosen
 
     def _source(self, number: int, leaf: Any) -> Tensor:
         try:
@@ -198,7 +206,8 @@ class Differentiable:
 
     def pack(self, sources: list, flat: Sequence) -> Any:
         """Return results for the sources, in the structure that argnums asks for."""
-        packed = nest.pack_sequence_as(sources, flat)
+        is_flat = not any(map(nest.is_nested, sources))
+        packed = flat if is_flat else nest.pack_sequence_as(sources, flat)
         return packed[0] if self.single else tuple(packed)
 
 
@@ -229,6 +238,8 @@ def wrap(transform: Differentiable, run: Callable[[tuple, dict], tuple[Any, Any]
 
 def as_arrays(results: Any) -> Any:
     """Return nested tensors as writable arrays, and scalars as NumPy's scalars."""
+    if type(results) is tuple:
+        return tuple(map(as_arrays, results))
     return nest.map_structure(_as_array, results)
 
 
