@@ -28,14 +28,14 @@ PATTERNS = {
     r"(?:is|are|was|has|no?)\b",
     "of which": r"\b(?:of|to|from|by) which\b|(?:[,;.] |^)(?:but |and |not )?[Tt]h(?:at|ose) of\b",
     "room": r"\brooms?\b",
-    "one, such as nouns": r"\b(?:of one|none such|such)[.,;:]|\b(?:no|a|the|every|another) such\b",
+    "one, such as nouns": r"\b(?:of one|none such|such)[.,;:]",
     "after a library": rf"\bAfter `*{LIBRARIES}",
     "counterpart": r"\bcounterparts?\b",
     "true, false": r"\b(?:[Ff]alse|[Tt]rue) (?:rule|gradient|derivative|row|verdict|code|word)s?\b",
     "nobody": r"\b[Nn]obody\b",
     "some forty": r"\bsome (?:\d+|ten|twenty|thirty|forty)\b",
     "alone": r"\b[`\w]+ alone[.,;]",
-    "from order 2 on": r"\bfrom (?:order )?[`\d.\w]+ (?:\w+ )?on[.,;:]|\bfrom which on\b",
+    "from order 2 on": r"\bfrom (?!now)(?:order )?[`\d.\w]+ (?:\w+ )?on[.,;:]|\bfrom which on\b",
     "is told": r"\b(?:is|are) told\b|\bsays it\b",
 }
 COMPILED = {name: re.compile(pattern, re.MULTILINE) for name, pattern in PATTERNS.items()}
