@@ -785,6 +785,47 @@ def pair_of_states(x, rounds):
             return last[1], pair[0] * pair[1]
 
 
+def filtered_states(z, move, noise):
+    """A Kalman filter of two states, with matrices."""
+    x, cov, total = np.zeros(2), np.eye(2), 0.0
+    for k in range(len(z)):
+        x = move @ x
+        cov = move @ cov @ move.T + noise * np.eye(2)
+        spread = cov + 0.5 * np.eye(2)
+        miss = z[k] - x
+        total += miss @ np.linalg.solve(spread, miss)
+        gain = cov @ np.linalg.inv(spread)
+        x = x + gain @ miss
+        cov = (np.eye(2) - gain) @ cov
+    return total, cov
+
+
+def process_likelihood(x, y, width):
+    """A Gaussian process, by a Cholesky factor."""
+    n = len(x)
+    cov = np.eye(n) * 0.1
+    for i in range(n):
+        for j in range(n):
+            cov[i, j] += math.exp(-((x[i] - x[j]) ** 2) / width)
+    low = np.linalg.cholesky(cov)
+    white = np.linalg.solve(low, y)
+    return white @ white + 2.0 * np.sum(np.log(np.diag(low)))
+
+
+def ranked(x, weights):
+    order = np.argsort(x)
+    total = np.median(x) ** 2 + np.median(x[1:])
+    for k in range(len(order)):
+        total += weights[k] * x[order[k]] ** 2
+    return total, np.sort(x) * np.flip(weights)
+
+
+def smoothed(x, w):
+    inner, outer = np.convolve(x, w, "valid"), np.convolve(w, x)
+    area = np.trapezoid(inner, dx=0.5) + np.trapezoid(x * x, np.cumsum(x * x))
+    return np.convolve(x, w, mode="same") * np.roll(x, -2), area * np.sum(outer**2)
+
+
 SQUARE = p(4, 4) * 0.3 + 2.0 * np.eye(4)
 INDICES = np.array([[0, 1], [1, 2], [2, 0], [1, 0]])
 
@@ -839,6 +880,10 @@ CASES = [
     (lu, (SQUARE,)),
     (cholesky, (SQUARE @ SQUARE.T,)),
     (triangular_solve, (SQUARE, r(4))),
+    (filtered_states, (r(3, 2), r(2, 2), 0.4)),
+    (process_likelihood, (r(4), r(4), 0.7)),
+    (ranked, (r(6), r(6))),
+    (smoothed, (r(6), r(3))),
     (gram_schmidt, (SQUARE[:, :3],)),
     (power_iteration, (SQUARE, 2)),
     (butterflies, (r(4), r(4))),

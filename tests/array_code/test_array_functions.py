@@ -358,3 +358,24 @@ def test_scratch_of_calls_is_not_shared_by_threads_or_results():
         results = [*pool.map(lambda job: tf.grad(powers)(*job), jobs)]
     np.testing.assert_array_equal(results, expected)
     np.testing.assert_array_equal(first, expected[0])
+
+
+@pytest.mark.quick
+def test_matrices_without_inverse_are_refused():
+    solved = tf.differentiable(lambda a, b: np.linalg.solve(a, b))
+    with pytest.raises(np.linalg.LinAlgError, match="solve: the matrix is singular"):
+        solved(np.zeros((2, 2)), np.ones(2))
+    with pytest.raises(ValueError, match="must be square, with as many rows as b"):
+        solved(np.eye(2), np.ones(3))
+    with pytest.raises(tf.errors.MatrixError, match="not positive definite"):
+        tf.differentiable(lambda a: np.linalg.cholesky(a))(-np.eye(2))
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 7, 64, 65])
+def test_orders_are_stable_and_have_nan_last(size):
+    x = np.random.default_rng(size).integers(0, 20, size).astype(float)
+    x[x > 17] = np.nan
+    order = tf.differentiable(lambda x: np.argsort(x))(x)
+    np.testing.assert_array_equal(order, np.argsort(x, kind="stable"))
+    np.testing.assert_array_equal(tf.differentiable(lambda x: np.sort(x))(x), np.sort(x))

@@ -41,6 +41,10 @@ DECORATED = {
     "dict": ("c = {1: x}\nreturn c[1]", "dictionaries are not supported: use arrays"),
     "dict comprehension": ("c = {k: x for k in range(3)}\nreturn x", "dictionaries"),
     "set": ("c = {x}\nreturn x", "sets are not supported"),
+    "try with returns": (
+        "try:\n    return 1 / x\nexcept ZeroDivisionError:\n    pass",
+        "not caught",
+    ),
     "try": ("try:\n    x = 1 / x\nexcept ZeroDivisionError:\n    x = 0.0\nreturn x", "not caught"),
     "with": ("with np.errstate():\n    x = 1.0\nreturn x", "`with` is not supported"),
     "inner function": ("def g(y):\n    return y\nreturn g(x)", "define functions outside"),

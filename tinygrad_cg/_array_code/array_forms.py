@@ -7,6 +7,8 @@ import math
 
 import numpy as np
 
+from ..errors import MatrixError
+
 
 def degrees(x):
     return x * (180.0 / math.pi)
@@ -211,3 +213,111 @@ def interp(x, xp, fp):
     while xp[i] <= x:
         i += 1
     return fp[i - 1] + (fp[i] - fp[i - 1]) * (x - xp[i - 1]) / (xp[i] - xp[i - 1])
+
+
+def roll(a, shift):
+    out = np.empty(len(a), a.dtype)
+    for i in range(len(a)):
+        out[(i + shift) % len(a)] = a[i]
+    return out
+
+
+def flip(a):
+    return a[::-1]
+
+
+def convolve(a, v, mode="full"):
+    short, long = min(len(a), len(v)), max(len(a), len(v))
+    out = np.zeros(short + long - 1, a.dtype)
+    for i in range(len(a)):
+        for j in range(len(v)):
+            out[i + j] += a[i] * v[j]
+    if mode == "same":
+        return out[(short - 1) // 2 : (short - 1) // 2 + long]
+    return out[short - 1 : long] if mode == "valid" else out
+
+
+def trapezoid(y, x=None, dx=1.0):
+    if x is None:
+        return dx * np.sum(y[1:] + y[:-1]) / 2.0
+    return np.sum((x[1:] - x[:-1]) * (y[1:] + y[:-1])) / 2.0
+
+
+def argsort(a):
+    """Merge sort, which is stable; NaN comes last."""
+    order, other, width = np.arange(len(a)), np.arange(len(a)), 1
+    while width < len(a):
+        for part in range(-(-len(a) // (2 * width))):
+            start = 2 * width * part
+            middle, stop = min(start + width, len(a)), min(start + 2 * width, len(a))
+            i, j = start, middle
+            for k in range(start, stop):
+                left, right = a[order[min(i, middle - 1)]], a[order[min(j, stop - 1)]]
+                if i < middle and (j >= stop or left <= right or right != right):
+                    other[k] = order[i]
+                    i += 1
+                else:
+                    other[k] = order[j]
+                    j += 1
+        order[:] = other
+        width *= 2
+    return order
+
+
+def sort(a):
+    order, out = argsort(a), np.empty(len(a), a.dtype)
+    for i in range(len(a)):
+        out[i] = a[order[i]]
+    return out
+
+
+def median(a):
+    ordered, middle = sort(a), len(a) // 2
+    return ordered[middle] if len(a) % 2 else (ordered[middle - 1] + ordered[middle]) / 2.0
+
+
+def solve(a, b):
+    """Gaussian elimination with partial pivoting."""
+    n = len(a)
+    if a.shape[1] != n or len(b) != n:
+        raise ValueError("np.linalg.solve: a must be square, with as many rows as b")
+    rest, x = a * 1.0, b * 1.0
+    for k in range(n):
+        row = k
+        for i in range(k + 1, n):
+            if abs(rest[i, k]) > abs(rest[row, k]):
+                row = i
+        if rest[row, k] == 0.0:
+            raise MatrixError("np.linalg.solve: the matrix is singular")
+        for j in range(k, n):
+            rest[k, j], rest[row, j] = rest[row, j], rest[k, j]
+        swapped = x[row] * 1.0
+        x[row] = x[k]
+        x[k] = swapped
+        for i in range(k + 1, n):
+            factor = rest[i, k] / rest[k, k]
+            for j in range(k + 1, n):
+                rest[i, j] -= factor * rest[k, j]
+            x[i] -= factor * x[k]
+    for k in range(n - 1, -1, -1):
+        for j in range(k + 1, n):
+            x[k] -= rest[k, j] * x[j]
+        x[k] /= rest[k, k]
+    return x
+
+
+def inv(a):
+    return solve(a, np.eye(len(a)))
+
+
+def cholesky(a):
+    n = len(a)
+    low = np.zeros((n, n), a.dtype)
+    for j in range(n):
+        pivot = a[j, j] - np.sum(low[j, :j] ** 2)
+        if not pivot > 0.0:
+            raise MatrixError("np.linalg.cholesky: the matrix is not positive definite")
+        low[j, j] = np.sqrt(pivot)
+        for i in range(j + 1, n):
+            low[i, j] = (a[i, j] - np.sum(low[i, :j] * low[j, :j])) / low[j, j]
+    return low

@@ -631,6 +631,7 @@ def dot(reader: IndexReader, left: Any, right: Any) -> Any:
 
 
 _RANKS = {"trace": (2,), "diag": (1, 2), "stack": (1, 2, 3), "norm": (1, 2, 3)}
+_RANKS |= {"inv": (2,), "cholesky": (2,), "solve": (1, 2)}
 
 
 def _handler_of(form: Callable[..., Any]) -> Handler:

@@ -287,7 +287,6 @@ def check_source(function: Any) -> None:
     """Refuse statements and expressions that no program has, before the types are known."""
     reader = CodeReader(ArrayProgram(function.__name__), function)
     definition = definition_of(function)
-    check_returns(definition, reader.refuse)
     body = [definition.body] if isinstance(definition, ast.Lambda) else definition.body
     lists: set[ast.AST] = set()  # arguments, and lists in these
     for top in body:
@@ -298,6 +297,7 @@ def check_source(function: Any) -> None:
             lists.update(part for part in parts if isinstance(part, ast.List))
             if type(node) in REMEDIES and node not in lists:
                 raise reader.refuse(REMEDIES[type(node)], node)
+    check_returns(definition, reader.refuse)
 
 
 def check_returns(definition: Any, refuse: Callable[..., Exception]) -> None:
