@@ -63,7 +63,7 @@ CALLED = {
     "recursion": ("return endless(x)", "calls itself: write a loop"),
     "size in a loop": (
         "k = 1\nfor i in range(n):\n    x += np.sum(np.zeros(k))\n    k += i\nreturn x",
-        "on what a loop changes",
+        "on a number that a loop",
     ),
     "made in a loop": (
         "for i in range(n):\n    c = np.zeros(3)\n    c[0] = x\nreturn c",
@@ -101,7 +101,7 @@ CALLED = {
     "walrus": ("while (y := 0.5 * x) > 0.1:\n    x = y\nreturn x", "write `while True`"),
     "test that writes": ("while scale(a) > 3.0:\n    pass\nreturn a[0]", "write `while True`"),
     "value that writes": ("a[0] += scale(a)\nreturn a[0]", "assign it to a name before"),
-    "operand that writes": ("c = a * 2.0 + scale(a)\nreturn c[0]", "names before"),
+    "operand that writes": ("c = a * 2.0 + scale(a)\nreturn c[0]", "names first"),
     "alias by branch": (
         "c = a * x\nd = b * x\nif x > 0.0:\n    v = c\nelse:\n    v = d\nv[0] = 5.0\nreturn c[0]",
         "v may share its memory with c",

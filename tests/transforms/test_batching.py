@@ -238,8 +238,8 @@ class TestErrors:
             (ValueError, "argument 0 has 4, argument 1 has 3", lambda: vmap(max)(x, tf.ones(3))),
             (ValueError, "no argument is batched", lambda: vmap(max, in_axes=None)(x)),
             (ValueError, "no argument is batched", lambda: vmap(max)()),
-            (ValueError, r"in_axes=\(0, 1\) does not have", lambda: vmap(max, (0, 1))(x)),
-            (ValueError, r"in_axes=\{'b': 0\} do", lambda: vmap(max, ({"b": 0},))({"a": x})),
+            (ValueError, r"in_axes=\(0, 1\) must match", lambda: vmap(max, (0, 1))(x)),
+            (ValueError, r"in_axes=\{'b': 0\} must", lambda: vmap(max, ({"b": 0},))({"a": x})),
             (TypeError, "in_axes must be an integer, got str", lambda: vmap(max, "first")(x)),
             (TypeError, "vmap: f must be a function, got int", lambda: vmap(3)),
         ):
@@ -307,7 +307,7 @@ class TestErrors:
                 tape.watch(w)
                 vmap(inside)(tf.constant(X))
 
-        self.refused(TypeError, "asked of a tape outside of it", run)
+        self.refused(TypeError, "a tape outside of vmap was asked for the gradient of one example", run)
 
 
 # Custom gradients ----------------------------------------------------------------------------

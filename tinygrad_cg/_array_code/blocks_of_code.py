@@ -232,8 +232,8 @@ class BlockReader:
         """Refuse to write to an array where Python would change what is a copy here."""
         if any(isinstance(x, Lazy) and array in x.reads for x in self.pending):
             raise self.refuse(
-                f"{array.hint} is written to while an expression is computed that has read it: "
-                "assign its parts to names before",
+                f"{array.hint} is written to while an expression that read it is "
+                "computed: assign its parts to names first",
                 node,
             )
         if any(array is constant_ for constant_, _ in self.program.constants):
@@ -296,8 +296,8 @@ class BlockReader:
                     self.check(test, ValueError, "negative dimensions are not allowed")
             if most is None:
                 raise self.refuse(
-                    "the size of a new array depends on an element, or on what a loop changes: "
-                    "allocate an array of the largest size before, and use a part of it"
+                    "the size of a new array depends on an element, or on a number that a loop "
+                    "changes: allocate an array of the largest size first, and use a part of it"
                 )
             sizes.append(most if own[-1] is most else self._of_sizes("maximum", most, 0))
         array = Array(element_type, tuple(sizes), hint)
@@ -405,7 +405,7 @@ class BlockReader:
                     value = self.materialize(value)
             broadcast([view.shape, value.shape], self.check_equal)
             if len(value.shape) > len(view.shape):
-                raise self.refuse("the value has more axes than what it is assigned to", node)
+                raise self.refuse("the value has more axes than its target", node)
             if value.type in FLOATS and element_type not in FLOATS:
                 raise self.refuse("floats are assigned to an array of integers", node)
 

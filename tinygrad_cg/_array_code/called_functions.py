@@ -396,7 +396,7 @@ def _reshape(reader: IndexReader, array: Any, *shape: Any) -> View:
     total = _count(b, array.shape)
     unknown = [k for k, x in enumerate(sizes) if isinstance(x, FixedNumber) and x.number == -1]
     if len(unknown) > 1:
-        raise reader.refuse("one size of a shape is -1 at most")
+        raise reader.refuse("at most one size of a shape may be -1")
     if unknown:
         others = _count(b, [x for k, x in enumerate(sizes) if k not in unknown])
         reader.check(b.op("greater", others, 0), ValueError, "a shape with sizes of 0")

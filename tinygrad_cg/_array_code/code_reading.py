@@ -251,7 +251,7 @@ def read(function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[
             raise reader.refuse(
                 f"{', '.join(dict.fromkeys(reader.replaced_inputs))} is replaced in a loop or a "
                 "branch, or reshaped, and then written to, and nothing is returned: "
-                "return the arrays that are the result"
+                "return the resulting arrays"
             )
         if not result:
             raise reader.refuse("nothing is returned, and no argument is written to")

@@ -50,7 +50,7 @@ def make_problem(
         raise
     if not problem.sources:
         raise TypeError(
-            f"check_gradients: {problem.name} has no argument to differentiate by: pass floats, "
+            f"check_gradients: {problem.name} has no argument with a gradient: pass floats, "
             "or arrays or tensors of floats"
         )
     problem.point = [source.value for source in problem.sources]

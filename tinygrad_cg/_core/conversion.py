@@ -242,7 +242,7 @@ def _refuse_objects(array: np.ndarray, where: str) -> None:
             position = f"[{', '.join(map(str, index))}]" if index else ""
             raise TypeError(
                 f"{where}: dtype=object; element {position} is {element!r:.60} of type "
-                f"{type(element).__name__}, no number: replace it"
+                f"{type(element).__name__}, not a number: replace it"
             )
 
 

@@ -122,8 +122,8 @@ def _run_inverse_of_regular(x: np.ndarray) -> np.ndarray:
     inverse = np.linalg.inv(x)
     if not _is_regular(x, inverse):
         warn(
-            "det: a third derivative was asked for of a matrix that is singular, or nearly so. It "
-            "is computed by the inverse, and has lost most of its digits",
+            "det: the third derivative of a singular or nearly singular matrix is computed from "
+            "the inverse and has lost most of its digits",
             DerivativeWarning,
         )
     return inverse

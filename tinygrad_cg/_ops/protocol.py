@@ -328,7 +328,7 @@ def refuse(name: str, supported: Iterable[str]) -> NoReturn:
     listed = ", ".join(f"np.{spelling}" for spelling in near)
     raise TypeError(
         f"np.{name} is not supported on tensors with these arguments: use .numpy() for the values "
-        f"alone (no gradient flows); the nearest that are: {listed}"
+        f"only (no gradient flows); supported alternatives: {listed}"
     )
 
 

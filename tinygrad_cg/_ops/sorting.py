@@ -79,7 +79,7 @@ def take_along_axis(x: Any, indices: Any, axis: Any = -1) -> Tensor:
     if x._data.ndim != indices._data.ndim:
         raise InvalidArgumentError(
             f"take_along_axis: x has {x._data.ndim} dimensions and indices have "
-            f"{indices._data.ndim}: they must have as many"
+            f"{indices._data.ndim}: the numbers must be equal"
         )
     (*sizes,), (*counts,) = x._data.shape, indices._data.shape
     sizes[dim] = counts[dim] = 1

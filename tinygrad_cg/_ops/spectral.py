@@ -302,8 +302,8 @@ def _run_check(
         room = 100 * tolerance(values.dtype, max(x.shape[-2:])) * largest(np.abs(x), None)
         if any(largest(array, None) > room for array in asked):
             warn(
-                f"{name}: a derivative needs the limits of quotients at values that are equal, or "
-                "0, or nearly so, and is computed without them. Second derivatives have them if "
+                f"{name}: a derivative needs limits of quotients at (nearly) equal or zero "
+                "values, and is computed without them. Second derivatives have them if "
                 "the function does not depend on the order of the values; third derivatives do "
                 "not, nor does a tape around forward mode. Functions of a matrix have operations "
                 "of their own: expm, logm, sqrtm, inv, pinv",

@@ -13,7 +13,7 @@ from ..errors import DeviceError
 def _refuse_trace(x: Any, device: str, source: str) -> NoReturn:
     name = "cpu" if device == devices.CPU else "gpu"
     raise DeviceError(
-        f"{name}: a tensor of a function that runs on {source!r} was to move to {device!r} inside. "
+        f"{name}: a tensor of a function that runs on {source!r} cannot move to {device!r} inside. "
         f"A function runs on the device of its tensors: write .{name}() for the arguments "
         "before the call, or for the result after it"
     )

@@ -135,9 +135,9 @@ def _refuse_example(target: Any, token: Token) -> None:
     while inner is not None:
         if find(inner._rec, token) is not None:
             raise TypeError(
-                "the gradient of an example, inside vmap, was asked of a tape outside of it, which "
+                "a tape outside of vmap was asked for the gradient of one example inside, but "
                 "knows only the whole batch: enter the tape inside the function that vmap runs, "
-                "or ask for the gradient of what vmap returns"
+                "or ask for the gradient of the result of vmap"
             )
         inner = getattr(inner, "physical", None)
 

@@ -117,7 +117,7 @@ class Variable(ArrayLike):
         if shape is not None and tuple(shape) != data.shape:
             raise ValueError(
                 f"Variable: the initial value has shape {data.shape}, not {tuple(shape)}; a "
-                "Variable keeps its shape: make a new one for another"
+                "Variable keeps its shape: make a new Variable for another shape"
             )
         self._data = data
         self._rec: Any = None

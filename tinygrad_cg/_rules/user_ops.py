@@ -159,7 +159,7 @@ class UserOperation:
         on_cuda = None if cuda is None else CudaKernel(name, cuda)
         if on_cuda is not None and shape is None and not elementwise:
             raise TypeError(
-                f"primitive {name!r}: a CUDA kernel fills arrays that are there already: pass "
+                f"primitive {name!r}: a CUDA kernel fills existing arrays: pass "
                 "shape=, a function of the inputs that gives the shape of the result"
             )
         self._pointwise: Pointwise | None = _elementwise(name, kernel) if elementwise else None

@@ -194,7 +194,9 @@ class _SparseDerivative:
             self.transform = Differentiable(name, gradient, argnums)
         if isinstance(coloring, Coloring):
             if pattern is not None and SparsityPattern.of(pattern) != coloring.pattern:
-                raise InvalidArgumentError(f"{name}: coloring is of another pattern than pattern=")
+                raise InvalidArgumentError(
+                    f"{name}: coloring= and pattern= have different patterns"
+                )
             pattern = coloring.pattern
         self.pattern = None if pattern is None else SparsityPattern.of(pattern)
         self.coloring = coloring
@@ -336,7 +338,7 @@ class _SparseDerivative:
         self, values: list[np.ndarray], call: FunctionCall, sources: list[Tensor]
     ) -> _Prepared:
         if not sources:
-            raise ValueError(f"{self.name}: argnums chooses no tensor to differentiate by")
+            raise ValueError(f"{self.name}: argnums selects no tensor that has a gradient")
         if any(is_complex(source.dtype) for source in sources):
             raise TypeError(
                 f"{self.name}: {self.given.definition.name} has a complex argument: use jacobian"

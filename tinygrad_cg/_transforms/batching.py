@@ -407,7 +407,7 @@ def _broadcast_axes(argument: str, axes: Any, structure: Any) -> list:
     if not fits or (named and set(axes) != set(structure)):
         count = len(structure) if isinstance(structure, (list, tuple, dict)) else 1
         raise ValueError(
-            f"vmap: {argument}={axes!r} does not have the structure of what it is for, which has "
+            f"vmap: {argument}={axes!r} must match the structure of the values, which have "
             f"{count} parts: give one number for all, or an entry for each"
         )
     keys = sorted(structure) if named else range(len(structure))

@@ -163,7 +163,7 @@ class custom_vmap(Generic[P, Y]):
             if flag and shape[:1] != (size,):
                 self._refuse(
                     f"has a rule for batches whose result {i} has shape {shape}, without a first "
-                    f"axis of size {size}: return it so, or False in out_batched",
+                    f"axis of size {size}: add the axis, or return False in out_batched",
                     InvalidArgumentError,
                 )
             outputs.append(output if flag else Batch(size).physical(output))

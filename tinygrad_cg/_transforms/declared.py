@@ -41,7 +41,7 @@ class Declared:
         raise DerivativeOrderError(
             f"`{name}`: the derivative of order {last + 1} was asked for, and {declared} "
             f"({self.definition.where()}). Declare the next one, or pass beyond='differentiate' "
-            "to go on with the operations of the last one",
+            "to differentiate the operations of the last one",
             function=name,
             line=source_line(self.definition.function),
             order=last + 1,

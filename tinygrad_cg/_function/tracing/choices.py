@@ -158,8 +158,8 @@ class Choice(ABC):
         operands = inputs[1:]
         if self.stateful:
             raise InvalidArgumentError(
-                f"vmap: {self.label} prints, or calls Python code, in an order: inside vmap keep "
-                "such calls outside of the branches"
+                f"vmap: {self.label} prints or calls Python code in a fixed order: inside vmap, "
+                "keep such calls outside the branches"
             )
         flags = [level.has(operand) for operand in operands]
         pairs: Any = zip(operands, flags, strict=True)

@@ -164,8 +164,8 @@ class AnySize:
     def _refuse(self) -> NoReturn:
         """Raise ValueError: there is one for each size."""
         raise ValueError(
-            f"{self!r} has a program for each size: ask the function for that of some tensors, "
-            "f.graph(x), f.kernels(x) or f.numba(x)"
+            f"{self!r} has a program for each size: call f.graph(x), f.kernels(x) or "
+            "f.numba(x) of the function with tensors"
         )
 
     graph = kernels = property(_refuse)

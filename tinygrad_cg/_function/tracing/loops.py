@@ -348,7 +348,7 @@ class Loop(LoopProgram):
             if level.has(operand) and not level.has(constant):
                 raise TypeError(
                     f"{self.spec.name}: a constant of the loop is the same for all examples, but "
-                    "what stands for it is not: pass it to the loop as a stack or a loop variable"
+                    "its replacement is not: pass it to the loop as a stack or a loop variable"
                 )
             if level.has(constant):
                 constants.append((constant.physical, level.physical(operand)))
