@@ -88,12 +88,12 @@ def test_values_that_decide():
 @pytest.mark.parametrize("chunk_size", [1, 2, 5, 100])
 @pytest.mark.parametrize("mode", ["forward", "reverse", "both"])
 def test_chunks(chunk_size, mode, monkeypatch):
-    """Products in batches that do not divide the colours, and in pieces of the buffer."""
+    """Products in batches that do not divide the colours, and all in one program."""
     make, size = PROBLEMS["Brusselator"]
     problem = make(size)
     dense = tf.jacobian(problem.residuals)(problem.x)
     for limit in (1, 120, 2**24):
-        monkeypatch.setattr(evaluation, "_BUFFER_ELEMENTS", limit)
+        monkeypatch.setattr(evaluation, "_MAX_ELEMENTS", limit)
         jacobian = tf.sparse_jacobian(problem.residuals, mode=mode, chunk_size=chunk_size)
         assert_is(jacobian(problem.x), dense)
 

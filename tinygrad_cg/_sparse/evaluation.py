@@ -25,7 +25,7 @@ from .._function.tracing.function import Function, function
 from .._function.tracing.signature import FunctionCall, Statics
 from .._ops.creation import fill_zeros
 from .._ops.elementwise import equal
-from .._ops.indexing import getitem
+from .._ops.indexing import gather
 from .._ops.shape import cast, concatenate, reshape
 from .._reverse.sweep import differentiate_once
 from .._transforms.batching import vmap
@@ -38,9 +38,7 @@ from .sparsity import SparsityPattern, import_scipy
 from .sparsity_detection import hessian_sparsity, jacobian_sparsity
 
 _MAX_PLANS = 16  # kept by one function
-_BATCH_ELEMENTS = 2**13
-"""Elements of the products that one call of the program computes: more do not stay in the cache."""
-_BUFFER_ELEMENTS = 2**24  # of the products that are held at a time
+_MAX_ELEMENTS = 2**22  # of the products that one call of a program computes
 _CHECKS = 8  # random products that a pattern of the user has to give
 _FORMATS = ("csr", "csc", "coo", "arrays")
 
@@ -80,8 +78,8 @@ def sparse_jacobian(
         "csr" (``scipy.sparse.csr_array``, with sorted indices), "csc", "coo", or "arrays": a tuple
         ``(data, indices, indptr)`` of compressed rows, which needs no SciPy.
     chunk_size:
-        How many products one call of the program computes, as a batch. By default as many as fit
-        into the processor's cache.
+        How many products one call of the program computes, as a batch, which takes memory. By
+        default all, or as many as have four million elements.
 
     The pattern, its colouring and the program are made at the first call with arguments of some
     structure, shapes, dtypes and integer values, and kept. The dtype is that in which the dtypes of
@@ -144,24 +142,23 @@ def sparse_hessian(
 
 
 class _Pass(NamedTuple):
-    """The products for colours of columns, or of rows."""
+    """The products for colours of columns, or of rows. `program` computes those of `numbers[k]`."""
 
     by_rows: bool
-    count: int  # of colours
     lines: int  # elements of a product
-    batch: int  # colours that one call of the program computes
+    colors: np.ndarray
+    numbers: list[Tensor]
     program: Function[..., Any]
-    colors: Tensor
-    numbers: list[Tensor]  # of the colours of each call
-    places: np.ndarray
+    places: np.ndarray  # of the entries in all products
 
 
 class _Prepared(NamedTuple):
-    """What is kept for one signature."""
+    """What is kept for one signature. `program` computes all entries, where memory allows."""
 
     values: list[np.ndarray]  # those of integer arguments, which the pattern depends on
     coloring: Coloring
     passes: list[_Pass]
+    program: Function[..., Any] | None
     indptr: np.ndarray
     indices: np.ndarray
     dtype: np.dtype
@@ -212,12 +209,14 @@ class _SparseDerivative:
 
     # The program -----------------------------------------------------------------------------
 
-    def _products(self, by_rows: bool, number: Any, colors: Any, args: tuple, kwargs: dict) -> Any:
+    def _products(self, by_rows: bool, number: Any, colors: Any, lines: int, call: tuple) -> Any:
         """Return the product for one colour, or for a vector of them a row for each."""
         one = self._row if by_rows else self._column
-        if not number.shape:
-            return one(number, colors, args, kwargs)
-        return vmap(lambda each: one(each, colors, args, kwargs))(number)
+        run = lambda each: one(each, colors, *call)
+        products = vmap(run)(number) if number.shape else run(number)
+        if products.shape[-1] != lines:
+            raise InvalidArgumentError(self._wrong_size(by_rows, products.shape[-1], lines))
+        return products
 
     def _column(self, number: Any, colors: Any, args: tuple, kwargs: dict) -> Tensor:
         """Return the derivative in the direction of a colour's columns."""
@@ -240,9 +239,8 @@ class _SparseDerivative:
         ends = np.cumsum([0, *(prod(tensor.shape) for tensor in like)]).tolist()
         if ends[-1] != colors.shape[0]:
             raise InvalidArgumentError(self._wrong_size(columns, ends[-1], colors.shape[0]))
-        seeds = equal(colors, number)
         return [
-            cast(reshape(getitem(seeds, slice(start, end)), tuple(tensor.shape)), tensor.dtype)
+            cast(equal(reshape(colors[start:end], tuple(tensor.shape)), number), tensor.dtype)
             for tensor, start, end in zip(like, ends, ends[1:], strict=False)
         ]
 
@@ -285,29 +283,23 @@ class _SparseDerivative:
     def _values(self, plan: _Prepared, leaves: list) -> np.ndarray:
         """Return the values of the pattern's entries."""
         data = empty((plan.coloring.pattern.nnz,), plan.dtype)
+        if not data.size:
+            return data
+        if plan.program is not None:
+            return self._run(plan.program, *leaves)
         for part in plan.passes:
-            batch, count = part.batch, part.count if data.size else 0
-            chunks = -(-count * part.lines // _BUFFER_ELEMENTS) or 1
-            size = -(-count // (chunks * batch)) * batch  # of a chunk of colours, in batches
-            buffer = empty((min(size, count), part.lines), plan.dtype)
-            for first in range(0, count, max(size, 1)):
-                last = min(first + size, count)
-                for start in range(first, last, batch):
-                    rows = self._run(part, part.numbers[start // batch], part.colors, leaves)
-                    end = min(start + batch, last)
-                    buffer[start - first : end - first] = rows.reshape(batch, -1)[: end - start]
-                is_whole = last - first == part.count and len(plan.passes) == 1
-                products = buffer[: last - first]
-                decompress(part.places, products, first * part.lines, data, is_whole)
+            is_whole = len(plan.passes) == len(part.numbers) == 1
+            first = 0
+            for number in part.numbers:
+                products = self._run(part.program, number, *leaves)
+                decompress(part.places, products, first, data, is_whole)
+                first += products.size
         return data
 
-    def _run(self, part: _Pass, number: Tensor, colors: Tensor, leaves: list) -> np.ndarray:
-        products = part.program(number, colors, *leaves)
-        self._refuse_watched([products])
-        size = products._data.shape[-1]
-        if size != part.lines:
-            raise InvalidArgumentError(self._wrong_size(part.by_rows, size, part.lines))
-        return products.numpy()
+    def _run(self, program: Function[..., Any], *leaves: Any) -> np.ndarray:
+        result = program(*leaves)
+        self._refuse_watched([result])
+        return result._data
 
     def _wrong_size(self, columns: bool, size: int, expected: int) -> str:
         noun, what = ("columns", "arguments") if columns else ("rows", "output")
@@ -358,29 +350,45 @@ class _SparseDerivative:
             for by_rows, colors in sides
             if colors is not None
         ]
-        plan = _Prepared(values, coloring, passes, indptr, indices, dtype)
+        program = self._whole(passes)
+        plan = _Prepared(values, coloring, passes, program, indptr, indices, dtype)
         if self.pattern is not None:
-            self._check(plan, call.leaves)
+            self._check(plan, call)
         return plan
 
     def _pass(
         self, call: FunctionCall, coloring: Coloring, by_rows: bool, colors: np.ndarray
     ) -> _Pass:
-        skeleton, count = call.without_leaves(), int(colors.max(initial=-1)) + 1
-
-        def products(number: Any, colors: Any, *leaves: Any) -> Any:
-            args, kwargs = skeleton.fill_leaves(leaves)
-            return self._products(by_rows, number, colors, args, kwargs)
-
+        made_of, count = call.without_leaves(), int(colors.max(initial=-1)) + 1
         shape = coloring.pattern.shape
-        batch = self.chunk_size or max(_BATCH_ELEMENTS // max(shape), 1)
-        batch = max(-(-count // max(-(-count // batch), 1)), 1)  # all calls take about as many
+        lines = shape[by_rows]
+        batch = self.chunk_size or max(_MAX_ELEMENTS // max(*shape, 1), 1)
+        batch = -(-count // max(-(-count // batch), 1))  # all calls take about as many
         colors = colors.astype(np.int8 if count < 64 else np.int32)  # fewer bytes to read
-        numbers = np.arange(-(-count // batch) * batch, dtype=colors.dtype).reshape(-1, batch)
-        rows = [convert(row[0] if batch == 1 else row) for row in numbers]
-        program = function(products, autograph=False)
-        marks, places = convert(colors), coloring.places(by_rows)
-        return _Pass(by_rows, count, shape[by_rows], batch, program, marks, rows, places)
+        starts = range(0, count, max(batch, 1))
+        numbers = [convert(np.arange(k, k + batch, dtype=colors.dtype)) for k in starts]
+
+        def products(number: Any, *leaves: Any) -> Any:
+            return self._products(by_rows, number, colors, lines, made_of.fill_leaves(leaves))
+
+        program, places = function(products, autograph=False), coloring.places(by_rows)
+        return _Pass(by_rows, lines, colors, numbers, program, places)
+
+    def _whole(self, passes: list[_Pass]) -> Function[..., Any] | None:
+        """Return the program for all entries; None if its products take too much memory."""
+        used = [part for part in passes if part.numbers]
+        sizes = [part.numbers[0].size * part.lines for part in used]
+        if any(len(part.numbers) > 1 for part in used) or sum(sizes) > _MAX_ELEMENTS:
+            return None
+        places = used[0].places if used else None
+        if len(used) > 1:
+            places = np.where(used[0].places < 0, used[1].places + sizes[0], used[0].places)
+
+        def entries(*leaves: Any) -> Any:
+            products = [part.program.python_function(part.numbers[0], *leaves) for part in used]
+            return gather(concatenate([reshape(part, (-1,)) for part in products]), places)
+
+        return function(entries, autograph=False)
 
     def _color(self, pattern: SparsityPattern) -> Coloring:
         coloring, is_symmetric = self.coloring, self.mode == "symmetric"
@@ -413,21 +421,26 @@ class _SparseDerivative:
             )
         return detect(f, *args, argnums=self.given.argnums)
 
-    def _check(self, plan: _Prepared, leaves: list) -> None:
+    def _check(self, plan: _Prepared, call: FunctionCall) -> None:
         """Raise an error if the pattern that the user passed lacks entries that are not zero here.
 
         Sums of random columns (or rows) are compared with a product for each.
         """
         part, pattern = plan.passes[0], plan.coloring.pattern
-        data, ends = self._values(plan, leaves), (pattern.rows(), pattern.indices)
+        data, ends = self._values(plan, call.leaves), (pattern.rows(), pattern.indices)
         lines, others = ends[::-1] if part.by_rows else ends
-        kind = part.colors.dtype
-        number = convert(np.ones(part.batch, kind) if part.batch > 1 else kind.type(1))
+        kind, made_of = part.colors.dtype, call.without_leaves()
+
+        @function(autograph=False)
+        def derivative(marks: Any, *leaves: Any) -> Any:
+            filled = made_of.fill_leaves(leaves)
+            return self._products(part.by_rows, kind.type(1), marks, part.lines, filled)
+
         sizes = np.bincount(lines, abs(data), part.lines)
         generator, tolerance = np.random.default_rng(0), np.sqrt(np.finfo(plan.dtype).eps)
         for _ in range(_CHECKS):
             marks = generator.integers(0, 2, part.colors.size).astype(kind)
-            product = self._run(part, number, convert(marks), leaves).reshape(part.batch, -1)[0]
+            product = self._run(derivative, convert(marks), *call.leaves)
             sums = np.bincount(lines, data * marks[others], part.lines)
             wrong = abs(sums - product) > tolerance * (sizes + abs(product))  # False for NaN
             if wrong.any():
@@ -449,4 +462,5 @@ def _copy(array: np.ndarray) -> np.ndarray:
 def _join(tensors: Sequence[Tensor], sources: Sequence[Tensor]) -> Tensor:
     """Return all elements as a vector, in the dtype in which those of the sources meet."""
     dtype = functools.reduce(promote, [source.dtype for source in sources])
-    return concatenate([reshape(cast(tensor, dtype), (-1,)) for tensor in tensors])
+    parts = [reshape(cast(tensor, dtype), (-1,)) for tensor in tensors]
+    return parts[0] if len(parts) == 1 else concatenate(parts)

@@ -55,6 +55,7 @@ class Executable:
         self._constants: set[FusionNode] = set()  # operations that were run beforehand
         opaque = [node for node in fusion.nodes if isinstance(node, OpaqueNode)]
         self._read_by_opaque = {base(operand) for node in opaque for operand in node.operands}
+        self._joined, self._made = _joined(fusion, opaque), set[str]()
         self._scope: dict[str, Any] = dict(target.names)
         self._steps = Steps()
         self._notes: list[str] = []  # comments on the literals of kernels
@@ -137,6 +138,8 @@ class Executable:
             for array, operand in zip(operands, node.operands, strict=True)
         ]
         name, run = self._name(node), self._target.operation(node)
+        if base(node.operands[0]) in self._joined if node.operands else False:
+            return  # kernels have written all parts
         if self._is_constant(node):
             self._constants.add(node)
             arrays = [
@@ -175,11 +178,23 @@ class Executable:
     def _make_arrays(self, nodes: list[FusionNode]) -> None:
         for node in nodes:
             name, shape = self._name(node), self._shape(node)
+            if node in self._joined:
+                self._make_part(node, *self._joined[node])
+                continue
             texts = self._bind(f"shape_{name}", shape), self._bind(f"type_{name}", node.dtype)
             maker = (
                 "large" if prod(shape) * node.dtype.itemsize >= memory.MIN_KEPT_BYTES else "empty"
             )
             self._steps.empty(name, shape, node.dtype, f"{name} = {maker}({', '.join(texts)})")
+
+    def _make_part(self, node: FusionNode, whole: FusionNode, start: int) -> None:
+        """Make an array that is a part of the result of a concatenation."""
+        name, joined = self._name(node), self._name(whole)
+        if joined not in self._made:
+            self._made.add(joined)
+            self._make_arrays([whole])
+        part = f"{joined}.reshape(-1)[{start}:{start + node.size}].reshape({self._shape(node)})"
+        self._steps.operation(name, f"{name} = {part}", [joined], True, False)
 
     def _run_small(self, segment: Segment, number: int, written: list[FusionNode]) -> None:
         """Add the call of one compiled function, after making the arrays that it writes."""
@@ -259,3 +274,27 @@ def _is_strided(node: OpaqueNode) -> bool:
         return False
     result = node.run(*[np.zeros(operand.shape, operand.dtype) for operand in node.operands])
     return not result.flags.c_contiguous
+
+
+def _joined(
+    fusion: Fusion, opaque: Sequence[OpaqueNode]
+) -> dict[FusionNode, tuple[FusionNode, int]]:
+    """Return the arrays that kernels write into their place in a concatenation, and this place.
+
+    The parts of such a concatenation follow each other in memory.
+    """
+    placed: dict[FusionNode, tuple[FusionNode, int]] = {}
+    returned = {base(node) for node in fusion.outputs}
+    for node in opaque:
+        if node.op is None or node.op.name not in ("concatenate", "stack"):
+            continue
+        parts = [base(operand) for operand in node.operands]
+        fit = all(
+            part in fusion.homes and part.result == "" and 1 < part.size == operand.size
+            and part.dtype == node.dtype and part not in placed and part not in returned
+            for part, operand in zip(parts, node.operands, strict=True)
+        )
+        if fit and len(set(parts)) == len(parts) and prod(node.shape[: node.params["axis"]]) == 1:
+            starts = np.cumsum([0, *[part.size for part in parts]]).tolist()
+            placed.update((part, (node, start)) for part, start in zip(parts, starts))
+    return placed

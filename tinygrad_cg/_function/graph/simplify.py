@@ -17,6 +17,7 @@ from tinygrad_cg_kernels.runtime import promotion
 
 from ..._core.kinds import is_inexact, is_native_float, is_real_number
 from ..._core.primitive import OPS
+from . import moves
 from .masks import Polynomials
 from .values import (
     FuncGraph,
@@ -86,6 +87,8 @@ class _Builder:
             return rebuilt
         rule = _RULES.get(primitive.name)
         simpler = rule(rebuilt) if rule is not None else None
+        if simpler is None and primitive.name in moves.MOVES:
+            simpler = moves.marks(rebuilt)
         if simpler is None and primitive.name in _MASKS:
             simpler = self._without_mask(rebuilt)
         elif simpler is None and primitive.name == "multiply_tangent":
@@ -95,13 +98,17 @@ class _Builder:
         if simpler is None and primitive.kind == "elementwise":
             simpler = _without_repeats(rebuilt)
         if simpler is not None:
-            if simpler in self.done:
-                return simpler
-            return self.build(simpler, list(simpler.inputs))
+            return self._built(simpler)
         computed = _constant_of(rebuilt)
         if computed is not None:
             return self.build(computed, [])
         return self.by_identity.setdefault(identity_of(value, operands), rebuilt)
+
+    def _built(self, value: Value) -> Value:
+        """Return `value` after building what it is made of, unless that is done."""
+        if value in self.done:
+            return value
+        return self.build(value, [self._built(operand) for operand in value.inputs])
 
     def _without_mask(self, value: Value) -> Value | None:
         """Return an ordinary product or quotient, if no zero upstream gradient meets a pole."""
@@ -354,8 +361,9 @@ def _gather(value: Value) -> Value | None:
     part = _part_at(value, x.shape)
     if part == slice(0, x.shape[axis], 1):
         return x
-    key = (*[slice(None)] * axis, part)
-    return None if part is None else operation(OPS["getitem"], [x], {"key": key})
+    if part is None:
+        return moves.gather_of_joined(value)
+    return operation(OPS["getitem"], [x], {"key": (*[slice(None)] * axis, part)})
 
 
 def _gather_adjoint(value: Value) -> Value | None:
@@ -416,6 +424,7 @@ _RULES: dict[str, Callable[[Value], Value | None]] = {
     "multiply_upstream": _neutral(1.0, (0,)),
     "negative": _negative,
     "cast": _cast,
+    "concatenate": lambda v: _if_same(v, v.inputs[0]) if len(v.inputs) == 1 else None,
     **dict.fromkeys(("identity", "stop_gradient"), lambda value: value.inputs[0]),
     **dict.fromkeys(("reshape", "expand_dims", "squeeze"), _merge_reshapes),
     "transpose": _transpose,
