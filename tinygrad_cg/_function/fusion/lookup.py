@@ -114,7 +114,9 @@ class Lookups:
         columns = prod(table.shape[1:])
         if table.shape[0] == 1 or (columns > 1 and (columns < MIN_COLUMNS or indices.size == 1)):
             return None
-        positions = self._check_positions(value, indices, x.shape[axis], prod(x.shape[:axis]))
+        dtype = INT32 if columns == 1 and table.shape[0] < 2**31 else INT64  # fewer bytes to read
+        parts = prod(x.shape[:axis])
+        positions = self._check_positions(value, indices, x.shape[axis], parts, dtype)
         return nodes.LookupNode(value.shape, x.dtype, (table, positions))
 
     def _scatter(self, value: Value, g: FusionNode, indices: FusionNode, axis: int) -> Found:
@@ -137,13 +139,21 @@ class Lookups:
         return apply(kmath.equal, self._columns[sizes], rows, dtype=BOOL)
 
     def _check_positions(
-        self, value: Value, indices: FusionNode, size: int, parts: int = 1
+        self,
+        value: Value,
+        indices: FusionNode,
+        size: int,
+        parts: int = 1,
+        dtype: np.dtype = INT64,
     ) -> FusionNode:
-        """Return indices counted from 0, by an operation that refuses those out of range."""
+        """Return indices counted from 0, by an operation that refuses those out of range.
+
+        Constants get the dtype; computed indices are int64.
+        """
         assert value.primitive is not None
         array, name = base(indices), value.primitive.name
         constant = array.constant if isinstance(array, nodes.ArrayNode) else None
-        key = (array if constant is None else frozen(constant), size, parts)
+        key = array if constant is None else (frozen(constant), dtype), size, parts
         if key not in self._positions:
             check = partial(positions, name=name, size=size, parts=parts)
             on_gpu = partial(positions_on_gpu, name=name, size=size, parts=parts)
@@ -152,7 +162,7 @@ class Lookups:
             )
             if constant is not None:
                 with suppress(IndexError):  # the program raises it when it runs
-                    checked = nodes.ArrayNode(array.shape, INT64, check(constant))
+                    checked = nodes.ArrayNode(array.shape, dtype, check(constant).astype(dtype))
             self._positions[key] = checked
             self.checks += [checked] * (not checked.is_input)
         return self._positions[key]
