@@ -23,6 +23,7 @@ from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
 from .._core.transformed import returns_transformed
 from .._function.tracing.function import Function, function
+from .._function.tracing.scans import map_fn
 from .._function.tracing.signature import FunctionCall, Statics
 from .._ops.creation import fill_zeros
 from .._ops.elementwise import equal
@@ -39,7 +40,8 @@ from .sparsity import SparsityPattern, import_scipy
 from .sparsity_detection import hessian_sparsity, jacobian_sparsity
 
 _MAX_PLANS = 16  # kept by one function
-_MAX_ELEMENTS = 2**22  # of the products that one call of a program computes
+_MAX_ELEMENTS = 2**24  # of the products that one call of a program computes
+_MAX_BATCH = 2**22
 _CHECKS = 8  # random products that a pattern of the user has to give
 _FORMATS = ("csr", "csc", "coo", "arrays")
 
@@ -80,7 +82,8 @@ def sparse_jacobian(
         ``(data, indices, indptr)`` of compressed rows, which needs no SciPy.
     chunk_size:
         How many products one call of the program computes, as a batch, which takes memory. By
-        default all, or as many as have four million elements.
+        default as many as have 16 million elements; those of a gradient, and those that have more
+        than four million elements together, follow each other.
 
     The pattern, its colouring and the program are made at the first call with arguments of some
     structure, shapes, dtypes and integer values, and kept. The dtype is that in which the dtypes of
@@ -211,11 +214,17 @@ class _SparseDerivative:
 
     # The program -----------------------------------------------------------------------------
 
-    def _products(self, by_rows: bool, number: Any, colors: Any, lines: int, call: tuple) -> Any:
+    def _products(
+        self, by_rows: bool, number: Any, colors: Any, lines: int, call: tuple, is_batch: bool
+    ) -> Any:
         """Return the product for one colour, or for a vector of them a row for each."""
         one = self._row if by_rows else self._column
-        run = lambda each: one(each, colors, *call)
-        products = vmap(run)(number) if number.shape else run(number)
+
+        def run(each: Any) -> Any:
+            return one(each, colors, *call)
+
+        all_of = vmap(run) if is_batch else functools.partial(map_fn, run)
+        products = all_of(number) if number.shape else run(number)
         if products.shape[-1] != lines:
             raise InvalidArgumentError(self._wrong_size(by_rows, products.shape[-1], lines))
         return products
@@ -369,14 +378,18 @@ class _SparseDerivative:
         made_of, count = call.without_leaves(), int(colors.max(initial=-1)) + 1
         shape = coloring.pattern.shape
         lines = shape[by_rows]
-        batch = self.chunk_size or max(_MAX_ELEMENTS // max(*shape, 1), 1)
+        batch = self.chunk_size or max(_MAX_ELEMENTS // max(lines, 1), 1)
+        # Transposed products scatter: in a batch, this takes longer than one after the other.
+        is_linear = not by_rows and self.mode != "symmetric"
+        is_batch = bool(self.chunk_size) or (is_linear and count * max(shape) <= _MAX_BATCH)
         batch = -(-count // max(-(-count // batch), 1))  # all calls take about as many
         colors = colors.astype(np.int8 if count < 64 else np.int32)  # fewer bytes to read
         starts = range(0, count, max(batch, 1))
         numbers = [convert(np.arange(k, k + batch, dtype=colors.dtype)) for k in starts]
 
         def products(number: Any, *leaves: Any) -> Any:
-            return self._products(by_rows, number, colors, lines, made_of.fill_leaves(leaves))
+            filled = made_of.fill_leaves(leaves)
+            return self._products(by_rows, number, colors, lines, filled, is_batch)
 
         program, places = function(products, autograph=False), coloring.places(by_rows)
         return _Pass(by_rows, lines, colors, numbers, program, places)
@@ -441,7 +454,7 @@ class _SparseDerivative:
         @function(autograph=False)
         def derivative(marks: Any, *leaves: Any) -> Any:
             filled = made_of.fill_leaves(leaves)
-            return self._products(part.by_rows, kind.type(1), marks, part.lines, filled)
+            return self._products(part.by_rows, kind.type(1), marks, part.lines, filled, False)
 
         sizes = np.bincount(lines, abs(data), part.lines)
         generator, tolerance = np.random.default_rng(0), np.sqrt(np.finfo(plan.dtype).eps)

@@ -290,11 +290,15 @@ def _joined(
             continue
         parts = [base(operand) for operand in node.operands]
         fit = all(
-            part in fusion.homes and part.result == "" and 1 < part.size == operand.size
-            and part.dtype == node.dtype and part not in placed and part not in returned
+            part in fusion.homes
+            and part.result == ""
+            and 1 < part.size == operand.size
+            and part.dtype == node.dtype
+            and part not in placed
+            and part not in returned
             for part, operand in zip(parts, node.operands, strict=True)
         )
         if fit and len(set(parts)) == len(parts) and prod(node.shape[: node.params["axis"]]) == 1:
             starts = np.cumsum([0, *[part.size for part in parts]]).tolist()
-            placed.update((part, (node, start)) for part, start in zip(parts, starts))
+            placed.update((part, (node, start)) for part, start in zip(parts, starts, strict=False))
     return placed

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinygrad_cg_kernels.runtime import service, signatures
+from tinygrad_cg_kernels.runtime import memory, service, signatures
 
 from ..fusion.fuse import Fusion, Kernel
 from ..fusion.lower import FUSED, Lowering
@@ -62,7 +62,8 @@ def call_rounds(body: Body, program: Callable[[], Run], library: Any = np) -> Ru
         fixed = list(arrays[:first])
         values = list(map(copy, arrays[first : first + count]))
         stacks = list(map(library.ascontiguousarray, arrays[first + count :]))
-        new = library.zeros if body.limited else library.empty
+        kept = memory.empty if library is np else library.empty
+        new = library.zeros if body.limited else kept
         rows = [new((body.length or 0, *row.shape), row.dtype) for row in body.rows]
         until, done = body.length is None, 0
         rounds = 0 if until else body.count(arrays)
@@ -199,7 +200,7 @@ class CompiledLoop:
         self._inputs = sorted(k for kind, k in used if kind == "input")
         self._rows = [(k, (self._length, *row.shape), row.dtype) for k, row in enumerate(body.rows)]
         self._rows = [row for row in self._rows if ("row", row[0]) in used]
-        self._new_rows = np.zeros if body.limited else np.empty
+        self._new_rows = np.zeros if body.limited else memory.empty
         self._carries = []
         for k, value in enumerate(self.loop.graph.inputs[self._first :][: body.carries]):
             is_kept = k in layout.kept

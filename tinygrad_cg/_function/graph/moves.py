@@ -67,7 +67,7 @@ def _run(value: Value, array: np.ndarray, first: int) -> np.ndarray | None:
     for other in others:
         if first and params["batch_dims"] and other.primitive is OPS["broadcast_to"]:
             other, shape = other.inputs[0], other.shape
-            if other.array is None or len(other.shape) == len(shape) > 0 and other.shape[0] > 1:
+            if other.array is None or (len(other.shape) == len(shape) and other.shape[0] > 1):
                 return None
             arrays.append(np.broadcast_to(other.array, (1, *shape[1:])))
         elif other.array is None or (first and params["batch_dims"]):
