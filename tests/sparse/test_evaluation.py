@@ -85,15 +85,16 @@ def test_values_that_decide():
     np.testing.assert_allclose(of_variable.toarray(), np.diag([0.0, 6.0, 10.0]))
 
 
-@pytest.mark.parametrize("chunk_size", [1, 2, 5, 100])
+@pytest.mark.parametrize("chunk_size", [None, 1, 2, 100])
 @pytest.mark.parametrize("mode", ["forward", "reverse", "both"])
 def test_chunks(chunk_size, mode, monkeypatch):
-    """Products in batches that do not divide the colours, and all in one program."""
+    """Products in batches that do not divide the colours, in loops, and all in one program."""
     make, size = PROBLEMS["Brusselator"]
     problem = make(size)
     dense = tf.jacobian(problem.residuals)(problem.x)
-    for limit in (1, 120, 2**24):
+    for limit, most in ((1, 2**22), (120, 0), (120, 2**22), (2**24, 0)):
         monkeypatch.setattr(evaluation, "_MAX_ELEMENTS", limit)
+        monkeypatch.setattr(evaluation, "_MAX_BATCH", most)
         jacobian = tf.sparse_jacobian(problem.residuals, mode=mode, chunk_size=chunk_size)
         assert_is(jacobian(problem.x), dense)
 

@@ -307,7 +307,7 @@ class _SparseDerivative:
                 first += products.size
         return data
 
-    def _run(self, program: Function[..., Any], *leaves: Any) -> np.ndarray:
+    def _run(self, program: Callable[..., Any], *leaves: Any) -> np.ndarray:
         result = program(*leaves)
         self._refuse_watched([result])
         return result._data

@@ -30,6 +30,8 @@ from .nodes import FusionNode, apply, base, cast, view
 
 MIN_COLUMNS = 32
 """Rows with fewer elements are not looked up by loops: copying them takes less time."""
+MAX_REPEATED = 2**22
+"""Indices that are repeated for each row: more take too much memory."""
 Found = FusionNode | None
 INT32, UINT64 = np.dtype(np.int32), np.dtype(np.uint64)
 
@@ -55,7 +57,11 @@ class Lookups:
     def _gather(self, value: Value, x: FusionNode, indices: FusionNode) -> Found:
         axis, shared = value.params["axis"], value.params["batch_dims"]
         if axis != shared:
-            return None
+            fits = prod(x.shape[axis + 1 :]) == 1
+            repeated = _repeated(indices, x, axis, shared) if fits else None
+            if repeated is None:
+                return None
+            indices = repeated
         return self._read(value, x, indices, axis) or self._rows(value, x, indices, axis)
 
     def _take_along_axis(self, value: Value, x: FusionNode, indices: FusionNode) -> Found:
@@ -166,6 +172,22 @@ class Lookups:
             self._positions[key] = checked
             self.checks += [checked] * (not checked.is_input)
         return self._positions[key]
+
+
+def _repeated(indices: FusionNode, x: FusionNode, axis: int, shared: int) -> Found:
+    """Return indices for each row before an axis, if they are constants, and not too many."""
+    array = base(indices)
+    if not isinstance(array, nodes.ArrayNode) or array.constant is None:
+        return None
+    rows = x.shape[:axis]
+    own = array.constant.reshape(indices.shape)
+    ones = (1,) * (axis - shared)
+    own = own.reshape(*own.shape[:shared], *ones, *own.shape[shared:])
+    shape = (*rows, *own.shape[axis:])
+    if prod(shape) > MAX_REPEATED:
+        return None
+    repeated = np.ascontiguousarray(np.broadcast_to(own, shape))
+    return nodes.ArrayNode(shape, repeated.dtype, repeated)
 
 
 def _is_one_by_row(shape: tuple[int, ...], axis: int, indices: FusionNode) -> bool:

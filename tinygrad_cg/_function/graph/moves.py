@@ -8,6 +8,7 @@ the colours, so that no loop moves elements.
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from .values import Value, constant, operation
 
 MOVES = ("gather", "getitem", "reshape", "transpose")
 _JOINS = ("concatenate", "stack")
+ALL = slice(None)
 
 
 def marks(value: Value) -> Value | None:
@@ -30,55 +32,42 @@ def marks(value: Value) -> Value | None:
     colors, numbers = sorted(mark.inputs, key=lambda operand: operand.array is None)
     if colors.array is None or colors.array.size == 1:
         return None
-    rank = len(value.shape)
     first = 1 if numbers.shape[:1] == x.shape[:1] and len(numbers.shape) == len(x.shape) else 0
     count = x.shape[0] if first else 1
     whole = (1,) * first + x.shape[first:]
-    moved = prod(colors.shape) == prod(whole) and prod(numbers.shape) == count
-    result = _run(value, colors.array.reshape(whole), first) if moved else None
+    fits = prod(colors.shape) == prod(whole) and prod(numbers.shape) == count
+    result = _run(value, colors.array.reshape(whole), first) if fits else None
     if result is None:
         return None
-    numbers = operation(
-        OPS["reshape"], [numbers], {"shape": (count, *(1,) * (rank - 1)) if first else ()}
-    )
+    shape = (count, *(1,) * (len(value.shape) - 1)) if first else ()
+    numbers = operation(OPS["reshape"], [numbers], {"shape": shape})
     again = operation(OPS["equal"], [constant(result), numbers], {})
     return again if mark is x else operation(OPS["cast"], [again], x.params)
 
 
 def _run(value: Value, array: np.ndarray, first: int) -> np.ndarray | None:
     """Return the move of an array; None if it moves the first axis, which counts the numbers."""
-    params, others = value.params, value.inputs[1:]
-    name, target = value.primitive.name, tuple(value.shape)
+    primitive: Any = value.primitive
+    params, shape = value.params, tuple(value.shape)
+    indices = [operand.array for operand in value.inputs[1:]]
     if first:
-        target = (1, *target[1:])
-        if name == "reshape":
-            params = {"shape": target}
-            if value.shape[:1] != value.inputs[0].shape[:1]:
-                return None
-        elif name == "transpose":
-            if params["perm"][0] != 0:
-                return None
-        elif name == "getitem":
-            if not (type(params["key"][0]) is slice and params["key"][0] == slice(None)):
-                return None
-        elif params["axis"] == 0:
+        stays = {
+            "gather": lambda: params["axis"] and not params["batch_dims"],
+            "getitem": lambda: isinstance(params["key"][0], slice) and params["key"][0] == ALL,
+            "reshape": lambda: shape[:1] == value.inputs[0].shape[:1],
+            "transpose": lambda: params["perm"][0] == 0,
+        }
+        if not stays[primitive.name]():
             return None
-    arrays = []
-    for other in others:
-        if first and params["batch_dims"] and other.primitive is OPS["broadcast_to"]:
-            other, shape = other.inputs[0], other.shape
-            if other.array is None or (len(other.shape) == len(shape) and other.shape[0] > 1):
-                return None
-            arrays.append(np.broadcast_to(other.array, (1, *shape[1:])))
-        elif other.array is None or (first and params["batch_dims"]):
-            return None
-        else:
-            arrays.append(other.array)
+        shape = (1, *shape[1:])
+        params = {"shape": shape} if primitive.name == "reshape" else params
+    if any(numbers is None for numbers in indices):
+        return None
     try:
-        result = np.asarray(value.primitive.run(array, *arrays, **params))
+        result = np.asarray(primitive.run(array, *indices, **params))
     except IndexError:  # the operation raises it when it runs
         return None
-    return np.ascontiguousarray(result) if result.shape == target else None
+    return np.ascontiguousarray(result) if result.shape == shape else None
 
 
 def gather_of_joined(value: Value) -> Value | None:
@@ -94,12 +83,13 @@ def gather_of_joined(value: Value) -> Value | None:
 
     def positions(part: Value) -> np.ndarray:
         nonlocal is_apart
-        name = None if part.primitive is None else part.primitive.name
+        primitive: Any = part.primitive
+        name = getattr(primitive, "name", "")
         if name == "reshape":
             return positions(part.inputs[0]).reshape(part.shape)
         if name in _JOINS and all(operand.dtype == x.dtype for operand in part.inputs):
             is_apart = is_apart or prod(part.shape[: part.params["axis"]]) > 1
-            return part.primitive.run(*map(positions, part.inputs), **part.params)
+            return primitive.run(*map(positions, part.inputs), **part.params)
         start = sources.setdefault(part, sum(prod(source.shape) for source in sources))
         return np.arange(start, start + prod(part.shape)).reshape(part.shape)
 
@@ -113,3 +103,43 @@ def gather_of_joined(value: Value) -> Value | None:
     except IndexError:  # the operation raises it when it runs
         return None
     return operation(OPS["gather"], [table, constant(moved.astype(indices.dtype))], value.params)
+
+
+def with_shared_indices(value: Value) -> Value | None:
+    """Return a gather, or its transpose, whose indices are the same for all of a batch, as one
+    with these indices.
+    """
+    (x, indices), primitive = value.inputs, value.primitive
+    shape, array = tuple(indices.shape), indices.array
+    if value.params["batch_dims"] != 1 or not shape[0]:
+        return None
+    if array is not None:
+        own = constant(array[0]) if (array == array[:1]).all() else None
+    else:
+        own = indices.inputs[0] if indices.primitive is OPS["broadcast_to"] else None
+        if own is not None and tuple(own.shape) == (1, *shape[1:]):
+            own = operation(OPS["reshape"], [own], {"shape": shape[1:]})
+    if own is None or primitive is None or tuple(own.shape) != shape[1:]:
+        return None
+    return operation(primitive, [x, own], value.params | {"batch_dims": 0})
+
+
+def inverse(value: Value) -> Value | None:
+    """Return the transpose of a gather by a permutation: a gather by the inverse permutation."""
+    dy, indices = value.inputs
+    axis, array = value.params["axis"], indices.array
+    size = value.shape[axis]
+    if array is None or value.params["batch_dims"] or array.size != size:
+        return None
+    order = array.reshape(-1)
+    places = np.empty(size, np.int64)
+    positions = np.arange(size)
+    try:
+        places[order] = positions
+    except IndexError:  # the operation raises it when it runs
+        return None
+    if not np.array_equal(places[order], positions):
+        return None
+    shape = (*value.shape[:axis], size, *value.shape[axis + 1 :])
+    flat = operation(OPS["reshape"], [dy], {"shape": shape})
+    return operation(OPS["gather"], [flat, constant(places)], {"axis": axis, "batch_dims": 0})

@@ -362,14 +362,16 @@ def _gather(value: Value) -> Value | None:
     if part == slice(0, x.shape[axis], 1):
         return x
     if part is None:
-        return moves.gather_of_joined(value)
+        return moves.with_shared_indices(value) or moves.gather_of_joined(value)
     return operation(OPS["getitem"], [x], {"key": (*[slice(None)] * axis, part)})
 
 
 def _gather_adjoint(value: Value) -> Value | None:
     shape, part = value.params["shape"], _part_at(value, value.shape)
     params = {"shape": shape, "key": (*[slice(None)] * value.params["axis"], part)}
-    return None if part is None else operation(OPS["getitem_adjoint"], value.inputs[:1], params)
+    if part is None:
+        return moves.with_shared_indices(value) or moves.inverse(value)
+    return operation(OPS["getitem_adjoint"], value.inputs[:1], params)
 
 
 def _part_at(value: Value, shape: tuple[int, ...]) -> int | slice | None:
