@@ -826,6 +826,12 @@ def smoothed(x, w):
     return np.convolve(x, w, mode="same") * np.roll(x, -2), area * np.sum(outer**2)
 
 
+def at_indices(x, m, order):
+    near = x[order] * x[order[::-1] - 1] + x[-1 - order % 2]
+    rows, columns = m[order], m[1:, order]
+    return near, rows[::2] * np.sum(columns) + m[INDICES[:, 0], :2].sum(axis=1)[0]
+
+
 SQUARE = p(4, 4) * 0.3 + 2.0 * np.eye(4)
 INDICES = np.array([[0, 1], [1, 2], [2, 0], [1, 0]])
 
@@ -883,6 +889,7 @@ CASES = [
     (filtered_states, (r(3, 2), r(2, 2), 0.4)),
     (process_likelihood, (r(4), r(4), 0.7)),
     (ranked, (r(6), r(6))),
+    (at_indices, (r(5), r(4, 3), np.array([2, -1, 0, 2]))),
     (smoothed, (r(6), r(3))),
     (gram_schmidt, (SQUARE[:, :3],)),
     (power_iteration, (SQUARE, 2)),

@@ -76,7 +76,15 @@ CALLED = {
     "unknown name": ("return x + missing", "missing is not defined"),
     "unassigned": ("y = x + z\nz = y\nreturn z", "z may have no value here"),
     "index of floats": ("return a[x]", r"an index is an integer: use int\(x\)"),
-    "fancy index": ("c = a[np.arange(2)]\nreturn c[0]", "write a loop"),
+    "two arrays of indices": (
+        "c = np.arange(2)\nm = np.outer(a, a)\nreturn np.sum(m[c, c])",
+        "has one array",
+    ),
+    "index beside an array": (
+        "m = np.outer(a, a)\nreturn np.sum(m[0, np.arange(2)])",
+        "slices beside it",
+    ),
+    "writes at indices": ("b = a.copy()\nb[np.arange(2)] += x\nreturn b", "are only read"),
     "mask": ("return np.sum(a[a > 0.0])", "write a loop"),
     "too many indices": ("return a[0, 1]", "2 indices for an array of 1 axes"),
     "tuple index": ("c = (a, x)\nreturn c[n]", "only tuples of numbers are indexed by variables"),

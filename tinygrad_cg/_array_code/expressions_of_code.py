@@ -12,9 +12,9 @@ import numpy as np
 from . import called_functions as functions
 from .blocks_of_code import Known, Unassigned
 from .indices import IndexReader
-from .program import Block, FixedNumber, If, Merge, Number, constant, fixed, results
-from .scalar_operations import join
-from .views import Arraylike, Lazy, View
+from .program import FLOATS, Block, FixedNumber, If, Merge, Number, constant, fixed, results
+from .scalar_operations import OpBuilder, join
+from .views import Arraylike, Index, Lazy, View
 
 OPERATORS: dict[type, str] = {
     ast.Add: "add",
@@ -324,7 +324,10 @@ class ExpressionReader(IndexReader):
             value = self.materialize(value)
         if not isinstance(value, View):
             raise self.refuse("only arrays and tuples are indexed", node)
-        return self.evaluated(self.subscript(value, node.slice, node))
+        parts = self.index(node.slice, node)
+        if any(isinstance(part, (View, Lazy)) for part in parts):
+            return self.gathered(value, parts, node)
+        return self.evaluated(self.part(value, parts, node))
 
     def chosen(self, items: tuple[Number, ...], index: Number) -> Number:
         """Return one of some numbers, by an index that may count from the end."""
@@ -336,7 +339,14 @@ class ExpressionReader(IndexReader):
         return result
 
     def subscript(self, view: View, key: ast.expr, node: ast.AST) -> View:
-        """Return the part of a view that an index names."""
+        """Return the part of a view that an index names, to write to it."""
+        parts = self.index(key, node)
+        if any(isinstance(part, (View, Lazy)) for part in parts):
+            raise self.refuse("elements at indices in an array are only read: write a loop", node)
+        return self.part(view, parts, node)
+
+    def index(self, key: ast.expr, node: ast.AST) -> list[Any]:
+        """Return the parts of an index: integers, slices as tuples, None, Ellipsis, arrays."""
         keys = list(key.elts) if isinstance(key, ast.Tuple) else [key]
         parts: list[Any] = []
         for item in keys:
@@ -347,16 +357,39 @@ class ExpressionReader(IndexReader):
             value = self.expression(item)
             if isinstance(value, tuple):
                 parts += value
-            elif isinstance(value, Known) and value.value in (None, Ellipsis):
+            elif (
+                value.shape
+                if isinstance(value, (View, Lazy))
+                else isinstance(value, Known) and value.value in (None, Ellipsis)
+            ):
                 parts.append(value)
-            elif isinstance(value, (View, Lazy)) and value.shape:
-                raise self.refuse("arrays are indexed by integers and slices: write a loop", node)
             else:
                 number = self.number(value, item)
                 if number.is_float:
                     raise self.refuse("an index is an integer: use int(x)", node)
                 parts.append(self.b.cast(number, "i64"))
-        return self.part(view, parts, node)
+        return parts
+
+    def gathered(self, view: View, parts: list[Any], node: ast.AST) -> Lazy:
+        """Return the elements of a view at the integers of an array, with slices of other axes."""
+        (place, indices), *others = [
+            (k, part) for k, part in enumerate(parts) if isinstance(part, (View, Lazy))
+        ]
+        kinds = {type(part) for part in parts} - {type(indices), tuple}
+        if others or kinds or indices.type == "b1" or indices.type in FLOATS:
+            raise self.refuse(
+                "an index has one array, of integers, and slices beside it: write a loop", node
+            )
+        whole = self.part(view, [*parts[:place], (None,) * 3, *parts[place + 1 :]], node)
+        end, size = place + len(indices.shape), whole.shape[place]
+
+        def at(b: OpBuilder, index: Index) -> Number:
+            i = b.cast(indices.at(b, index[place:end]), "i64")
+            i = b.op("select", b.op("less", i, 0), b.op("add", i, size), i, hint="i")
+            return whole.at(b, (*index[:place], i, *index[end:]))
+
+        shape = (*whole.shape[:place], *indices.shape, *whole.shape[place + 1 :])
+        return Lazy(view.type, shape, at, whole.reads | indices.reads)
 
     def test(self, node: ast.expr) -> Number:
         """Return the truth of an expression."""
