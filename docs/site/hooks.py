@@ -6,9 +6,11 @@ import posixpath
 import re
 from pathlib import Path
 
+import functions
 import notebooks
 import reference
 from latex2mathml.converter import convert
+from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,6 +21,15 @@ PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 PICTURES = ("examples/*.svg", "examples/*.png", "benchmarks/*.svg")
 LINK = re.compile(r'(\]\(|(?:src|href)=")([^)"\s#:]+)(#[^)"\s]*)?(?=[)"\s])')
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$\s](?:[^$]*[^$\s])?)\$", re.DOTALL)
+UNSEARCHED = {
+    "changelog.md",
+    "architecture.md",
+    "frontend.md",
+    "process.md",
+    "modules.md",
+    "contributing.md",
+}
+GUIDES = {}  # the guides that use a name: their addresses and titles
 ITEM = re.compile(r"([-*]|\d+\.) +")
 
 
@@ -28,11 +39,23 @@ def on_config(config):
         if "Examples" in entry:
             entry["Examples"][1:1] = [f"examples/{path.stem}.md" for path in NOTEBOOKS]
         elif "API" in entry:
-            entry["API"] = [
-                {name.partition(".")[2] or name: f"reference/api/{name}.md"}
-                for name in reference.modules()
-            ]
+            entry["API"] = navigation()
     return config
+
+
+def navigation():
+    """Return the modules of the reference: those that most programs use, then groups."""
+
+    def entry(name):
+        return {name.replace("tinygrad_cg", "tf", 1): f"reference/api/{name}.md"}
+
+    groups = {"Keras": [], "NumPy": [], "autograd": [], "More modules": []}
+    for name in reference.modules():
+        if name not in functions.PAGED:
+            part = name.split(".")[1]
+            title = {"keras": "Keras", "numpy": "NumPy"}.get(part, part)
+            groups.get(title, groups["More modules"]).append(entry(name))
+    return [*map(entry, functions.PAGED), *[{title: names} for title, names in groups.items()]]
 
 
 def on_files(files, config):
@@ -53,7 +76,8 @@ def on_files(files, config):
             add(f"examples/{name}", content)
     add("examples/guides.md", notebooks.programs(ROOT / "examples/guides"))
     for name in reference.modules():
-        add(f"reference/api/{name}.md", reference.page(name))
+        page = functions.index if name in functions.PAGED else reference.page
+        add(f"reference/api/{name}.md", page(name))
     add("style.css", (ROOT / "docs/site/style.css").read_text(encoding="utf-8"))
     return files
 
@@ -61,6 +85,7 @@ def on_files(files, config):
 def on_page_markdown(markdown, page, config, files):
     """Change links to files outside of docs/, and indent lists as Python-Markdown wants it."""
     here = page.file.src_uri
+    page.meta["search"] = searched(here)
     home = {new: old for old, new in PAGES.items()}.get(here, f"docs/{here}")
 
     def change(match):
@@ -83,7 +108,29 @@ def on_page_content(html, page, config, files):
         html = html.replace(
             f"FORMULA{index}.", convert(formula, display="block" if display else "inline")
         )
+    here = page.file.src_uri
+    if here.startswith("reference/api/") or here in UNSEARCHED:
+        return html
+    used = set()
+    html = functions.linked(html, here, used)
+    if here.startswith(functions.GUIDES):
+        for name in used:
+            GUIDES.setdefault(name, []).append((page.url, page.title or here))
     return html
+
+
+def searched(here):
+    """Return how the search treats a page: guides rank before the reference."""
+    if here in UNSEARCHED or here.removeprefix("reference/api/")[:-3] in functions.PAGED:
+        return {"exclude": True}
+    is_low = "/api/" in here or here.startswith(("behaviour", "differences"))
+    return {"boost": 3 if here.startswith(functions.GUIDES) else 0.2 if is_low else 1}
+
+
+@event_priority(-100)  # after the plugin that writes the index of the search
+def on_post_build(config):
+    """Write the pages of single functions."""
+    functions.write(Path(config.site_dir), GUIDES)
 
 
 def _without_formulas(markdown, formulas):
@@ -113,13 +160,14 @@ def _on_site(target):
 
 def indented(markdown):
     """Return Markdown with items' further lines indented by 4, and an empty line before lists."""
-    lines, width, fence, before = [], 0, False, ""
+    lines, width, fence, before, loose = [], 0, False, "", False
     for line in markdown.splitlines():
         item = ITEM.match(line)
         if not fence and line and not line.startswith(" "):
-            if item and not width and before.strip():
+            if item and before.strip() and (loose or not width):
                 lines.append("")
             width = len(item[0]) if item else 0 if not before.strip() or line[0] in "#|`" else width
+        loose = width > 0 and (loose or not line)  # an item has paragraphs
         if line.strip().startswith("```"):
             fence = not fence
         deep = width and line.startswith(" " * width)

@@ -85,7 +85,15 @@ def _fail(name: str) -> None:
     raise ImportError(name)
 
 
-def page(name: str) -> str:
+def rest(name: str) -> list[str]:
+    """Return what a page of a module has besides its functions and classes."""
+    text = page(name, ("Modules", "Constants"))
+    return [text.partition("\n## ")[1].strip("\n") + text.partition("\n## ")[2].rstrip("\n")]
+
+
+def page(
+    name: str, kinds: tuple[str, ...] = ("Modules", "Classes", "Functions", "Constants")
+) -> str:
     """Return the page of a public module."""
     module = importlib.import_module(name)
     names = sorted((name for name in module.__all__ if not name.startswith("__")), key=str.lower)
@@ -97,14 +105,16 @@ def page(name: str) -> str:
         kind = _kind(value)
         if kind in ("Classes", "Functions") and not _is_own(value):
             others.append(f"`{public}`")
+        elif kind not in kinds:
+            continue
         elif kind == "Modules":
             target = value.__name__
-            entry = f"[{public}]({target}.md)" if target in modules() else f"`{target}`"
+            entry = f"[{public}]({target}.md)" if target in modules() else f"`{public}`"
             groups[kind].append(f"- {entry}: {_plain(_summary(value))}")
         elif kind == "Constants":
             groups[kind].append(f"- `{public}` = `{value!r}`")
         elif id(value) in first:
-            groups[kind].append(f"### {public}\n\nThe same as `{first[id(value)]}`.")
+            groups[kind].append(f"### {public} {{#{public}}}\n\nThe same as `{first[id(value)]}`.")
         else:
             first[id(value)] = public
             groups[kind].append(_entry(public, value))
@@ -131,13 +141,13 @@ def _kind(value: object) -> str:
     return "Functions" if callable(value) else "Constants"
 
 
-def _entry(name: str, value: object, level: str = "###") -> str:
-    parts = [f"{level} {name}", f"```python\n{name}{_signature(value)}\n```"]
+def _entry(name: str, value: object, level: str = "###", owner: str = "") -> str:
+    parts = [f"{level} {name} {{#{owner}{name}}}", f"```python\n{name}{_signature(value)}\n```"]
     text = rendered(inspect.getdoc(value) or "")
     parts += [text, "" if ">>> " in text else _example(value)]
     if inspect.isclass(value):
         for method, member in sorted(_methods(value).items()):
-            parts.append(_entry(method, member, "####"))
+            parts.append(_entry(method, member, "####", f"{name}."))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -222,7 +232,7 @@ def rendered(text: str) -> str:
             out += ["", "```pycon", block, "```", ""]
             index = end
         elif listed and line and not line.startswith(" ") and line.rstrip().endswith(":"):
-            out.append(f"- `{line.rstrip()[:-1]}`:")
+            out += ["", f"- `{line.rstrip()[:-1]}`:"]
             index += 1
         elif out and line.startswith("    ") and not listed and not out[-1].strip():
             end = index

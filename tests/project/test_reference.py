@@ -95,7 +95,9 @@ def test_each_function_of_arrays_has_an_example():
 def test_a_page_has_each_name_of_its_module(name):
     page = reference.page(name)
     for public in importlib.import_module(name).__all__:
-        assert public.startswith("__") or f"### {public}\n" in page or f"`{public}`" in page, public
+        assert public.startswith("__") or f"### {public} {{" in page or f"`{public}`" in page, (
+            public
+        )
     assert "\n>>> " in page or name != "tinygrad_cg.nest"
 
 
@@ -105,3 +107,86 @@ def test_methods_are_those_that_users_call():
     assert not {"backward", "detach", "unsqueeze"} & methods.keys()  # errors that say what to use
     assert {"watch", "gradient", "explain"} <= reference._methods(tf.GradientTape).keys()
     assert "variable_read" not in reference._methods(tf.GradientTape)
+
+
+PARTS = ("tinygrad_cg._", "._core", "._ops", "_tinygrad")
+
+
+def functions_of_root():
+    site = [str(SITE)]
+    sys.path[:0] = site
+    try:
+        return importlib.import_module("functions")
+    finally:
+        sys.path.remove(*site)
+
+
+@pytest.fixture(scope="module")
+def single():
+    """The module of the site that writes a page for each function; it needs Markdown."""
+    pytest.importorskip("markdown")
+    sys.modules["reference"] = reference
+    yield functions_of_root()
+    del sys.modules["reference"], sys.modules["functions"]
+
+
+def test_each_name_of_the_root_has_a_page_with_example_and_source(single):
+    for name, value in single.names("tinygrad_cg").items():
+        text = single.text(name, value, {"tf.grad": [("faq.html", "Questions")]})
+        title = single.pages()[id(value)].replace("tinygrad_cg", "tf", 1)
+        assert text.startswith(f"# {title}\n\n```python\n{title}("), name
+        assert '">Source</a>' in text, name
+        assert single.source(name, value).partition("#L")[2], name
+        assert ">>> " in text or name in WITHOUT.split() or inspect.isclass(value), name
+        assert "**See also**" in text, name
+        shown = text.replace(single.source(name, value), "")
+        assert not any(part in shown for part in PARTS), (name, shown)
+        assert name != "grad" or '<a href="../../faq.html">Questions</a>' in text
+    types = single.typed("tf.exp", tf.exp)
+    assert types == "tf.exp(x: TensorLike, name: str | None = None) -> Tensor"
+
+
+def test_each_name_in_a_guide_is_a_link(single):
+    used = set()
+    html = "<p><code>tf.grad(f)(x)</code> <code>tf.nest</code></p><pre><code>tf.exp</code></pre>"
+    linked = single.linked(html, "howto/x.md", used)
+    assert "tf.nest" in used
+    assert '<a href="../reference/api/tinygrad_cg.nest.html"><code>tf.nest</code></a>' in linked
+    assert "<pre><code>tf.exp</code></pre>" in linked
+    for name in (
+        "tf.grad",
+        "tf.math.erf",
+        "tf.train.Checkpoint",
+        "tf.float32",
+        "tf.keras.ops.scan",
+    ):
+        assert name in single.addresses(), name
+
+
+def test_names_are_in_groups_without_private_ones(single):
+    for module in single.PAGED:
+        text = single.index(module)
+        assert text.count("\n## ") >= 4 or module == "tinygrad_cg.linalg"
+        assert not any(part in text for part in PARTS), module
+        others = text.partition("## Other functions")[2].partition("\n## ")[0]
+        assert others.count("\n- ") <= 40, module
+
+
+def test_a_list_in_a_paragraph_is_found(tmp_path):
+    spec = importlib.util.spec_from_file_location("site_links", SITE / "links.py")
+    assert spec is not None
+    assert spec.loader is not None
+    links = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(links)
+    page = tmp_path / "page.html"
+    page.write_text("<p>All of these.\n- <code>beyond</code>: the rule</p><ul><li>\n- x</li></ul>")
+    assert links.broken(tmp_path) == ["page.html: a list in a paragraph: - beyond: the rule"]
+    page.write_text('<p>5 -\n3</p><a href="#none">x</a>')
+    assert links.broken(tmp_path) == ["page.html: #none"]
+
+
+def test_parameters_after_a_paragraph_of_another_are_items():
+    text = reference.rendered(
+        "Do it.\n\nParameters\n----------\na:\n    One.\n\n    Two.\nb:\n    Three."
+    )
+    assert "\n\n- `b`:" in text
