@@ -212,9 +212,10 @@ def _detachments(evidence: Evidence) -> Iterator[Finding]:
         )
     else:
         text = (
-            f"The gradient of order {first - 1} does not depend on {in_words(names)} as far as "
-            "tapes see: its rule computes with values that are not recorded, such as NumPy arrays, "
-            "or tensors computed before the function was called."
+            f"Tapes do not see how the gradient of order {first - 1} depends on {in_words(names)}: "
+            "its rule uses values that are not recorded, such as numbers, NumPy arrays or earlier "
+            f"tensors. If the rule uses a result of `{evidence.check.problem.name}`, call it again "
+            "in the rule."
         )
     text = f"{text} {_describe(evidence, false)}"
     problem, check = evidence.check.problem, evidence.check
