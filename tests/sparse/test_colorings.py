@@ -101,7 +101,7 @@ def test_colorings_of_hessians(pattern, order):
 def test_star_colorings(pattern, order):
     table = tf.SparsityPattern.of(pattern)
     rows, reverse = colorings.pattern_rows(table), colorings.transposed_places(table)
-    numbers = kernels.order_vertices(rows, rows, order)
+    numbers = kernels.order_vertices(rows, rows, order, kernels.degrees(rows, rows))
     assert sorted(numbers) == list(range(len(pattern)))
     assert is_star(pattern, kernels.color_star(rows, reverse, numbers))
 

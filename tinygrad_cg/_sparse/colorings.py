@@ -77,42 +77,45 @@ class Coloring:
         self.rows = None if rows is None else _colors("rows", rows, height)
         sides = {"forward": self.rows is None, "reverse": self.columns is None, "both": True}
         self.mode = "symmetric" if symmetric else next(name for name in sides if sides[name])
-        self._by_rows = marks = self._choose()
-        rows = self.columns if symmetric else self.rows
-        across = np.zeros(1, _INT32) if self.columns is None else self.columns[pattern.indices]
-        down = np.zeros(1, _INT32) if rows is None else rows[pattern.rows()]
-        self._numbers: np.ndarray = np.where(marks, down, across)
+        self._by_rows, self._numbers = self._choose()
         counts = [
             0 if colors is None else int(colors.max(initial=-1)) + 1
             for colors in (self.columns, self.rows)
         ]
         self.count, self._first_of_rows = sum(counts), counts[0]
 
-    def _choose(self) -> np.ndarray:
-        """Return whether each entry is read by its row; drop the colours that are not needed."""
+    def _choose(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return whether each entry is read by its row, and the number of its colour.
+
+        Colours that are not needed are dropped.
+        """
         pattern, columns = self.pattern, self.columns
         rows = columns if self.mode == "symmetric" else self.rows
-        possible, places = np.zeros((2, pattern.nnz), bool), np.empty(0, _INT64)
+        by_columns, by_rows = np.zeros((2, pattern.nnz), bool)
         if columns is not None:
-            possible[0] = kernels.mark_unique(pattern_rows(pattern), columns + 1)
+            by_columns = kernels.mark_unique(pattern_rows(pattern), columns + 1).view(bool)
         if rows is not None:
             if self.mode == "symmetric":
                 _check_symmetric("Coloring", pattern)
             places = transposed_places(pattern)
-            possible[1, places] = kernels.mark_unique(transposed(pattern), rows + 1)
-        self._refuse(possible[0] | possible[1])
+            by_rows[places] = kernels.mark_unique(transposed(pattern), rows + 1)
         if columns is None or rows is None:
             colors, ends = (columns, pattern.indices) if rows is None else (rows, pattern.rows())
             assert colors is not None
+            self._refuse(by_columns if rows is None else by_rows)
+            numbers = colors[ends]
             kept = np.zeros(int(colors.max(initial=-1)) + 1, bool)
-            kept[colors[ends]] = True
-            _renumber(colors, kept)
-            return possible[1]
-        marks = _choose_sides(pattern, columns, rows, *possible)
+            kept[numbers] = True
+            if not kept.all() or colors.min(initial=0) < 0:
+                _renumber(colors, kept)
+                numbers = colors[ends]
+            return by_rows, numbers
+        self._refuse(by_columns | by_rows)
+        marks = _choose_sides(pattern, columns, rows, by_columns, by_rows)
         if columns is rows:  # both sides of the diagonal read the same element
             below = pattern.rows() > pattern.indices
             marks[below] = ~marks[places[below]]
-        return marks
+        return marks, np.where(marks, rows[pattern.rows()], columns[pattern.indices])
 
     def _refuse(self, is_alone: np.ndarray) -> None:
         """Raise an error if an entry is not alone."""
@@ -331,24 +334,29 @@ def _distance2(vertices: Any, lines: Any, order: str) -> np.ndarray:
     if bound == count:
         return np.arange(count, dtype=_INT32)
     steps = float(np.square(lengths, dtype=float).sum())
-    best, spent = None, 0.0
+    degrees = kernels.degrees(vertices, lines)
+    is_regular = degrees.min() == degrees.max()
+    best, fewest, spent = None, count + 1, 0.0
     for name in kernels.ORDERS if order == "best" else (order,):
-        numbers = kernels.order_vertices(vertices, lines, name)
-        colors = kernels.color_distance2(vertices, lines, numbers)
-        best = colors if best is None or colors.max() < best.max() else best
+        if best is None or not (is_regular and name == "largest_first"):  # "natural" is the same
+            numbers = kernels.order_vertices(vertices, lines, name, degrees)
+            colors = kernels.color_distance2(vertices, lines, numbers)
+            if (most := int(colors.max())) < fewest:
+                best, fewest = colors, most
         spent += steps * (1 if name == "natural" else 3)
-        if best.max(initial=0) <= bound or spent > _MAX_STEPS_OF_ORDERS:
+        if fewest <= bound or spent > _MAX_STEPS_OF_ORDERS:
             break
     assert best is not None
     idle = 0
     for turn in range(_ROUNDS if order == "best" else 0):
-        if best.max(initial=0) <= bound or spent > _MAX_STEPS or idle == _PATIENCE:
+        if fewest <= bound or spent > _MAX_STEPS or idle == _PATIENCE:
             break
-        previous, places = best.max(), np.arange(best.max() + 1)
+        places = np.arange(fewest + 1)
         if turn % 2:  # the largest colours first, each together
             places = np.argsort(np.argsort(np.bincount(best), kind="stable"))
         best = kernels.color_distance2(vertices, lines, _descending(places[best]))
-        idle = idle + 1 if best.max() == previous else 0
+        previous, fewest = fewest, int(best.max())
+        idle = idle + 1 if fewest == previous else 0
         spent += steps
     return best - 1
 
@@ -389,9 +397,10 @@ def hessian_coloring(pattern: Any, order: str = "best") -> Coloring:
     ends = np.concatenate([[0], np.cumsum(chosen)])[inner.indptr]
     inner = SparsityPattern(ends, inner.indices[chosen], pattern.shape)
     rows, reverse = pattern_rows(inner), transposed_places(inner)
+    degrees_of_inner = kernels.degrees(rows, rows)
     best, spent = None, 0.0
     for name in kernels.ORDERS if order == "best" else (order,):
-        numbers = kernels.order_vertices(rows, rows, name)
+        numbers = kernels.order_vertices(rows, rows, name, degrees_of_inner)
         colors = kernels.color_star(rows, reverse, numbers) - 1
         colors[apart] = colors.max(initial=-1) + 1 + np.arange(apart.sum())
         coloring = Coloring(pattern, colors, symmetric=True)

@@ -150,18 +150,21 @@ _greedy_kernel = _kernel(
 ORDERS = ("natural", "smallest_last", "largest_first", "incidence_degree")
 
 
-def order_vertices(vertices: Rows, lines: Rows, name: str) -> np.ndarray:
-    """Return an order of the vertices, one of ORDERS, by the vertices that share their lines."""
+def degrees(vertices: Rows, lines: Rows) -> np.ndarray:
+    """Return how many vertices share lines with each vertex, once for each line: int32."""
+    others = np.concatenate([[0], np.cumsum((np.diff(lines[0]) - 1)[vertices[1]])])
+    return np.diff(others[vertices[0]]).astype(INT32)
+
+
+def order_vertices(vertices: Rows, lines: Rows, name: str, degrees: np.ndarray) -> np.ndarray:
+    """Return an order of the vertices, one of ORDERS, by `degrees`."""
     count = vertices[0].size - 1
     if name == "natural":
         return np.arange(count, dtype=INT32)
-    others = np.concatenate([[0], np.cumsum(np.diff(lines[0])[vertices[1]] - 1)])
-    degrees = np.diff(others[vertices[0]]).astype(INT32)
     if name == "largest_first":
         return np.argsort(-degrees, kind="stable").astype(INT32)
     heads = np.full(int(degrees.max(initial=0)) + 2, -1, INT32)
-    if name == "incidence_degree":
-        degrees[:] = 0
+    degrees = np.zeros_like(degrees) if name == "incidence_degree" else degrees.copy()
     order, *links = (np.empty(count, INT32) for _ in range(3))
     sizes = count, int(name == "smallest_last")
     _dynamic_kernel(*vertices, *lines, degrees, order, heads, *links, sizes)

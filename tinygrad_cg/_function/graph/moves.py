@@ -53,7 +53,9 @@ def _run(value: Value, array: np.ndarray, first: int) -> np.ndarray | None:
     if first:
         stays = {
             "gather": lambda: params["axis"] and not params["batch_dims"],
-            "getitem": lambda: isinstance(params["key"][0], slice) and params["key"][0] == ALL,
+            "getitem": lambda: any(
+                type(part) is slice and part == ALL for part in params["key"][:1]
+            ),
             "reshape": lambda: shape[:1] == value.inputs[0].shape[:1],
             "transpose": lambda: params["perm"][0] == 0,
         }
@@ -76,7 +78,11 @@ def gather_of_joined(value: Value) -> Value | None:
     The arrays are joined one after the other, for which nothing is copied.
     """
     x, indices = value.inputs
-    if indices.array is None or len(x.shape) != 1 or value.params["batch_dims"]:
+    joined = x
+    while getattr(joined.primitive, "name", "") == "reshape":
+        joined = joined.inputs[0]
+    is_joined = getattr(joined.primitive, "name", "") in _JOINS
+    if indices.array is None or not is_joined or len(x.shape) != 1 or value.params["batch_dims"]:
         return None
     sources: dict[Value, int] = {}
     is_apart = False
