@@ -29,6 +29,7 @@ UNSEARCHED = {
     "modules.md",
     "contributing.md",
 }
+FIGURE = re.compile(r'<img alt="([^"]*)" src="([^"]*benchmarks/figure\.svg)" ?/?>')
 GUIDES = {}  # the guides that use a name: their addresses and titles
 ITEM = re.compile(r"([-*]|\d+\.) +")
 
@@ -86,7 +87,9 @@ def on_page_markdown(markdown, page, config, files):
     """Change links to files outside of docs/, and indent lists as Python-Markdown wants it."""
     here = page.file.src_uri
     page.meta["search"] = searched(here)
-    home = {new: old for old, new in PAGES.items()}.get(here, f"docs/{here}")
+    is_notebook = here in {f"examples/{path.stem}.md" for path in NOTEBOOKS}
+    home = here if is_notebook else f"docs/{here}"
+    home = {new: old for old, new in PAGES.items()}.get(here, home)
 
     def change(match):
         target = posixpath.normpath(posixpath.join(posixpath.dirname(home), match[2]))
@@ -95,7 +98,7 @@ def on_page_markdown(markdown, page, config, files):
             return f"{match[1]}{config.repo_url}/blob/main/{target}{match[3] or ''}"
         return f"{match[1]}{posixpath.relpath(site, posixpath.dirname(here))}{match[3] or ''}"
 
-    if home in {f"docs/examples/{path.stem}.md" for path in NOTEBOOKS}:
+    if is_notebook:
         markdown = _without_formulas(markdown, page.meta.setdefault("formulas", []))
     parts = re.split(r"(^ *```.*?^ *```$|`[^`\n]+`)", markdown, flags=re.M | re.S)
     parts[::2] = [LINK.sub(change, part) for part in parts[::2]]
@@ -108,6 +111,7 @@ def on_page_content(html, page, config, files):
         html = html.replace(
             f"FORMULA{index}.", convert(formula, display="block" if display else "inline")
         )
+    html = FIGURE.sub(panels, html)
     here = page.file.src_uri
     if here.startswith("reference/api/") or here in UNSEARCHED:
         return html
@@ -117,6 +121,27 @@ def on_page_content(html, page, config, files):
         for name in used:
             GUIDES.setdefault(name, []).append((page.url, page.title or here))
     return html
+
+
+def panels(match):
+    """Return the figure of times as two pictures, of which narrow screens stack the panels."""
+    alt, address = match[1], match[2]
+    text = (ROOT / "benchmarks/figure.svg").read_text(encoding="utf-8")
+    *_, width, height = map(float, re.findall(r'viewBox="(.*?)"', text)[0].split())
+    axes = re.findall(r'<g id="axes_\d">\s*<g id="patch_\d+">\s*<path d="M ([\d.]+) ', text)
+    first, second = map(float, axes)
+    title = re.findall(r">([^<>]*custom gradient[^<>]*)</text>", text)
+    top, cut = 18.0, second - 4.0
+
+    def part(left, right, kind=""):
+        view = f"svgView(viewBox({left:.1f},{top},{right - left:.1f},{height - top:.1f}))"
+        style = f"--wide:{right - left:.0f};aspect-ratio:{right - left:.0f}/{height - top:.0f}"
+        return f'<img{kind} alt="{alt}" src="{address}#{view}" style="{style}">'
+
+    right = part(0.0, first - 1.0, ' class="axis"') + part(cut, width)
+    caption = f"<em>{title[0]}</em>" if title else ""
+    row = f'{part(0.0, cut)}<span style="--wide:{width - cut:.0f}">{right}</span>'
+    return f'{caption}<span class="panels">{row}</span>'
 
 
 def searched(here):

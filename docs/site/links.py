@@ -57,7 +57,8 @@ def broken(site: Path) -> list[str]:
             target = target / "index.html" if target.is_dir() else target
             fragment = unquote(parts.fragment)
             anchors = pages[target].anchors if target in pages else ()
-            if not target.exists() or (fragment and fragment not in anchors):
+            is_page = target.suffix == ".html"  # fragments of pictures choose a part of them
+            if not target.exists() or (fragment and is_page and fragment not in anchors):
                 lines.append(f"{path.relative_to(site.resolve())}: {link}")
     return lines
 
