@@ -466,7 +466,7 @@ def softmax_over_rows(x):
 
 add(
     softmax_over_rows, SQUARE, false="1 x*",
-    words="It is that of a softmax over axis 0; the outputs are a softmax over axis 1.",
+    words="It is the gradient of a softmax over axis 0; the outputs are of a softmax over axis 1.",
 )  # fmt: skip
 
 
@@ -737,7 +737,7 @@ def quadratic_form(x):
 
 add(
     quadratic_form, V, false="1 x*",
-    words="2 A x is for x A x: if A is not symmetric, the gradient needs A plus its transpose.",
+    words="2 A x for x A x: if A is not symmetric, the gradient needs A plus its transpose.",
 )  # fmt: skip
 
 
@@ -966,7 +966,7 @@ def gate(x, w):
     return inside(x)
 
 
-add(gate, V, V + 3.0, false=("1 w reverse: detached", "2 w both: detached"), words="it captures w")
+add(gate, V, V + 3.0, false=("1 w reverse: detached", "2 w both: detached"), words="captures w")
 
 
 @tf.custom_gradient
@@ -1055,7 +1055,7 @@ def differences_as_rule(x):
     return tf.sin(x), grad
 
 
-add(differences_as_rule, SINGLE, at="float32", order=1, words="loses more than two of three digits")
+add(differences_as_rule, SINGLE, at="float32", order=1, words="two thirds of the digits are lost")
 
 
 @tf.custom_gradient

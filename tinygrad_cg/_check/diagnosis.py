@@ -169,8 +169,9 @@ def _of_gradient_function(
         f"The inner rule (of `{seen.name}`) covers the dependence on {upstream} only; the direct "
         f"dependence on {names} is lost. "
         f"{_describe(evidence, false)} If no tape watches {upstream}, the inner rule is not "
-        f"used at all. Let the gradient be differentiated as it is written, or decorate a "
-        f"function of {names} inside `{seen.name}`, and multiply its result by {upstream}."
+        f"used at all. Remove the inner decorator, so that the gradient is differentiated as it "
+        f"is written, or decorate a function of {names} inside `{seen.name}` and multiply its "
+        f"result by {upstream}."
     )
     return _corrected(evidence, text, seen, rewrite.undecorate, seen.name)
 
@@ -180,9 +181,9 @@ def _of_captured(evidence: Evidence, seen: CustomCall, false: list[DerivativeRow
     own = list(find_captures(seen.function))  # the function's own names for its captures
     name = names[0] if names[0] in own or not own else own[0]
     text = (
-        f"`{seen.name}` depends on {in_words(names)} not only through its arguments "
-        f"({', '.join(seen.names)}): it captures {name}. A rule returns gradients of the arguments "
-        f"only, so the derivative with respect to {name} is lost. {_describe(evidence, false)} "
+        f"`{seen.name}` captures {name}: it depends on {in_words(names)}, but not only through its "
+        f"arguments ({', '.join(seen.names)}). A rule returns gradients of the arguments only, so "
+        f"the derivative with respect to {name} is lost. {_describe(evidence, false)} "
         f"Pass {name} as an argument, and return a gradient for it: the derivative with respect to "
         f"{name}, times the upstream gradient."
     )
@@ -330,8 +331,8 @@ def _origin(evidence: Evidence, order: int, argument: str, of_values: str = "") 
     origins = [_of_non_finite(first[what]) for what in kinds if what in first]
     if not origins:
         return ""
-    location = _element(evidence, argument, problem.values if of_values else gradients)
-    return f"{'; '.join(origins)}{location}. "
+    place = _element(evidence, argument, problem.values if of_values else gradients)
+    return f"{place}{'; '.join(origins)}. "
 
 
 def _element(evidence: Evidence, argument: str, arrays: Sequence) -> str:
@@ -342,7 +343,7 @@ def _element(evidence: Evidence, argument: str, arrays: Sequence) -> str:
     for array in arrays:
         if array is not None and array.shape == x.shape and not np.isfinite(array).all():
             index = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-            return f", at {names[j]}{list(index) or ''} = {x[index]:.6g}"
+            return f"At {names[j]}{list(index) or ''} = {x[index]:.6g}, "
     return ""
 
 
@@ -508,8 +509,8 @@ def _remarks(evidence: Evidence) -> Iterator[str]:
             yield f"{message[0].upper()}{message[1:]}."
     for row in evidence.check.inaccurate:
         yield (
-            f"Order {row.order} with respect to {row.argument} is right in float64, but loses more "
-            "than two of three digits in the arguments' precision."
+            f"Order {row.order} with respect to {row.argument} is right in float64, but in the "
+            "arguments' precision more than two thirds of the digits are lost."
         )
     kinks = sorted({row.argument for row in rows if row.verdict == verdicts.KINK})
     if kinks:

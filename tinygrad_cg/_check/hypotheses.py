@@ -612,7 +612,7 @@ def _quadratic(elements: Elements) -> Iterator[Hypothesis]:
 
     x = elements.name
     yield Hypothesis(
-        f"It is right only in the direction of {x}, as 2 A {x} is for {x} A {x}: if A is not "
+        f"It is right only in the direction of {x}, as 2 A {x} for {x} A {x}: if A is not "
         "symmetric, the gradient needs A plus its transpose.",
         has_degree_two,
     )
@@ -656,8 +656,8 @@ def _softmax(elements: Elements) -> Iterator[Hypothesis]:
         for axes in sets if right else ():
             for of in (outputs, own) if axes != right[0] else ():
                 yield gives(
-                    f"It is that of a softmax over {_axes(axes)}; the outputs are a softmax over "
-                    f"{_axes(right[0])}.",
+                    f"It is the gradient of a softmax over {_axes(axes)}; the outputs are of a "
+                    f"softmax over {_axes(right[0])}.",
                     lambda sample, of=of, axes=axes, is_log=is_log: pull(
                         sample, of(sample, axes, is_log), axes, is_log
                     ),
