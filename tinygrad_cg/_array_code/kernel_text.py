@@ -76,7 +76,7 @@ class KernelWriter:
         self.on_stack = arrays_on_stack(program)
         self.depth = 1
         self.taken: dict[str, itertools.count] = {}
-        self.own_functions = False
+        self.own_functions = self.has_room = False
 
     def text(self) -> KernelText:
         """Return the text, and its parameters."""
@@ -288,11 +288,18 @@ class KernelWriter:
 
     def loop(self, statement: For) -> None:
         self.begin(statement)
-        bounds = ", ".join(map(self.value, (statement.start, statement.stop, statement.step)))
-        self.line(f"for {self.name(statement.index)} in range({bounds}):")
+        start, stop, step = map(self.value, (statement.start, statement.stop, statement.step))
+        if pushed := pushed_in_each_round(statement):
+            ends = (stop, start) if statement.step.number > 0 else (start, stop)
+            for stack in ("float", "integer"):
+                count = sum(value.is_float == (stack == "float") for value in pushed)
+                if count:
+                    self.room(stack, f"max({ends[0]} - {ends[1]}, 0) * {count}")
+        self.has_room = bool(pushed)
+        self.line(f"for {self.name(statement.index)} in range({start}, {stop}, {step}):")
         self.own_functions = are_rounds_independent(statement)
         self.inner(statement.body)
-        self.own_functions = False
+        self.own_functions = self.has_room = False
         self.end(statement)
 
     def while_loop(self, statement: While) -> None:
@@ -325,7 +332,8 @@ class KernelWriter:
             own = [value for value in values if value.is_float == (stack == "float")]
             if not own:
                 continue
-            self.room(stack, str(len(own)))
+            if not self.has_room:
+                self.room(stack, str(len(own)))
             for k, value in enumerate(own):
                 text = _wide(value.type, self.value(value))
                 self.line(f"{stack}s[np.uintp({stack}_top + {k})] = {text}")
@@ -340,6 +348,14 @@ class KernelWriter:
             for k, out in enumerate(own):
                 text = _narrow(out.type, f"{stack}s[np.uintp({stack}_top + {k})]")
                 self.line(f"{self.name(out)} = {text}")
+
+
+def pushed_in_each_round(loop: For) -> list[Number]:
+    """Return what a loop of numbers and elements pushes, if it has a round for each index."""
+    is_simple = all(isinstance(x, (Op, LoadElement, Store, Push)) for x in loop.body)
+    if not is_simple or loop.leaves is not None or abs(loop.step.number) != 1:
+        return []
+    return [value for x in loop.body if isinstance(x, Push) for value in x.values]
 
 
 def arrays_on_stack(program: ArrayProgram) -> set[Array]:

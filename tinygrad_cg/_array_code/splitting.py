@@ -27,6 +27,7 @@ from .program import (
     Merge,
     Number,
     Op,
+    Pop,
     PopArray,
     PushArray,
     Statement,
@@ -151,7 +152,7 @@ def can_be_split(loop: For) -> bool:
         return False
     if loop.leaves is not None or abs(int(loop.step.number)) != 1:
         return False
-    return all(isinstance(x, (Op, LoadElement, Store)) for x in loop.body)
+    return all(isinstance(x, (Op, LoadElement, Store, Pop)) for x in loop.body)
 
 
 def ordered_sums(loop: For) -> list[Carry]:
