@@ -14,7 +14,7 @@ and Walther, Evaluating Derivatives, 2008, chapter 12).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -61,7 +61,9 @@ def adjoint(
     wanted inputs. Loops that are nested at most `checkpoint` deep save their state at some rounds.
     """
     sources = [x for x, flag in zip(program.inputs, wanted, strict=True) if flag]
-    return _Adjoints(program, sources, values, checkpoint).program()
+    first = _Adjoints(program, sources, values, checkpoint)
+    result, cuts = first.program(), first.cuts()
+    return _Adjoints(program, sources, values, checkpoint, cuts).program() if cuts else result
 
 
 QUICK = {name for name in TEXTS if name not in ("divide", "mod")}
@@ -80,8 +82,11 @@ class _BackwardScope:
         self.saved: list[Number] = []
         self.prologue: Block = []
 
-    def fetch(self, value: Number) -> Number:
-        """Return what has a value of the forward sweep in the backward sweep."""
+    def fetch(self, value: Number, is_asked: bool = True) -> Number:
+        """Return what has a value of the forward sweep in the backward sweep.
+
+        Only values that are asked for are needed for themselves, not for other ones.
+        """
         if isinstance(value, FixedNumber) or value not in self.owner.home:
             return value
         if self.owner.home[value] is not self.block:
@@ -89,6 +94,8 @@ class _BackwardScope:
             return self.parent.fetch(value)
         if self.once:
             return value
+        if is_asked:
+            self.owner.asked.setdefault(id(self.block), {})[value] = None
         if value not in self.values:
             self.values[value] = self._again(value) or self._save(value)
         return self.values[value]
@@ -103,12 +110,14 @@ class _BackwardScope:
         out = Number(value.type, value.hint, value.low)
         match source:
             case Op(_, function, args):
-                self.prologue.append(Op(out, function, tuple(map(self.fetch, args))))
+                args = tuple(self.fetch(arg, False) for arg in args)
+                self.prologue.append(Op(out, function, args))
                 return out
             case LoadElement(_, _, index) | Store(_, index):
                 array = self.owner.memory_of(source)
                 if array is not None:
-                    self.prologue.append(LoadElement(out, array, tuple(map(self.fetch, index))))
+                    index = tuple(self.fetch(i, False) for i in index)
+                    self.prologue.append(LoadElement(out, array, index))
                     return out
         return None
 
@@ -131,10 +140,16 @@ class _Checkpoints(NamedTuple):
 
 class _Adjoints:
     def __init__(
-        self, program: ArrayProgram, sources: Sequence[Thing], values: bool, checkpoint: int
+        self,
+        program: ArrayProgram,
+        sources: Sequence[Thing],
+        values: bool,
+        checkpoint: int,
+        cuts: Collection[Number] = (),
     ):
         self.primal, self.sources, self.values = program, sources, values
-        self.checkpoint = checkpoint
+        self.checkpoint, self.cut = checkpoint, cuts
+        self.asked: dict[int, dict[Number, None]] = {}  # by the id of a block
         self.depth = 0  # loops around
         self.states: dict[Statement, _Checkpoints] = {}
         targets = [x for x in program.outputs if x.is_float and not isinstance(x, FixedNumber)]
@@ -227,12 +242,43 @@ class _Adjoints:
         It is loaded if it cannot be computed again, or if that takes long and a forward sweep for
         the outputs has stored it.
         """
+        if value in self.cut:
+            return None
         definition, store = self.definitions.get(value), self.reloading.stored.get(value)
         is_op = isinstance(definition, Op)
         is_quick = is_op and (not self.values or definition.function in QUICK)
         if store is None or is_quick or isinstance(definition, LoadElement):
             return definition
         return store if self.reloading.is_safe(store) else definition
+
+    def cuts(self) -> set[Number]:
+        """Return values to save instead of several others from which they would be computed."""
+        result: set[Number] = set()
+        for block, asked in self.asked.items():
+            leaves, chosen = {*self.saved.get(block, ())}, set()
+            saved, seen = self.reached(asked, leaves)
+            for value in [x for x in self.definitions if x in seen] if len(saved) > 1 else ():
+                fewer, _ = self.reached(asked, {*leaves, *chosen, value})
+                if len(fewer) < len(saved):
+                    saved, chosen = fewer, chosen | {value}
+            result |= saved - leaves
+        return result
+
+    def reached(
+        self, asked: Collection[Number], ends: Collection[Number]
+    ) -> tuple[set[Number], set[Number]]:
+        """Return the `ends` from which values are computed, and what is computed on the way."""
+        reached, seen, pending = set(), set(), [*asked]
+        home = self.home[pending[0]]
+        while pending:
+            value = pending.pop()
+            if value in ends:
+                reached.add(value)
+            elif value not in seen and self.home.get(value) is home:
+                seen.add(value)
+                source = self.source_of(value)
+                pending += () if source is None else operands(source)
+        return reached, seen
 
     def memory_of(self, load: Access) -> Array | None:
         """Return the array that has an element in the backward sweep: itself, or a copy."""
