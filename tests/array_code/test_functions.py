@@ -7,7 +7,7 @@ import tinygrad_cg as tf
 from tinygrad_cg._array_code import splitting
 
 from ..support.array_programs import HEAD, check, disagreement, interpreted
-from .functions import CASES
+from .functions import CASES, heat, reloaded
 
 
 def is_float(x):
@@ -104,6 +104,13 @@ def test_gradients_do_not_depend_on_chunks(function, args, monkeypatch):
         chunks = gradients()
     for x, y in zip(chunks, whole, strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-10 * np.max(np.abs(y), initial=0.0))
+
+
+def test_what_a_gradient_saves():
+    u = np.linspace(0.0, 1.0, 20) ** 2
+    with interpreted():  # a second difference instead of three elements, and no stored quotient
+        assert tf.differentiable(heat).stack_bytes(u, 3, 0.2) == 8 * 3 * 18
+        assert tf.differentiable(reloaded).stack_bytes(u, 4) == 8 * 3 * 18
 
 
 @pytest.mark.parametrize("seed", range(6))

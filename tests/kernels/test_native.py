@@ -21,7 +21,7 @@ from tinygrad_cg_kernels.elementary import arithmetic, exponential, logarithm, t
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.views import gather_columns
 from tinygrad_cg_kernels.runtime.intrinsics import (
-    noalias, outlined, reassociating_add, reassociating_multiply, wide_vectors
+    noalias, outlined, reassociating_add, reassociating_multiply, reciprocal_divide, wide_vectors
 )
 from tinygrad_cg_kernels.runtime.views import section, vector
 """
@@ -73,7 +73,7 @@ X = np.array([0.0, -0.0, 1.5, -2.25, np.inf, -np.inf, np.nan, 3e-310])
         "trigonometric.near(v)",
         *("v < 1.0", "v >= 0.0", "v == 1.5", "v != 1.5", "not v < 1.0", "(v < 1.0) | (v > 2.0)"),
         *("np.float32(v)", "np.float64(v)", "np.bool_(v)", "v != 0"),
-        "reassociating_add(v, v)",
+        *("reassociating_add(v, v)", "reciprocal_divide(v, v + 1.5)"),
     ],
 )
 def test_formulas_give_the_numbers_of_numba(formula, dtype):
