@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks.programs import STEPS, path
+from benchmarks.programs import STEPS, growth, path
 from benchmarks.programs.__main__ import IN_JAX, NUMBER, main
 from benchmarks.programs.process import OURS, finish, run
 
@@ -53,6 +53,12 @@ def test_main(monkeypatch, capsys):
     lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()]
     rows = {name: cells for name, *cells in lines}
     assert len(rows["newton_cg"]) == 4
+
+
+def test_programs_that_grow(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["growth", "order", "--most", "1"])
+    growth.main()
+    assert "order of a derivative     1" in capsys.readouterr().out
 
 
 def test_an_unknown_program(monkeypatch, capsys):

@@ -1,5 +1,7 @@
 """Graphs: printing, identities that keep every bit, keys, and cutting in two."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import tinygrad_cg as tf
 from tests.support.python import run_python
 from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg._core.tensor import Aval
+from tinygrad_cg._function.graph import interpret
 from tinygrad_cg._function.graph.interpret import interpreter
 from tinygrad_cg._function.graph.partition import cut
 from tinygrad_cg._function.graph.simplify import simplify
@@ -281,3 +284,25 @@ def test_cutting():
     out_residuals, _ = cut([x, w], [cheap], [dy], [end])
     assert cheap in out_residuals
     assert dear not in out_residuals
+
+
+def test_the_interpreter_plans_once_and_frees_what_was_read_last(monkeypatch):
+    planned = []
+    runner = interpret.runner
+    monkeypatch.setattr(
+        interpret, "runner", lambda *arguments: planned.append(1) or runner(*arguments)
+    )
+    x = y = Value(Aval((10_000,), np.dtype(np.float64)))
+    for _ in range(20):
+        y = apply_by_name("exp", apply_by_name("negative", y))
+    run = interpreter(FuncGraph([x], [y, y, x]))
+    arrays = [np.ones(10_000)]
+    first = run(arrays)
+    tracemalloc.start()
+    again = run(arrays)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(planned) == 40
+    assert peak < 5.5 * arrays[0].nbytes  # three results, an operand and a result
+    assert len({id(array) for array in [*first, *again, *arrays]}) == 7
+    np.testing.assert_array_equal(first, again)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from numpy import ndarray
@@ -197,8 +197,7 @@ def _of_input(primitive: Primitive, error: ValueError) -> ValueError:
 
 def runner(primitive: Primitive, params: dict[str, Any]) -> Callable[..., Any]:
     """Return the operation on arrays, which refuses what `apply` refuses, as it does."""
-    run = primitive.run
-    return _refusing(primitive, lambda *arrays: run(*arrays, **params))
+    return _refusing(primitive, partial(primitive.run, **params) if params else primitive.run)
 
 
 def run_on_gpu(primitive: Primitive, params: dict[str, Any]) -> Callable[..., Any]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from .values import FuncGraph, OutputItem, Value
 
 def interpreter(graph: FuncGraph) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
     """Return a function from the graph's input arrays to fresh output arrays."""
-    return _by_operations(graph, _compute)
+    return _by_operations(graph, _constants(graph), _operation)
 
 
 def on_gpu(graph: FuncGraph) -> Callable[[Sequence[Any]], list[Any]]:
@@ -23,23 +23,36 @@ def on_gpu(graph: FuncGraph) -> Callable[[Sequence[Any]], list[Any]]:
 
     Operations on arrays that are all in the CPU's memory run there.
     """
-    arrays = {value: value.array for value in graph.values() if value.array is not None}
+    arrays = _constants(graph)
     moved = {value: move_constant(array) for value, array in arrays.items()}
 
-    def compute(value: Value, operands: list) -> object:
-        if value in moved:
-            return moved[value]
-        if isinstance(value, OutputItem):
-            return operands[0][value.index]
-        assert value.primitive is not None
-        if any(type(array) is np.ndarray and array.ndim for array in operands):
-            pairs = list(zip(value.inputs, operands, strict=True))
-            if all(type(array) is np.ndarray or operand in moved for operand, array in pairs):
-                here = [arrays.get(operand, array) for operand, array in pairs]
-                return runner(value.primitive, value.params)(*here)
-        return run_on_gpu(value.primitive, value.params)(*operands)
+    def operation(value: Value) -> Callable[..., Any]:
+        if value.primitive is None:
+            return _operation(value)
+        here, there = _operation(value), run_on_gpu(value.primitive, value.params)
 
-    return _by_operations(graph, compute)
+        def run(*operands: Any) -> Any:
+            if any(type(array) is np.ndarray and array.ndim for array in operands):
+                pairs = list(zip(value.inputs, operands, strict=True))
+                if all(type(array) is np.ndarray or operand in moved for operand, array in pairs):
+                    return here(*[arrays.get(operand, array) for operand, array in pairs])
+            return there(*operands)
+
+        return run
+
+    return _by_operations(graph, moved, operation)
+
+
+def _constants(graph: FuncGraph) -> dict[Value, np.ndarray]:
+    return {value: value.array for value in graph.values() if value.array is not None}
+
+
+def _operation(value: Value) -> Callable[..., Any]:
+    """Return the function of arrays that computes a value from its operands."""
+    if isinstance(value, OutputItem):
+        return itemgetter(value.index)
+    assert value.primitive is not None
+    return runner(value.primitive, value.params)
 
 
 def move_constant(array: np.ndarray) -> Any:
@@ -61,33 +74,37 @@ def is_stepwise(build: Any) -> bool:
     return getattr(build, "stepwise", False) or device_of(build) == devices.GPU
 
 
-def _by_operations(graph: FuncGraph, compute: Callable[[Value, list], object]) -> Callable:
-    values = [value for value in graph.values() if value not in graph.inputs]
-    uses = Counter(operand for value in values for operand in value.inputs)
-    uses.update(graph.outputs)
+def _by_operations(
+    graph: FuncGraph, constants: Mapping[Value, Any], operation: Callable[[Value], Callable]
+) -> Callable[[Sequence[Any]], list[Any]]:
+    values = [value for value in graph.values() if value not in constants]
+    values = list(dict.fromkeys([*graph.inputs, *constants, *values]))
+    first = len(graph.inputs)
+    places = {value: place for place, value in enumerate(values)}
+    kept = set(graph.outputs)
+    last = {operand: value for value in values for operand in value.inputs}
+    steps = []
+    for value in values[first + len(constants) :]:
+        operands = dict.fromkeys(value.inputs)
+        dead = [x for x in operands if last[x] is value and x not in kept]
+        steps.append(
+            (operation(value), [places[x] for x in value.inputs], [places[x] for x in dead])
+        )
+    rest = [*constants.values(), *[None] * len(steps)]
+    outputs = [(places[value], value) for value in graph.outputs]
 
     def run(arrays: Sequence[Any]) -> list[Any]:
-        computed: dict[Value, object] = dict(zip(graph.inputs, arrays, strict=True))
-        left = Counter(uses)
-        for value in values:
-            computed[value] = compute(value, [computed[operand] for operand in value.inputs])
-            for operand in value.inputs:
-                left[operand] -= 1
-                if not left[operand]:
-                    del computed[operand]
+        computed = [*arrays, *rest]
+        place = len(computed) - len(steps)
+        for function, operands, dead in steps:
+            computed[place] = function(*[computed[k] for k in operands])
+            place += 1
+            for k in dead:
+                computed[k] = None
         taken: set[int] = set()
-        return [_own(computed[output], output, taken) for output in graph.outputs]
+        return [_own(computed[place], output, taken) for place, output in outputs]
 
     return run
-
-
-def _compute(value: Value, operands: list) -> object:
-    if value.array is not None:
-        return value.array
-    if isinstance(value, OutputItem):
-        return operands[0][value.index]
-    assert value.primitive is not None
-    return runner(value.primitive, value.params)(*operands)
 
 
 def _own(array: Any, value: Value, taken: set[int]) -> Any:
