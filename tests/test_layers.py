@@ -47,7 +47,7 @@ NOT_OPERATIONS = {  # rules, and questions whose answer is no tensor
     *("NotDifferentiable", "custom_derivatives", "custom_gradient", "debug_nans", "function"),
     "differentiable",
     *("hessian_coloring", "jacobian_coloring", "hessian_sparsity", "jacobian_sparsity"),
-    *("sparse_hessian", "sparse_jacobian", "show_sparsity"),
+    *("declare_sparsity", "sparse_hessian", "sparse_jacobian", "show_sparsity"),
     *("grad_pass_through", "gradients"),
     *("numpy_function", "primitive", "py_function"),
     *("recompute_grad", "as_dtype", "executing_eagerly"),

@@ -68,6 +68,7 @@ _LAZY = {
     "._function.tracing.scans": "foldl foldr map_fn scan",
     "._function.tracing.signature": "TensorSpec type_spec_from_value",
     "._sparse.colorings": "Coloring hessian_coloring jacobian_coloring",
+    "._sparse.sparsity_declaration": "declare_sparsity",
     "._sparse.sparsity_detection": "hessian_sparsity jacobian_sparsity",
     "._sparse.evaluation": "sparse_hessian sparse_jacobian",
     "._sparse.plots": "show_sparsity",

@@ -101,6 +101,7 @@ from tinygrad_cg._sparse.evaluation import sparse_hessian as sparse_hessian
 from tinygrad_cg._sparse.evaluation import sparse_jacobian as sparse_jacobian
 from tinygrad_cg._sparse.plots import show_sparsity as show_sparsity
 from tinygrad_cg._sparse.sparsity import SparsityPattern as SparsityPattern
+from tinygrad_cg._sparse.sparsity_declaration import declare_sparsity as declare_sparsity
 from tinygrad_cg._sparse.sparsity_detection import hessian_sparsity as hessian_sparsity
 from tinygrad_cg._sparse.sparsity_detection import jacobian_sparsity as jacobian_sparsity
 from tinygrad_cg._transforms.batching import vectorized_map as vectorized_map, vmap as vmap

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import tinygrad_cg as tf
 from tests.sparse.problems import PROBLEMS, brusselator
+from tinygrad_cg.errors import InvalidArgumentError
 
 X = np.random.default_rng(0).normal(size=6)
 
@@ -513,3 +514,73 @@ def test_no_entry_of_random_programs_is_lost(steps, seed):
     second = hessian(scalar, point)
     assert counts(tf.hessian_sparsity(scalar, point).toarray(), second)[0] == 0
     assert counts(tf.hessian_sparsity(scalar, point, at=point).toarray(), second)[0] == 0
+
+
+# Declared patterns ---------------------------------------------------------------------------
+
+
+@tf.declare_sparsity(lambda x: np.eye(x.shape[0]) + np.eye(x.shape[0], k=-1))
+@tf.custom_gradient
+def products(x):
+    """A rule in NumPy, of neighbours' products."""
+
+    def rule(dy):
+        values, dys = x.numpy(), dy.numpy()
+        gradient = dys * np.concatenate([[1.0], values[:-1]])
+        gradient[:-1] += dys[1:] * values[1:]
+        return tf.constant(gradient)
+
+    return x * tf.concat([[1.0], x[:-1]], 0), rule
+
+
+def test_declared_patterns_replace_what_is_inside():
+    """In a function, in a loop; for first and second derivatives; the Jacobian is right."""
+    x = np.linspace(1.0, 2.0, 6)
+    f = lambda x: products(tf.sin(x))[1:] * x[0]
+    pattern = tf.jacobian_sparsity(f, x)
+    expected = np.eye(5, 6) + np.eye(5, 6, 1)
+    expected[:, 0] = 1
+    np.testing.assert_array_equal(pattern.toarray(), expected > 0)
+    dense = tf.jacobian(f)(x)
+    np.testing.assert_allclose(tf.sparse_jacobian(f)(x).toarray(), dense)
+    looped = lambda x: tf.while_loop(lambda i, u: i < 2, lambda i, u: (i + 1, products(u)), (0, x))
+    band = np.tri(6) - np.tri(6, k=-3)
+    np.testing.assert_array_equal(tf.jacobian_sparsity(lambda x: looped(x)[1], x).toarray(), band)
+    total = lambda x: tf.reduce_sum(products(x))
+    both = np.eye(6) + np.eye(6, k=1) + np.eye(6, k=-1)
+    np.testing.assert_array_equal(tf.hessian_sparsity(total, x).toarray(), both > 0)
+    np.testing.assert_allclose(products(tf.constant(x)), x * [1.0, *x[:-1]])
+
+
+def test_declarations_of_other_code():
+    """Code in loops, several arguments and results, options, integers beside floats."""
+    diagonal = tf.declare_sparsity(lambda u: np.tri(u.shape[0]) - np.tri(u.shape[0], k=-2))
+    assert tf.jacobian_sparsity(diagonal(in_loops), np.ones(6)).nnz == 11
+    assert tf.jacobian_sparsity(in_loops, np.ones(6)).nnz > 11
+
+    @tf.declare_sparsity([[1, 1, 1], [0, 0, 1], [1, 0, 0]])
+    def pair(a, count, b, scale=1.0):
+        return {"x": [a * scale * b, count], "y": b[None]}
+
+    def f(a, b):
+        result = pair(a, tf.constant(2), b, scale=3.0)
+        return tf.concat([result["x"][0], result["y"]], 0)
+
+    pattern = tf.jacobian_sparsity(f, np.ones(2), np.array(2.0), argnums=(0, 1))
+    assert pattern.toarray().astype(int).tolist() == [[1, 1, 1], [0, 0, 1], [1, 0, 0]]
+    assert tf.jacobian_sparsity(f, np.ones(2), np.array(2.0)).nnz == 3
+
+
+def test_wrong_declarations_are_errors():
+    x = np.linspace(1.0, 2.0, 4)
+    lacking = tf.declare_sparsity(np.eye(4))(lambda x: x * tf.roll(x, 1, 0))
+    with pytest.raises(InvalidArgumentError, match="pattern of declare_sparsity lacks an entry"):
+        tf.sparse_jacobian(lacking)(x)
+    other = tf.declare_sparsity(np.eye(3))(tf.sin)
+    with pytest.raises(InvalidArgumentError, match=r"must have shape \(4, 4\).*got \(3, 3\)"):
+        tf.jacobian_sparsity(other, x)
+    np.testing.assert_allclose(other(x), np.sin(x))
+    with pytest.raises(TypeError, match="decorates a function, got int 3"):
+        tf.declare_sparsity(np.eye(3))(3)
+    with pytest.raises(TypeError, match=r"SparsityPattern\.of"):
+        tf.declare_sparsity("dense")

@@ -37,7 +37,7 @@ from .._transforms.functional import gradient_function
 from ..errors import InvalidArgumentError
 from .colorings import Coloring, check_choice, hessian_coloring, jacobian_coloring
 from .sparsity import SparsityPattern, import_scipy
-from .sparsity_detection import hessian_sparsity, jacobian_sparsity
+from .sparsity_detection import Detection
 
 _MAX_PLANS = 16  # kept by one function
 _MAX_ELEMENTS = 2**24  # of the products that one call of a program computes
@@ -346,7 +346,7 @@ class _SparseDerivative:
             raise TypeError(
                 f"{self.name}: {self.given.definition.name} has a complex argument: use jacobian"
             )
-        pattern = self._detect(call) if self.pattern is None else self.pattern
+        pattern, is_declared = (self.pattern, True) if self.pattern else self._detect(call)
         width = sum(source.size for source in sources)
         if pattern.shape[1] != width:
             raise InvalidArgumentError(self._wrong_size(True, width, pattern.shape[1]))
@@ -368,7 +368,7 @@ class _SparseDerivative:
             matrix = self.scipy.csr_array(parts, shape=pattern.shape)
             matrix.has_canonical_format = True
         plan = _Prepared(values, coloring, passes, program, indptr, indices, dtype, matrix)
-        if self.pattern is not None:
+        if is_declared:
             self._check(plan, call)
         return plan
 
@@ -425,9 +425,11 @@ class _SparseDerivative:
             raise InvalidArgumentError(f"{self.name}: coloring has mode {coloring.mode!r}")
         return coloring
 
-    def _detect(self, call: FunctionCall) -> SparsityPattern:
-        detect = hessian_sparsity if self.mode == "symmetric" else jacobian_sparsity
-        f, args, names = self.given.f, call.args, sorted(call.kwargs)
+    def _detect(self, call: FunctionCall) -> tuple[SparsityPattern, bool]:
+        """Return the pattern, and whether the user declared a part of it."""
+        f, args, names = self.given.f, tuple(call.args), sorted(call.kwargs)
+        traced: Any = f
+        numbers = [number % len(args) for number in self.given.argnums]
         if names:
 
             @functools.wraps(f)
@@ -435,11 +437,11 @@ class _SparseDerivative:
                 named = zip(names, values[-len(names) :], strict=True)
                 return f(*values[: -len(names)], **dict(named))
 
-            return detect(
-                *(positional, *args, *map(call.kwargs.__getitem__, names)),
-                argnums=[number % len(args) for number in self.given.argnums],
-            )
-        return detect(f, *args, argnums=self.given.argnums)
+            traced, args = positional, (*args, *map(call.kwargs.__getitem__, names))
+        second = self.mode == "symmetric"
+        name = "hessian_sparsity" if second else "jacobian_sparsity"
+        detection = Detection(Differentiable(name, traced, numbers), args, None, second)
+        return detection.hessian() if second else detection.jacobian(), detection.is_declared
 
     def _check(self, plan: _Prepared, call: FunctionCall) -> None:
         """Raise an error if the pattern that the user passed lacks entries that are not zero here.
@@ -464,8 +466,9 @@ class _SparseDerivative:
             sums = np.bincount(lines, data * marks[others], part.lines)
             wrong = abs(sums - product) > tolerance * (sizes + abs(product))  # False for NaN
             if wrong.any():
+                source = "pattern=" if self.pattern else "a pattern of declare_sparsity"
                 raise InvalidArgumentError(
-                    f"{self.name}: pattern= lacks an entry of "
+                    f"{self.name}: {source} lacks an entry of "
                     f"{'column' if part.by_rows else 'row'} {int(wrong.argmax())} that is not "
                     "zero, so other entries would be wrong. Pass no pattern, or compare it with "
                     "jacobian at a small size"

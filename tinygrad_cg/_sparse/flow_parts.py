@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -20,6 +21,7 @@ from .._function.graph.values import FuncGraph, OutputItem, Value, reach
 from .._function.tracing.trace import FunctionTrace, TraceTensor, thread_state
 from .._ops.creation import zeros
 from .index_flow import Dependence, IndexFlow, OperationFlow, Pair, part
+from .sparsity import SparsityPattern
 
 # Loops ---------------------------------------------------------------------------------------
 
@@ -147,8 +149,10 @@ class KeptRule:
     Operands of the operation are the outputs of the function, the `inputs` of the call, and the
     other values that the rule reads. The graph takes the upstream gradients of the outputs in
     `upstream`, and then the operands after the outputs; it returns the gradients of the inputs at
-    `positions`. It is None if the rule has no trace.
+    `positions`. It is None if the rule has no trace. A declared `pattern` replaces it.
     """
+
+    pattern: SparsityPattern | None = None
 
     def __init__(self, avals: list[Aval], inputs: int):
         self.avals, self.inputs = avals, inputs
@@ -223,6 +227,20 @@ def _trace_rule(
     return FuncGraph(graph, replaced(ends, fresh)), closure
 
 
+def keep_pattern(
+    trace: FunctionTrace,
+    pattern: SparsityPattern,
+    inputs: Sequence[Tensor],
+    outputs: Sequence[Tensor],
+) -> list[Tensor]:
+    """Return the outputs of a function in a trace as those of an operation with this pattern."""
+    values, own = list(map(trace.value, outputs)), list(map(trace.value, inputs))
+    rule = KeptRule([value.aval for value in values], len(own))
+    rule.pattern = pattern
+    kept = Value(rule.avals, RULED, [*values, *own], {"rule": rule})
+    return [TraceTensor(OutputItem(kept, k), trace) for k in range(len(values))]
+
+
 @part("custom_gradient")
 def _custom(flow: IndexFlow, value: Value, operands: list[Any]) -> tuple[list[Dependence], list]:
     """Return the union of what the function and the rule depend on."""
@@ -232,6 +250,15 @@ def _custom(flow: IndexFlow, value: Value, operands: list[Any]) -> tuple[list[De
     own = rest[: rule.inputs]
     if all(x.table is None for x in rest):
         return results, []
+    if rule.pattern is not None:
+        flow.is_declared = True
+        sizes = [prod(operand.shape) for operand in value.inputs[count:]]
+        inputs = [x.table or flow.empty(size) for x, size in zip(own, sizes, strict=True)]
+        whole = flow.product((rule.pattern.indptr, rule.pattern.indices), stack_rows(inputs))
+        ends = np.cumsum([0, *[prod(aval.shape) for aval in rule.avals]])
+        parts = [take_rows(whole, np.arange(*span)) for span in pairwise(ends)]
+        arrays = [x.array for x in results]
+        return list(map(Dependence, parts, arrays)), [(whole, whole)]
     if rule.graph is None:  # everything depends on all inputs
         moving = [k for k, x in enumerate(operands) if x.table is not None]
         effect = OperationFlow(flow, value, operands, moving).everything()
@@ -278,4 +305,5 @@ def build(graph: FuncGraph) -> Any:
     return interpreter(graph)
 
 
-build.stepwise, build.keep_rule, build.instead = True, keep_rule, {"stop_gradient": STOPPED}
+build.stepwise, build.keep_rule, build.keep_pattern = True, keep_rule, keep_pattern
+build.instead = {"stop_gradient": STOPPED}

@@ -120,7 +120,7 @@ class IndexFlow:
 
     def __init__(self, columns: int, second: bool = False):
         self.columns, self.second = columns, second
-        self.rounds = MAX_ROUNDS
+        self.rounds, self.is_declared = MAX_ROUNDS, False
 
     def run(
         self, graph: FuncGraph, inputs: Sequence[Dependence]
@@ -186,7 +186,9 @@ class IndexFlow:
             return Dependence(None, value.array), Effect(None), []
         if primitive.name in _PARTS:
             states, pairs = _PARTS[primitive.name](self, value, operands)
-            return states, Effect(None, pairs), range(len(operands))
+            rule = value.params.get("rule")
+            first = 0 if rule is None or rule.pattern is None else len(rule.avals)
+            return states, Effect(None, pairs), range(first, len(operands))
         array = None
         if primitive.kind not in _UNCOMPUTED and all(x.array is not None for x in operands):
             array = runner(primitive, value.params)(*[x.array for x in operands])

@@ -54,8 +54,8 @@ def jacobian_sparsity(
     The pattern of a custom gradient is that of its function together with that of its rule, which
     is traced, too; if the rule has no trace, everything depends on everything. So it is for
     `differentiable` functions, `primitive` without `elementwise`, and Python code in
-    `numpy_function`. Loops of up to 4096 rounds are followed round by round, others until the
-    pattern stops growing.
+    `numpy_function`; `declare_sparsity` gives their pattern. Loops of up to 4096 rounds are
+    followed round by round, others until the pattern stops growing.
 
     Raises TypeError for results and arguments that are not floats, ValueError for `argnums` that do
     not fit. Modelled on SparseConnectivityTracer.jl.
@@ -71,7 +71,7 @@ def jacobian_sparsity(
            [0, 0, 1, 1]])
     """
     transform = Differentiable("jacobian_sparsity", f, argnums)
-    return _Detection(transform, args, at, False).jacobian()
+    return Detection(transform, args, at, False).jacobian()
 
 
 @reads_own_arguments
@@ -95,11 +95,14 @@ def hessian_sparsity(
            [False,  True, False]])
     """
     transform = Differentiable("hessian_sparsity", f, argnums)
-    return _Detection(transform, args, at, True).hessian()
+    return Detection(transform, args, at, True).hessian()
 
 
-class _Detection:
-    """The trace of one function, and what its outputs depend on."""
+class Detection:
+    """The trace of one function, and what its outputs depend on.
+
+    `is_declared` says whether a part of it has a pattern that the user declared.
+    """
 
     def __init__(self, transform: Differentiable, args: tuple, at: Any, second: bool):
         self.transform = transform
@@ -138,6 +141,7 @@ class _Detection:
         self.columns = int(starts[-1])
         self.flow = IndexFlow(self.columns, second)
         outputs, self.pairs = self.flow.run(self.program.graph, states)
+        self.is_declared = self.flow.is_declared
         self.outputs = outputs[: self.program.count]
 
     def _known(self, leaves: Sequence[Any], has_values: bool, at_point: bool) -> list[Any]:
