@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tests.cuda.comparison import ELEMENTWISE, difference
-from tinygrad_cg_kernels.cuda import adapter, kernels
+from tinygrad_cg_kernels.cuda import adapter, elementwise, kernels
 from tinygrad_cg_kernels.loops.engine import Elementwise, Pointwise
 
 FURTHER = "efFDbBiIqQ?"
@@ -96,18 +96,50 @@ USERS = {
 }
 
 
+OF_MANY = {
+    2: Pointwise("two", lambda x, y: x - y, 2),
+    3: Pointwise("three", lambda x, y, z: x - y * z, 3),
+}
+
+
 def users() -> Iterator[tuple[str, Any, list[np.ndarray]]]:
     """Functions of users, whose results may be several."""
     x, y = np.linspace(0.5, 2, 6).reshape(2, 3), np.array([1.0, 2.0, 0.25])
     yield "several", USERS["several"], [x, y]
     yield "several float32", USERS["several"], [x.astype("f"), y.astype("f")]
     yield "single int", USERS["single"], [np.arange(4)]
+    for code in "bhfD":  # four elements a thread, two, one
+        yield f"single {code}", USERS["single"], [np.arange(70).astype(code)]
+
+
+def transposed(n: int = 1) -> Iterator[tuple[str, Any, list[np.ndarray]]]:
+    """Operands that are read by tiles, with edges, other dimensions, and others that are not."""
+    x = np.arange(70.0 * n * n).reshape(7 * n, 10 * n)
+    y = np.arange(70 * n * n).reshape(10 * n, 7 * n)
+    block = np.arange(120 * n**3, dtype="f").reshape(4 * n, 5 * n, 6 * n)
+    for operands in [
+        [x.T, y],
+        [y, x.T],
+        [x.T, x[::-1].T],
+        [(x * (1 + k)).astype("D").T for k in range(3)],  # wide numbers: no tiles
+    ]:
+        yield f"{len(operands)} of {x.T.shape}", OF_MANY[len(operands)], operands
+    for axes in [(2, 1, 0), (0, 2, 1), (1, 2, 0), (2, 0, 1)]:
+        other = np.arange(6.0 * n).reshape(-1, 1) if axes[1] == 2 else np.float64(3)
+        yield f"axes {axes}", OF_MANY[2], [block.transpose(axes), np.asarray(other)]
+    yield "a reversed transpose", OF_MANY[2], [x[:, ::-1].T, y[::-1]]
 
 
 def main() -> None:
     chosen = sys.argv[1] if len(sys.argv) > 1 else ""
-    differences, count = [], 0
-    for name, kernel, operands in [*cases(), *users()]:
+    differences, count, tiled, find = [], 0, [], elementwise._tiles
+
+    def noted(*arguments: Any) -> Any:
+        tiled.append(find(*arguments))
+        return tiled[-1]
+
+    elementwise._tiles = noted
+    for name, kernel, operands in [*cases(), *users(), *transposed()]:
         if chosen in name:
             count += 1
             differences.append(compare(name, kernel, operands))
@@ -115,6 +147,7 @@ def main() -> None:
         json.dumps(
             {
                 "cases": count,
+                "tiles": sum(sum(tiles[0]) for tiles in tiled if tiles),
                 "differences": [difference for difference in differences if difference],
             }
         )

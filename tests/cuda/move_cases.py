@@ -11,13 +11,15 @@ import numpy as np
 
 from tests.cuda.comparison import difference
 from tests.cuda.reduction_cases import SPECIAL, numbers
-from tinygrad_cg_kernels.cuda import adapter, kernels
+from tinygrad_cg_kernels.cuda import adapter, bounds, kernels
 from tinygrad_cg_kernels.linear.matmul import matmul
 from tinygrad_cg_kernels.move import gather, order, scatter
 from tinygrad_cg_kernels.reduce import scan
 
 DTYPES = [np.dtype(code) for code in "dfeDq?"]
 TWICE = np.array([2, 0, -1, 2, 2, -4])
+MANY = np.array([2] * 11 + [0] * 4 + [2] * 3 + [1, -1, 3] * 3 + [0])
+"""Indices that occur in one chunk of the simulated device, and in several."""
 ROWS = np.array([[3, 3, -1], [0, 1, 1]])
 
 
@@ -43,6 +45,16 @@ def moves() -> Iterator[tuple[Any, list[Any]]]:
         if dtype.kind != "c":
             yield scatter.segment_extremum, [x, np.array([2, 0, -1, 2]), 4, dtype.kind != "f"]
             yield scatter.segment_extremum, [y, ROWS.repeat(2, 1)[:, :5], 4, True, 1]
+    for dtype in (DTYPES[0], DTYPES[3], DTYPES[4]):  # whole numbers: any order gives the same bits
+        values = np.arange(3 * MANY.size * 2).reshape(3, MANY.size, 2).astype(dtype)
+        yield gather.scatter_add, [(3, 4, 2), dtype, MANY, values, 1]
+        yield gather.scatter_add, [(4,), dtype, MANY, values[1, :, 0]]
+    for largest in (False, True):
+        yield scatter.segment_extremum, [numbers(DTYPES[0], (MANY.size, 2)), MANY, 5, largest]
+    yield scatter.last_sources, [MANY, 4]
+    for dtype in "bBHQ":
+        yield gather.gather, [np.arange(200.0), np.array([0, 99, 127], dtype)]
+    yield scatter.flat_positions, [np.array([[[0, 2], [1, 0]], [[1, 2], [0, 0]]], "i"), (2, 3)]
     x = numbers(DTYPES[0], (2, 4, 3))
     ints = numbers(np.dtype("q"), (3, 7))
     yield gather.gather, [x, np.array([[[1]], [[-3]]]), 2]
@@ -83,6 +95,10 @@ def wrong() -> Iterator[tuple[Any, list[Any]]]:
         yield gather.index_add, [(2, 3), x.dtype, (slice(None), at), np.ones((2, 2))]
         yield order.take_along_axis, [x, at.reshape(1, 2), 0]
         yield order.add_along_axis, [(3, 2), x.dtype, at.reshape(1, 2), np.ones((1, 2)), 0]
+    yield gather.gather, [x, np.array([1, 2**64 - 1, 0], np.uint64)]
+    yield gather.gather, [np.zeros((0, 2)), np.array([0])]
+    yield scatter.flat_positions, [np.array([[[0, 2]], [[1, 3]]]), (2, 3)]
+    yield scatter.flat_positions, [np.array([[0, -1]], "b"), (2, 3)]
     yield gather.gather, [x, np.array([0.5])]
     yield scatter.last_sources, [np.array([0, 5]), 5]
     yield gather.scatter_add, [(3, 2), x.dtype, np.array([0]), np.ones(3)]
@@ -92,7 +108,9 @@ def wrong() -> Iterator[tuple[Any, list[Any]]]:
 
 def outcome(run: Any, arguments: list[Any]) -> Any:
     try:
-        return run(*arguments)
+        result = run(*arguments)
+        bounds.raise_errors()
+        return result
     except (ValueError, IndexError) as error:
         return error
 

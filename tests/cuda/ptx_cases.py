@@ -6,6 +6,8 @@ The program prints how many it compiled, what was refused, the registers of a th
 largest kernel uses, and the kernels whose registers are spilled to memory.
 
     python -m tests.cuda.ptx_cases elementwise 90
+
+With a third word, indices have 64 bits, as for arrays of 2^31 elements and more.
 """
 
 import json
@@ -22,12 +24,14 @@ from cuda import core  # pyright: ignore[reportMissingImports]
 from numba import cuda, types
 
 from tests.support.simulator import PATHS
-from tinygrad_cg_kernels.cuda import adapter, launches
+from tinygrad_cg_kernels.cuda import adapter, launches, layouts
+from tinygrad_cg_kernels.move import gather
 
 sys.path.insert(0, PATHS[-1])
 import cupy as simulated  # pyright: ignore[reportMissingImports]
 
 CAPABILITY = divmod(int((sys.argv[2:] or [80])[0]), 10)
+layouts.NARROW *= len(sys.argv) < 4
 
 
 class Compiler:
@@ -116,7 +120,8 @@ def cases(which: str) -> Iterator[tuple[Any, list[Any]]]:
     if which == "elementwise":
         from tests.cuda import elementwise_cases
 
-        for _, kernel, operands in [*elementwise_cases.cases(), *elementwise_cases.users()]:
+        own = [*elementwise_cases.users(), *elementwise_cases.transposed(8)]
+        for _, kernel, operands in [*elementwise_cases.cases(), *own]:
             yield kernel, operands
     elif which == "reductions":
         from tests.cuda import reduction_cases
@@ -127,6 +132,8 @@ def cases(which: str) -> Iterator[tuple[Any, list[Any]]]:
         from tests.cuda import move_cases
 
         yield from [*move_cases.scans(), *move_cases.moves()]
+        many = np.zeros(2000, int)  # in several chunks
+        yield gather.scatter_add, [(3,), np.dtype(float), many, many + 0.5]
 
 
 def rounds(x: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tests.cuda.comparison import difference, of_kind
-from tinygrad_cg_kernels.cuda import adapter, kernels
+from tinygrad_cg_kernels.cuda import adapter, kernels, layouts
 from tinygrad_cg_kernels.reduce.moments import Moment
 from tinygrad_cg_kernels.reduce.reduction import Reduction
 from tinygrad_cg_kernels.reduce.scan import Scan
@@ -28,6 +28,9 @@ AXES = [
     ((4, 1), (1,)),
     ((), ()),
     ((2, 3), ()),
+    ((7, 3), (1,)),
+    ((45, 2), (0,)),
+    ((5, 3, 2, 3), (1, 3)),
 ]
 DTYPES = "dfeDFbBiq?"
 SPECIAL = np.array([1.0, -0.0, np.nan, np.inf, -np.inf, 3.0, np.nan, 2.0])
@@ -112,7 +115,11 @@ def compare(name: str, kernel: Any, arguments: list[Any]) -> str | None:
         return (
             None if isinstance(result, str) and result == want else f"{name}: {result}, not {want}"
         )
+    kernels._runs.pop(kernel)
+    layouts.NARROW, limit = 0, layouts.NARROW  # indices of 64 bits
     again = run(kernel, arguments)
+    layouts.NARROW = limit
+    kernels._runs.pop(kernel)
     if again.get().tobytes() != result.get().tobytes():
         return f"{name}: other bits at the second run"
     return difference(name, result, want)

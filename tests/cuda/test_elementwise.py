@@ -13,3 +13,4 @@ def test_elementwise_kernels_give_the_numbers_of_the_cpu():
     told = simulate("tests.cuda.elementwise_cases")
     assert told["differences"] == []
     assert told["cases"] > 350
+    assert told["tiles"] > 10

@@ -134,6 +134,8 @@ def test_totals_have_no_start(call, name):
         (lambda x: x.std(correction=1), "unexpected keyword argument 'correction'"),
         (lambda x: x.argsort(stable=True), "unexpected keyword argument 'stable'"),
         (lambda x: np.linalg.svd(x, hermitian=True), "unexpected keyword argument 'hermitian'"),
+        (lambda x: np.flip(m=x), "unexpected keyword argument 'm'"),
+        (lambda x: np.linalg.matrix_power(a=x, n=2), "unexpected keyword argument 'a'"),
     ],
 )
 def test_keywords_that_cupy_lacks_are_refused(call, message):

@@ -153,6 +153,7 @@ def wait(name: str) -> None:
         _adapter().synchronize()
     except Exception as error:  # any error of the driver
         raise DeviceError(f"{name}: the GPU reports {type(error).__name__}: {error}") from error
+    bounds().raise_errors()
 
 
 def linalg_errors() -> AbstractContextManager[None]:
@@ -274,8 +275,18 @@ def memory_for(name: str) -> Iterator[None]:
 
 
 def to_host(data: Any) -> ndarray:
-    """Return an array in the processor's memory: a copy of what is on a GPU."""
-    return data.get() if isinstance(data, array_types) else data
+    """Return an array in the processor's memory: a copy of what is on a GPU, if nothing failed."""
+    if not isinstance(data, array_types):
+        return data
+    bounds().raise_errors()
+    return data.get()
+
+
+def bounds() -> Any:
+    """Return the module that raises errors of the GPU which were found without waiting for it."""
+    from tinygrad_cg_kernels.cuda import bounds
+
+    return bounds
 
 
 def move(data: Any, device: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,10 @@ def segment_extremum(x: Tensor, rows: Tensor, size: int, largest: bool) -> Tenso
 
 def _rows(ids: np.ndarray, size: int, name: str) -> np.ndarray:
     """Return where rows go: what is dropped goes to one more, after the last."""
-    if ids.size and ids.max() >= size:
+    if isinstance(ids, devices.array_types):
+        check = partial(_rows, size=size, name=name)
+        devices.bounds().flag(ids, check)[...] = (ids >= size).any()
+    elif ids.size and ids.max() >= size:
         index = np.unravel_index(int(ids.argmax()), ids.shape)
         raise InvalidArgumentError(
             f"{name}: segment_ids{[int(i) for i in index]} = {ids.max()} is not below the "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -35,8 +36,9 @@ from .validation import (
 
 
 def _positions(indices: np.ndarray, sizes: tuple[int, ...], name: str) -> np.ndarray:
+    check = partial(_positions, sizes=sizes, name=name)  # on a GPU, errors come later
     try:
-        return kernel_for(indices, kscatter.flat_positions)(indices, sizes)
+        return kernel_for(indices, kscatter.flat_positions)(indices, sizes, check)
     except IndexError as error:
         raise InvalidArgumentError(f"{name}: {error}") from None
 

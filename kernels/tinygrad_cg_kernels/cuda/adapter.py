@@ -1,9 +1,8 @@
 """The only module that imports numba.cuda or CuPy. All other modules use them through this one.
 
 `arrays` is the library of device arrays: the module CuPy. In Numba's CUDA simulator, kernels run as
-Python, and the tests replace CuPy. Work goes to the current stream of the thread: the default
-stream, or that of `own_stream`. The default stream waits for other streams, and they wait for it,
-so threads may exchange arrays before and after such a block.
+Python, and the tests replace CuPy. Work goes to the current stream of the thread, by default to
+the default stream, which waits for CuPy's other streams; and they wait for it.
 """
 
 import contextlib
@@ -12,7 +11,7 @@ import re
 import shutil
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
@@ -127,14 +126,6 @@ def stream() -> Any:
         return 0
     pointer = array_module().cuda.get_current_stream().ptr
     return cuda.external_stream(pointer) if pointer else cuda.default_stream()
-
-
-@contextlib.contextmanager
-def own_stream() -> Iterator[None]:
-    """Send this thread's work to a stream of its own, so that other threads do not delay it."""
-    with array_module().cuda.Stream() as own:
-        yield
-        own.synchronize()
 
 
 def synchronize() -> None:

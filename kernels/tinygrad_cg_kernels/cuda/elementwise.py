@@ -2,64 +2,117 @@
 
 A kernel is a loop over the result's elements, which all threads of the grid share. Operands are
 vectors of memory. In a flat kernel, each is a row of all elements or one value. Otherwise,
-positions follow from the result's index, and from sizes and steps, which are arguments. Loads
-convert elements to the dtype of the computation, so no operand is copied.
+positions follow from the result's index, and from sizes and steps, which are arguments. Transposed
+operands are read by tiles. Loads convert elements to the computation's dtype, without a copy.
 """
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from tinygrad_cg_kernels.cuda import adapter, launches
 from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
-from tinygrad_cg_kernels.cuda.layouts import DeviceLayout, merge, walk
+from tinygrad_cg_kernels.cuda.layouts import DeviceLayout, integers, merge, walk
 from tinygrad_cg_kernels.loops.engine import DtypeSignature, Elementwise, Pointwise
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.promotion import broadcast_shapes, loop_dtype, no_kernel
 from tinygrad_cg_kernels.runtime.texts import compiled, digest, title_of
 
-_FLAT = """
+THREADS = adapter.threads()  # in a block; a power of two
+TILE = 2 if adapter.simulated() else 32  # rows and columns of a tile
+
+_SOURCE = """
 def kernel(count, {parameters}):
-    for i in range(cuda.grid(1), count, cuda.gridsize(1)):
-        {assign}
+    apart = cuda.gridsize(1)
+    i = cuda.grid(1)
+    while i < count:
+        {body}
+        i += {each} * apart
 """
-_STRIDED = """
-def kernel(count, sizes, {parameters}):
-    for i in range(cuda.grid(1), count, cuda.gridsize(1)):
-        {begin}
+_TILES = """
+def kernel(count, sizes, rows, columns, to, u, {parameters}):
+    lane = place(cuda.threadIdx.x % TILE)
+    line = place(cuda.threadIdx.x // TILE)
+    {shared}
+    i = cuda.blockIdx.x
+    while i < count:
+        row = place(index(index(i) // index(sizes[-1])) % index(sizes[-2])) * TILE
+        column = place(index(i) % index(sizes[-1])) * TILE
+        {begin}; q = place(0)
         {walk}
-        {assign}
+        for k in range(line, TILE, THREADS // TILE):
+            if row + lane < rows and column + k < columns:
+                {fill}
+        cuda.syncthreads()
+        for k in range(line, TILE, THREADS // TILE):
+            if row + k < rows and column + lane < columns:
+                e = index(q + k * to + lane)
+                {compute}
+                {store}
+        cuda.syncthreads()
+        i += cuda.gridDim.x
 """
+"""Neighbours in memory of some operands are a row apart in the result. A block reads a tile of them
+along their rows, and writes a tile of the result along its rows. `sizes` are those of the outer
+dimensions, and the numbers of tiles."""
 
 
-def _assignment(inputs: int, outputs: int, loads: Sequence[str]) -> str:
-    """Return the statements that compute one element of each output."""
+def _parameters(inputs: Sequence[int], of_operand: str, outputs: int) -> str:
+    return ", ".join(
+        [*[of_operand.format(k=k) for k in inputs], *[f"r{k}" for k in range(outputs)]]
+    )
+
+
+def _element(outputs: int, loads: Sequence[str], n: str = "") -> tuple[str, str]:
+    """Return the statements that compute an element of each output, and those that store it."""
+    values = ", ".join(f"v{k}_{n}" for k in range(outputs))
     arguments = ", ".join(f"c{k}({load})" for k, load in enumerate(loads))
-    if outputs == 1:
-        return f"r0[i] = f({arguments})"
-    values = ", ".join(f"v{k}" for k in range(outputs))
-    stores = "; ".join(f"r{k}[i] = v{k}" for k in range(outputs))
-    return f"{values} = f({arguments}); {stores}"
+    stores = "; ".join(f"r{k}[e{n}] = v{k}_{n}" for k in range(outputs))
+    return f"{values} = f({arguments})", stores
 
 
-def _flat_source(rows: tuple[bool, ...], outputs: int) -> str:
-    inputs = range(len(rows))
-    names = [f"x{k}" for k in inputs] + [f"r{k}" for k in range(outputs)]
-    loads = [f"x{k}[i]" if rows[k] else f"x{k}[0]" for k in inputs]
-    assign = _assignment(len(rows), outputs, loads)
-    return _FLAT.format(parameters=", ".join(names), assign=assign)
+def _source(layout: DeviceLayout, outputs: int, each: int) -> str:
+    """Return the text of a kernel whose threads compute `each` elements, and then store them."""
+    inputs, flat = range(len(layout.steps)), layout.flat
+    body, stores = [], []
+    for n in range(each):
+        body.append(f"e{n} = index(min(i + {n} * apart, count - 1))" if n else "e0 = index(i)")
+        if flat is None:
+            body.append("; ".join(f"p{k} = place(o{k})" for k in inputs))
+            body.append(walk(f"e{n}", "sizes", [(f"p{k}", f"s{k}") for k in inputs], 2))
+        for k in inputs:
+            at = f"index(p{k})" if flat is None else f"e{n}" if flat[k] else "0"
+            body.append(f"a{k}_{n} = x{k}[{at}]")
+        compute, store = _element(outputs, [f"a{k}_{n}" for k in inputs], str(n))
+        stores += [compute, f"if i + {n} * apart < count: {store}" if n else store]
+    parameters = _parameters(inputs, "x{k}" if flat else "x{k}, s{k}, o{k}", outputs)
+    return _SOURCE.format(
+        parameters=parameters if flat else f"sizes, {parameters}",
+        each=each,
+        body="\n        ".join(body + stores),
+    )
 
 
-def _strided_source(inputs: int, outputs: int) -> str:
-    operands = range(inputs)
-    names = [f"x{k}, s{k}, o{k}" for k in operands] + [f"r{k}" for k in range(outputs)]
-    return _STRIDED.format(
-        parameters=", ".join(names),
-        begin="; ".join(f"p{k} = o{k}" for k in operands),
-        walk=walk("i", "sizes", [(f"p{k}", f"s{k}") for k in operands], 2),
-        assign=_assignment(inputs, outputs, [f"x{k}[p{k}]" for k in operands]),
+def _tiled_source(turned: Sequence[bool], outputs: int) -> str:
+    inputs = range(len(turned))
+    tiles = [k for k in inputs if turned[k]]
+    here = "x{k}[index(p{k} + k * d{k}[0] + lane * d{k}[1])]"
+    there = "t{k}[k, lane] = x{k}[index(p{k} + lane * d{k}[0] + k * d{k}[1])]"
+    loads = [f"t{k}[lane, k]" if turned[k] else here.format(k=k) for k in inputs]
+    compute, store = _element(outputs, loads)
+    return _TILES.format(
+        parameters=_parameters(inputs, "x{k}, s{k}, d{k}, o{k}", outputs),
+        shared="\n    ".join(
+            f"t{k} = cuda.shared.array(({TILE}, {TILE + 1}), kind{k})" for k in tiles
+        ),
+        begin="; ".join(f"p{k} = place(o{k})" for k in inputs),
+        walk=walk("i", "sizes", [*[(f"p{k}", f"s{k}") for k in inputs], ("q", "u")], 2),
+        fill="; ".join(there.format(k=k) for k in tiles),
+        compute=compute,
+        store=store,
     )
 
 
@@ -119,8 +172,7 @@ def aligned(arrays: Sequence[Any]) -> Sequence[Any]:
         itemsize = array.dtype.itemsize
         for stride in array.strides:
             if stride % itemsize:
-                copied = adapter.array_module().ascontiguousarray
-                return [copied(x) for x in arrays]
+                return [adapter.array_module().ascontiguousarray(x) for x in arrays]
     return arrays
 
 
@@ -187,32 +239,31 @@ class Map:
         if not layout.count:
             return Plan(layout.shape, results, None)
         dtypes = tuple([array.dtype for array in arrays])
-        kernel = self._kernel_for(dtypes, tuple(loop), layout, len(results))
-        places = [
-            (launches.Place(dtype, offset, count), steps, first)
-            for dtype, (offset, count, steps, first) in zip(dtypes, extents, strict=True)
-        ]
-        targets = [launches.Place(dtype, 0, layout.count) for dtype in results]
-        arguments = _arguments(layout, places, targets)
-        launch = launches.Prepared(kernel, adapter.blocks_for(layout.count), arguments)
-        return Plan(layout.shape, results, launch)
-
-    def _kernel_for(
-        self, dtypes: tuple[np.dtype, ...], loop: tuple, layout: DeviceLayout, outputs: int
-    ) -> launches.DeviceKernel:
-        key = dtypes, loop, layout.flat, outputs
+        types = integers([layout.count, *[count for _, count, *_ in extents]])
+        tiles = _tiles(layout, dtypes)
+        if tiles is None:
+            each = _EACH.get(max([dtype.itemsize for dtype in (*dtypes, *results)]), 1)
+            source = _source(layout, len(results), each)
+            arguments = [layout.count] if layout.flat else [layout.count, layout.sizes]
+            steps: list[tuple] = [(row,) for row in layout.steps]
+            blocks = adapter.blocks_for(-(-layout.count // each))
+        else:
+            turned, arguments, steps = tiles
+            source = _tiled_source(turned, len(results))
+            types |= {f"kind{k}": adapter.scalar_type(x) for k, x in enumerate(dtypes)}
+            blocks = adapter.blocks_for(arguments[0] * THREADS)
+        for dtype, (offset, count, _, first), own in zip(dtypes, extents, steps, strict=True):
+            place = launches.Place(dtype, offset, count)
+            arguments += [place] if layout.flat else [place, *own, first]
+        arguments += [launches.Place(dtype, 0, layout.count) for dtype in results]
+        key = source, dtypes, tuple(loop), types["index"]
         kernel = self._kernels.get(key)
         if kernel is None:
-            source = (
-                _strided_source(len(dtypes), outputs)
-                if layout.flat is None
-                else _flat_source(layout.flat, outputs)
-            )
-            function = adapter.scalar_function(self._function, self._kernel)
             pairs = enumerate(zip(dtypes, loop, strict=True))
-            names = {"f": function, **{f"c{k}": converter(*pair) for k, pair in pairs}}
-            kernel = self._kernels[key] = define(source, names, globals())
-        return kernel
+            types |= {f"c{k}": converter(*pair) for k, pair in pairs}
+            types["f"] = adapter.scalar_function(self._function, self._kernel)
+            kernel = self._kernels[key] = define(source, types, globals())
+        return Plan(layout.shape, results, launches.Prepared(kernel, blocks, arguments))
 
     def _merge(self, arrays: Sequence[Any], extents: Sequence[tuple]) -> DeviceLayout:
         try:
@@ -224,13 +275,34 @@ class Map:
             raise ValueError(f"{self.name}: shapes {shapes} do not broadcast") from None
 
 
-def _arguments(layout: DeviceLayout, parts: Sequence[tuple], targets: Sequence[Any]) -> list[Any]:
-    if layout.flat is not None:
-        return [layout.count, *[part[0] for part in parts], *targets]
-    arguments: list[Any] = [layout.count, layout.sizes]
-    for (memory, _, first), steps in zip(parts, layout.steps, strict=True):
-        arguments += [memory, steps, first]
-    return [*arguments, *targets]
+_EACH = {1: 4, 2: 4, 4: 2}  # elements that a thread loads at a time, by the size of the largest
+
+
+def _tiles(
+    layout: DeviceLayout, dtypes: Sequence[np.dtype]
+) -> tuple[Sequence[bool], list[Any], list[tuple]] | None:
+    """Return which operands are read by tiles, numbers for a kernel, and the steps of operands.
+
+    Neighbours in memory of these operands are along one dimension, not the last. None without any.
+    """
+    last = len(layout.sizes) - 1
+    for axis in range(last):
+        turned = [  # of numbers that leave room in shared memory
+            abs(row[axis]) == 1 and abs(row[last]) > 1 and dtype.itemsize <= 8
+            for row, dtype in zip(layout.steps, dtypes, strict=True)
+        ]
+        if any(turned) and min(layout.sizes[axis], layout.sizes[last]) >= TILE:
+            break
+    else:
+        return None
+    own = [prod(layout.sizes[d + 1 :]) for d in range(last + 1)]
+    order = [*[d for d in range(last) if d != axis], axis, last]
+    sizes, own, *rows = [[row[d] for d in order] for row in (layout.sizes, own, *layout.steps)]
+    counts = (*sizes[:-2], *[-(-size // TILE) for size in sizes[-2:]])
+    own, *steps = [
+        ((*row[:-2], TILE * row[-2], TILE * row[-1]), tuple(row[-2:])) for row in (own, *rows)
+    ]
+    return turned, [prod(counts), counts, *sizes[-2:], own[1][0], own[0]], steps
 
 
 def _refuse_wide(name: str, dtypes: Sequence[np.dtype]) -> None:
@@ -334,3 +406,16 @@ def elementwise(name: str, function: Callable, dtype: np.dtype) -> Callable[...,
 
 def _apply(kernel: Map, dtype: np.dtype, *arrays: Any) -> Any:
     return kernel(arrays, (dtype,) * len(arrays), (dtype,))[0]
+
+
+_copy = Map("copy", same)
+
+
+def contiguous(x: Any, dtype: Any = None) -> Any:
+    """Return a device array in C order: `x` itself, or a copy, which transposes by tiles."""
+    if type(x) is np.ndarray:
+        return adapter.array_module().asarray(x, order="C")
+    dtype = dtype or x.dtype
+    if x.flags.c_contiguous and x.dtype == dtype:
+        return x
+    return _copy((x,), (dtype,), (dtype,))[0]

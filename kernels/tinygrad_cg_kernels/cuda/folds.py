@@ -1,10 +1,11 @@
 """Reductions on the device: a function of operands, combined over axes in a fixed order.
 
 Elements are combined in chunks whose sizes depend on shapes only, so each run gives the same bits.
-If a reduced axis is the one with the smallest step, a block of threads shares a chunk: each thread
-combines elements at regular distances, and the results of threads are combined as in `groups`. If a
-kept axis is, one thread processes a chunk of a column. If there are several chunks, their partial
-results are reduced in the same way.
+A group of threads shares a chunk: each thread combines elements at regular distances, four at a
+time, and the results of threads are combined as in `groups`. If a reduced axis is the one with the
+smallest step, a group has neighbouring threads, and short rows small groups, such as a part of a
+warp. If a kept axis is, neighbours process neighbouring columns: a group is one thread, or more if
+columns are few. If there are several chunks, their partial results are reduced in the same way.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from tinygrad_cg_kernels.cuda import adapter
 from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
 from tinygrad_cg_kernels.cuda.elementwise import (
+    THREADS,
     aligned,
     converter,
     define,
@@ -25,64 +27,83 @@ from tinygrad_cg_kernels.cuda.elementwise import (
     layout_of,
     same,
 )
-from tinygrad_cg_kernels.cuda.groups import tree
+from tinygrad_cg_kernels.cuda.groups import WARP, exchange, tree
 from tinygrad_cg_kernels.cuda.launches import DeviceKernel, Place, Prepared
-from tinygrad_cg_kernels.cuda.layouts import split, walk
+from tinygrad_cg_kernels.cuda.layouts import integers, split, walk
 from tinygrad_cg_kernels.reduce.axes import reduced_shape
 
-THREADS = adapter.threads()  # in a block; a power of two
-PER_THREAD = 4 if adapter.simulated() else 16  # elements of a chunk, per thread of the block
-COLUMN = 4 if adapter.simulated() else 512  # elements of a column in a chunk
+PER_THREAD = 4 if adapter.simulated() else 32  # elements of a chunk of a row, per thread of a block
+COLUMN = 4 if adapter.simulated() else 128  # elements of a chunk of a column, per thread
 
 _SOURCE = """
-def kernel(chunk, chunks, units, length, kept, inner, {parameters}, out):
+def kernel(chunk, chunks, units, length, kept, inner, group, wide, {parameters}, out):
+    thread = index(cuda.threadIdx.x)
+    own_lane = place(thread % index(group))
+    own = place(thread // index(group))
     {head}
-    for unit in range({first_unit}, units, {units_apart}):
+    base = cuda.blockIdx.x * wide
+    while base < units:
+        at = index(min(base + k_unit, units - 1))
         {begin}
         {along_kept}
-        first = {chunk_of_unit} * chunk
-        last = min(first + chunk, length)
+        j = {chunk_of_unit} * chunk + lane
+        last = min(j - lane + chunk, length) if lane < group else 0
         total = start
-        for j in range({elements}):
-            {begin_inner}
-            {along_inner}
-            total = combine(total, load({values}))
-        {end}
+        while j + 3 * group < last:
+            {four}
+            total = combine(total, combine(combine(v0, v1), combine(v2, v3)))
+            j += 4 * group
+        while j < last:
+            {single}
+            total = combine(total, v0)
+            j += group
+        total = tree({total}, own_lane, group)
+        if own_lane == 0 and own < wide and base + own < units:
+            out[base + own] = total
+        base += cuda.gridDim.x * wide
 """
-_BLOCKS = {
-    "head": "thread = cuda.threadIdx.x",
-    "first_unit": "cuda.blockIdx.x",
-    "units_apart": "cuda.gridDim.x",
-    "chunk_of_unit": "unit % chunks",
-    "elements": "first + thread, last, THREADS",
-    "end": """total = tree(total, thread, THREADS)
-        if thread == 0:
-            out[unit] = total""",
+_ROWS = {
+    "head": "lane = own_lane; k_unit = own",
+    "chunk_of_unit": "place(at % index(chunks))",
+    "total": "total",
 }
-"""A block of threads for each chunk of a row."""
+"""A group of neighbouring threads for each chunk of a row."""
 _COLUMNS = {
-    "head": "columns = units // chunks",
-    "first_unit": "cuda.grid(1)",
-    "units_apart": "cuda.gridsize(1)",
-    "chunk_of_unit": "unit // columns",
-    "elements": "first, last",
-    "end": "out[unit] = total",
+    "head": "lane = place(thread // index(wide)); k_unit = place(thread % index(wide))",
+    "chunk_of_unit": "place(at // index(units // chunks))",
+    "total": "of_thread(total, min(own_lane * wide + own, THREADS - 1))",
 }
-"""A thread for each chunk of a column."""
+"""A group for each chunk of a column: threads at a distance of `wide`, the number of columns."""
 
 
 def _source(by_columns: bool, operands: int) -> str:
     each = range(operands)
-    result = "unit % columns" if by_columns else "unit // chunks"
+    result = "at % index(units // chunks)" if by_columns else "at // index(chunks)"
+
+    def element(n: int) -> str:
+        begin = "; ".join(f"q{k} = p{k}" for k in each)
+        along = walk(f"j + {n} * group", "inner", [(f"q{k}", f"t{k}") for k in each], 3)
+        values = ", ".join(f"c{k}(x{k}[index(q{k})])" for k in each)
+        return "\n            ".join([begin, along, f"v{n} = load({values})"])
+
     return _SOURCE.format(
         parameters=", ".join(f"x{k}, s{k}, t{k}, o{k}" for k in each),
-        begin="; ".join(f"p{k} = o{k}" for k in each),
+        begin="; ".join(f"p{k} = place(o{k})" for k in each),
         along_kept=walk(result, "kept", [(f"p{k}", f"s{k}") for k in each], 2),
-        begin_inner="; ".join(f"q{k} = p{k}" for k in each),
-        along_inner=walk("j", "inner", [(f"q{k}", f"t{k}") for k in each], 3),
-        values=", ".join(f"c{k}(x{k}[q{k}])" for k in each),
-        **(_COLUMNS if by_columns else _BLOCKS),
+        four="\n            ".join(map(element, range(4))),
+        single=element(0),
+        **(_COLUMNS if by_columns else _ROWS),
     )
+
+
+def power_of_two(size: int) -> int:
+    """Return the least power of two that is not below a size of at least 1."""
+    return 1 << (size - 1).bit_length()
+
+
+def group_for(length: int) -> int:
+    """Return how many threads share a row: those of a block, fewer if the row is short."""
+    return min(power_of_two(length), max(WARP, power_of_two(-(-length // 4))), THREADS)
 
 
 class _FoldPlan(NamedTuple):
@@ -156,27 +177,31 @@ class Fold:
         if not length or not columns:
             return _FoldPlan(shape, shape, None, None)
         by_columns = layout.by_columns
-        chunk = COLUMN if by_columns else THREADS * PER_THREAD
+        group, chunk = group_for(length), THREADS * PER_THREAD
+        wide = THREADS // group
+        if by_columns:
+            group = power_of_two(THREADS // columns + 1) // 2 or 1
+            wide, chunk = columns if group > 1 else THREADS, COLUMN * group
         chunks = -(-length // chunk)
         units = columns * chunks
         dtypes = tuple([array.dtype for array in arrays])
-        kernel = self._kernel(by_columns, dtypes, tuple(loop), start)
+        types = integers([units, length, *[count for _, count, *_ in extents]])
+        kernel = self._kernel(by_columns, dtypes, tuple(loop), start, types)
         places = [
             (Place(dtype, offset, count), own, first)
             for dtype, (offset, count, own, first) in zip(dtypes, extents, strict=True)
         ]
-        numbers = [chunk, chunks, units, length, layout.kept, layout.inner]
+        numbers = [chunk, chunks, units, length, layout.kept, layout.inner, group, wide]
         arguments = [*numbers, *layout.operands(places), Place(start.dtype, 0, units)]
-        blocks = adapter.blocks_for(units if by_columns else units * THREADS)
-        launch = Prepared(kernel, blocks, arguments)
+        launch = Prepared(kernel, adapter.blocks_for(-(-units // wide) * THREADS), arguments)
         parts = (chunks, columns) if by_columns else (columns, chunks)
         rest = None if chunks == 1 else 0 if by_columns else 1
         return _FoldPlan(shape, parts, launch, rest)
 
     def _kernel(
-        self, by_columns: bool, dtypes: tuple[np.dtype, ...], loop: tuple, start: Any
+        self, by_columns: bool, dtypes: tuple, loop: tuple, start: Any, types: dict[str, Any]
     ) -> DeviceKernel:
-        key = by_columns, dtypes, loop, start.dtype, repr(start)
+        key = by_columns, dtypes, loop, start.dtype, repr(start), types["index"]
         kernel = self._kernels.get(key)
         if kernel is None:
             pairs = enumerate(zip(dtypes, loop, strict=True))
@@ -184,10 +209,12 @@ class Fold:
                 "start": start,
                 "load": adapter.scalar_function(self._load),
                 "combine": adapter.scalar_function(self._combine),
+                "tree": tree(self._combine, start.dtype),
                 **{f"c{k}": converter(*pair) for k, pair in pairs},
+                **types,
             }
-            if not by_columns:
-                scope["tree"] = tree(self._combine, start.dtype)
+            if by_columns:
+                scope["of_thread"] = exchange(start.dtype)
             source = _source(by_columns, len(dtypes))
             kernel = self._kernels[key] = define(source, scope, globals())
         return kernel

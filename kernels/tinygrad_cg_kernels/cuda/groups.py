@@ -59,6 +59,22 @@ def tree(combine: Callable, dtype: np.dtype) -> Callable:
     return adapter.device_function(_defined(text, "tree", dtype, names)["tree"])
 
 
+_EXCHANGE = """
+def exchange(value, k):
+    shared = cuda.shared.array(THREADS, kind)
+    shared[cuda.threadIdx.x] = value
+    cuda.syncthreads()
+    found = shared[k]
+    cuda.syncthreads()
+    return found
+"""
+
+
+def exchange(dtype: np.dtype) -> Callable:
+    """Return a device function by which each thread of a block reads the value of thread `k`."""
+    return adapter.device_function(_defined(_EXCHANGE, "exchange", dtype, {})["exchange"])
+
+
 def _defined(text: str, name: str, dtype: np.dtype, names: dict[str, Any]) -> dict[str, Any]:
     """Return the scope of a text of device code for a dtype, after running it.
 
@@ -124,15 +140,7 @@ def _of_complex(result: Any) -> tuple[Callable, Callable]:
     return later, first
 
 
-_SIMULATED = """
-def exchange(value, k):
-    shared = cuda.shared.array(THREADS, kind)
-    shared[cuda.threadIdx.x] = value
-    cuda.syncthreads()
-    found = shared[k]
-    cuda.syncthreads()
-    return found
-
+_SIMULATED = f"""{_EXCHANGE}
 def later(value, step):
     k = cuda.threadIdx.x
     return exchange(value, k + step if k % WARP + step < WARP else k)

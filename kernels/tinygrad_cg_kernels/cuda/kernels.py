@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from tinygrad_cg_kernels.cuda import adapter, images, moves
+from tinygrad_cg_kernels.cuda import adapter, bounds, images, moves
 from tinygrad_cg_kernels.cuda.elementwise import DeviceElementwise, DevicePointwise
 from tinygrad_cg_kernels.cuda.normalisations import (
     DeviceNormalisation,
@@ -39,6 +39,7 @@ _MAKERS: dict[type, Callable[[Any], Callable[..., Any]]] = {
     Scan: DeviceScan,
 }
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    gather.check_positions: bounds.positions,
     gather.gather: moves.gather,
     gather.scatter_add: moves.scatter_add,
     gather.index_add: moves.index_add,

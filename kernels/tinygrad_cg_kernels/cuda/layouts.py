@@ -1,9 +1,11 @@
 """Shapes and steps of operands that are broadcast, with as few dimensions as possible."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from tinygrad_cg_kernels.runtime.promotion import broadcast_shapes
 
@@ -114,19 +116,36 @@ def split(
 
 
 _WALK = """
-rest = {index}
-for back in range(len({sizes})):
+rest = index({index})
+for back in range(len({sizes}) - 1):
     d = len({sizes}) - 1 - back
-    k = rest % {sizes}[d]
-    rest = rest // {sizes}[d]
-    {moves}"""
+    size = index({sizes}[d])
+    k = place(rest % size)
+    rest = index(rest // size)
+    {moves}
+k = place(rest)
+{last}"""
 
 
 def walk(index: str, sizes: str, steps: Sequence[tuple[str, str]], depth: int) -> str:
     """Return statements that advance positions to an index into dimensions of some sizes.
 
-    `steps` has the names of positions and of their steps. `depth` is the indentation.
+    `steps` names positions and their steps, `integers` types. `depth` is the indentation.
     """
-    moves = "; ".join(f"{position} += k * {step}[d]" for position, step in steps)
-    text = _WALK.format(index=index, sizes=sizes, moves=moves)
+    moves, last = [
+        "; ".join(f"{position} = place({position} + k * {step}[{d}])" for position, step in steps)
+        for d in ("d", "0")
+    ]
+    text = _WALK.format(index=index, sizes=sizes, moves=moves, last=last)
     return text.replace("\n", "\n" + "    " * depth).strip()
+
+
+NARROW = 2**31
+"""Below this many elements, indices and positions have 32 bits, whose division is much faster."""
+
+
+def integers(counts: Iterable[int]) -> dict[str, type]:
+    """Return the types of indices and positions for memory and results of some lengths."""
+    if max(counts) < NARROW:
+        return {"index": np.uint32, "place": np.int32}
+    return {"index": np.uint64, "place": np.int64}

@@ -1,23 +1,25 @@
 """Gather, scatter, sorting and products on the device, with the functions of the array library.
 
 Functions that add at repeated indices sort them first, and then add in order. So each run gives the
-same bits, which are those of the CPU.
+same bits, which are those of the CPU. Values of an index that occurs more than `CHUNK` times are
+added in chunks of that many, and then the chunks' sums, in order.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.cuda import adapter
+from tinygrad_cg_kernels.cuda import adapter, bounds
 from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
-from tinygrad_cg_kernels.cuda.elementwise import define
+from tinygrad_cg_kernels.cuda.elementwise import contiguous, define
+from tinygrad_cg_kernels.cuda.layouts import integers
 from tinygrad_cg_kernels.move import scatter
 from tinygrad_cg_kernels.move.gather import (
     check_axis,
     check_batch,
-    check_positions,
     check_values,
     count_indexed,
     scatter_positions,
@@ -37,22 +39,48 @@ from tinygrad_cg_kernels.runtime.promotion import (
     promote,
 )
 
-_SEGMENTS = """
-def kernel(units, count, after, size, order, places, values, out):
-    for unit in range(cuda.grid(1), units, cuda.gridsize(1)):
-        column = unit % after
-        rest = unit // after
-        j = rest % count
-        line = rest // count
-        place = places[j]
-        if j == 0 or places[j - 1] != place:
-            target = (line * size + place) * after + column
-            total = out[target]
-            while j < count and places[j] == place:
-                total = combine(total, values[(line * count + order[j]) * after + column])
-                j += 1
-            out[target] = total
+CHUNK = 4 if adapter.simulated() else 1024  # values of an index that one thread combines
+
+_SOURCE = """
+def kernel(units, count, after, size, order, places, begins, values, parts, out):
+    unit = cuda.grid(1)
+    while unit < units:
+        column = place(index(unit) % index(after))
+        rest = index(index(unit) // index(after))
+        j = place(rest % index(count))
+        line = place(rest // index(count))
+        at = places[j]
+        starts = begins[j] == j
+        target = (line * size + at) * after + column
+        of_line = line * (count // CHUNK + 1)
+        {body}
+        unit += cuda.gridsize(1)
 """
+_CHUNKS = _SOURCE.format(
+    body="""if (j - begins[j]) % CHUNK == 0:
+            total = values[(line * count + order[j]) * after + column]
+            if starts:
+                total = combine(out[target], total)
+            for k in range(j + 1, min(j + CHUNK, count)):
+                if places[k] != at:
+                    break
+                total = combine(total, values[(line * count + order[k]) * after + column])
+            if starts:
+                out[target] = total
+            else:
+                parts[(of_line + j // CHUNK) * after + column] = total"""
+)
+"""The threads of an index's first value, and of each `CHUNK`-th value after it, combine a chunk."""
+_PARTS = _SOURCE.format(
+    body="""if starts and j + CHUNK < count and places[j + CHUNK] == at:
+            total = out[target]
+            for k in range(j + CHUNK, count, CHUNK):
+                if places[k] != at:
+                    break
+                total = combine(total, parts[(of_line + k // CHUNK) * after + column])
+            out[target] = total"""
+)
+"""The thread of an index's first value combines the results of the chunks after the first."""
 
 
 @jitable
@@ -60,7 +88,7 @@ def _plus(x: Any, y: Any) -> Any:
     return x + y
 
 
-_kernels: dict[Callable, Any] = {}
+_kernels: dict[tuple, Any] = {}
 
 
 def _combine_at(
@@ -68,45 +96,43 @@ def _combine_at(
 ) -> None:
     """Combine values, in order, into positions along the middle of three axes.
 
-    Sorting brings the values of each position together. One thread combines them.
+    Sorting brings the values of each position together.
     """
     if not values.size:
         return
-    kernel = _kernels.get(combine)
-    if kernel is None:
-        names = {"combine": adapter.scalar_function(combine)}
-        kernel = _kernels[combine] = define(_SEGMENTS, names, globals())
-    order = adapter.array_module().argsort(positions, kind="stable")
+    library = adapter.array_module()
+    order = library.argsort(positions, kind="stable")
+    places = positions[order]
     before, size, after = middle
-    count = positions.size
-    units = before * count * after
-    memory = [adapter.memory(array)[0] for array in (order, positions[order], values, out)]
-    kernel.launch(adapter.blocks_for(units), [units, count, after, size, *memory])
+    units, chunks = before * order.size * after, order.size // CHUNK + 1
+    parts = library.empty(before * chunks * after, dtype=out.dtype)
+    operands = order, places, library.searchsorted(places, places), values, parts, out
+    memory = [adapter.memory(array)[0] for array in operands]
+    types = integers([units, out.size])
+    for source in (_CHUNKS, _PARTS)[:chunks]:  # a single chunk has no parts
+        key = source, combine, types["index"]
+        kernel = _kernels.get(key)
+        if kernel is None:
+            names = {"combine": adapter.scalar_function(combine), **types}
+            kernel = _kernels[key] = define(source, names, globals())
+        numbers = [units, order.size, after, size]
+        kernel.launch(adapter.blocks_for(units), [*numbers, *memory])
 
 
-def _positions(name: str, indices: Any, size: int) -> Any:
-    """Return positions as on the CPU. The extreme indices are read back to check them."""
-    return check_positions(name, indices, size, adapter.array_module())
+def flat_positions(indices: Any, sizes: tuple[int, ...], check: Any = None) -> Any:
+    """Return the row-major positions of coordinates, as the CPU's function.
 
-
-def flat_positions(indices: Any, sizes: tuple[int, ...]) -> Any:
-    """Return the row-major positions of coordinates, as the CPU's function."""
-    total: Any = adapter.array_module().zeros(indices.shape[:-1], dtype=INT64)
-    outside = total != 0
-    for axis, size in enumerate(sizes):
-        places = indices[..., axis].astype(INT64)
-        outside = outside | (places < 0) | (places >= size)
-        total += places * prod(sizes[axis + 1 :])
-    if indices.size and bool(outside.any()):
-        scatter.flat_positions(indices.get(), sizes)  # raises the error
-    return total
+    `check` raises the error for a copy of wrong indices on the host, by default as the CPU does.
+    """
+    check = check or partial(scatter.flat_positions, sizes=sizes)
+    return bounds.located(indices, indices.shape[:-1], sizes, False, check)
 
 
 def gather(x: Any, indices: Any, axis: int = 0, batch_dims: int = 0) -> Any:
     """Return the slices of `x` at `indices` along `axis`, as the CPU's function."""
     axis = check_axis("gather", axis, x.ndim)
     check_batch("gather", x.shape, indices, axis, batch_dims)
-    positions = _positions("gather", indices, x.shape[axis])
+    positions = bounds.positions("gather", indices, x.shape[axis])
     shape = x.shape[:axis] + indices.shape[batch_dims:] + x.shape[axis + 1 :]
     library = adapter.array_module()
     if not prod(shape):
@@ -126,7 +152,9 @@ def scatter_add(
 ) -> Any:
     """Return zeros(shape) with `values` added at `indices` along `axis`, in order."""
     library = adapter.array_module()
-    positions, middle = scatter_positions(shape, indices, values, axis, batch_dims, library)
+    positions, middle = scatter_positions(
+        shape, indices, values, axis, batch_dims, bounds.positions, library
+    )
     return _scatter_flat("scatter_add", shape, dtype, middle, positions, values)
 
 
@@ -141,7 +169,7 @@ def _scatter_flat(
     """Return zeros(shape), seen as (before, middle, after), with values added at positions."""
     library, loop = adapter.array_module(), loop_dtype(native(name, dtype))
     out = library.zeros(shape, dtype=loop)
-    values = library.ascontiguousarray(values.astype(loop, copy=False))
+    values = contiguous(values, loop)
     _combine_at(_plus, out, positions.reshape(-1), values, middle)
     return out.astype(dtype, copy=False)
 
@@ -160,7 +188,7 @@ def index_add(shape: tuple[int, ...], dtype: np.dtype, key: tuple[Any, ...], val
         out = library.zeros(shape, dtype=dtype)
         out[key] = values
         return out
-    _check_key(shape, key)
+    key = tuple(_checked(shape, key))
     places = library.arange(prod(shape[:rank]), dtype=INT64).reshape(shape[:rank])
     positions = places[key]
     check_values("index_add", values, positions.shape + shape[rank:])
@@ -168,22 +196,18 @@ def index_add(shape: tuple[int, ...], dtype: np.dtype, key: tuple[Any, ...], val
     return _scatter_flat("index_add", shape, dtype, middle, positions, values)
 
 
-def _check_key(shape: tuple[int, ...], key: tuple[Any, ...]) -> None:
-    """Raise IndexError if an index is out of range. CuPy would wrap it."""
+def _checked(shape: tuple[int, ...], key: tuple[Any, ...]) -> Iterator[Any]:
+    """Yield the parts of a key, with indices in range, from 0 on. CuPy would wrap others."""
     ndarray = adapter.array_module().ndarray
-    after = sum(_axes_of(part) for part in key)
-    axis = 0
+    after, axis = sum(_axes_of(part) for part in key), 0
     for part in key:
-        if part is Ellipsis:
-            axis += len(shape) - after
-            continue
-        if isinstance(part, ndarray) and not is_bool(part.dtype) and part.size:
-            low, high, size = int(part.min()), int(part.max()), shape[axis]
-            if low < -size or high >= size:
-                raise IndexError(
-                    f"index {high if high >= size else low} is out of bounds for axis {axis} "
-                    f"with size {size}"
-                )
+        axis += len(shape) - after if part is Ellipsis else 0
+        if isinstance(part, ndarray) and not is_bool(part.dtype):
+            line = np.broadcast_to(False, (*(1,) * axis, shape[axis]))
+            check = partial(np.take, line, axis=axis)  # raises NumPy's error
+            yield bounds.located(part, part.shape, (shape[axis],), True, check)
+        else:
+            yield part
         axis += _axes_of(part)
 
 
@@ -198,7 +222,7 @@ def _axes_of(part: Any) -> int:
 def _rows_of(indices: Any, size: int, batch_dims: int) -> tuple[int, Any]:
     """Return the number of batches, and the indices as rows of all batches."""
     count = prod(indices.shape[:batch_dims])
-    rows = _positions("scatter", indices, size).reshape(count, -1)
+    rows = bounds.positions("scatter", indices, size).reshape(count, -1)
     batches = adapter.array_module().arange(count, dtype=INT64).reshape(count, 1)
     return count, rows + batches * size
 
@@ -224,7 +248,7 @@ def segment_extremum(x: Any, indices: Any, size: int, largest: bool, batch_dims:
     loop = loop_dtype(x.dtype)
     start = scatter.limits(x.dtype)[0 if largest else 1]
     out = library.full((count * size, *tail), start, dtype=loop)
-    values = library.ascontiguousarray(x.astype(loop, copy=False))
+    values = contiguous(x, loop)
     middle = (1, count * size, prod(tail))
     _combine_at(larger if largest else smaller, out, rows.reshape(-1), values, middle)
     return out.astype(x.dtype, copy=False).reshape(*batch, size, *tail)
@@ -233,7 +257,7 @@ def segment_extremum(x: Any, indices: Any, size: int, largest: bool, batch_dims:
 def take_along_axis(x: Any, indices: Any, axis: int) -> Any:
     """Return the elements of `x` at `indices` along `axis`, line by line."""
     axis = check_shapes("take_along_axis", x.shape, indices, axis)
-    positions = _positions("take_along_axis", indices, x.shape[axis])
+    positions = bounds.positions("take_along_axis", indices, x.shape[axis])
     library = adapter.array_module()
     if not indices.size:
         return library.empty(indices.shape, dtype=x.dtype)
@@ -248,7 +272,7 @@ def add_along_axis(
     if values.shape != indices.shape:
         shapes = f"{values.shape}, indices {indices.shape}"
         raise ValueError(f"add_along_axis: values have shape {shapes}")
-    positions = _positions("add_along_axis", indices, shape[axis])
+    positions = bounds.positions("add_along_axis", indices, shape[axis])
     library = adapter.array_module()
     before, after = prod(shape[:axis]), prod(shape[axis + 1 :])
     lines = library.arange(before, dtype=INT64).reshape(before, 1, 1) * shape[axis]

@@ -1,6 +1,6 @@
 """softmax, log_softmax and their gradients on the device.
 
-If the axis is contiguous, a block of threads computes a row in one launch: each thread processes
+If the axis is contiguous, a group of threads computes a row in one launch: each thread processes
 elements at regular distances, and the results of threads are combined as in `groups`. A few long
 rows, and columns, take one launch for each number of the row, and one for the result. The order of
 additions depends on shapes only, so each run gives the same bits.
@@ -16,9 +16,9 @@ from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.cuda import adapter
 from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
 from tinygrad_cg_kernels.cuda.elementwise import Map, converter, define, same
-from tinygrad_cg_kernels.cuda.folds import THREADS, Fold
+from tinygrad_cg_kernels.cuda.folds import THREADS, Fold, group_for
 from tinygrad_cg_kernels.cuda.groups import tree
-from tinygrad_cg_kernels.cuda.layouts import split, walk
+from tinygrad_cg_kernels.cuda.layouts import integers, split, walk
 from tinygrad_cg_kernels.cuda.reductions import exp_of_finite, exp_sum, largest
 from tinygrad_cg_kernels.reduce import softmax as ksoftmax
 from tinygrad_cg_kernels.reduce.combine import add, larger
@@ -31,20 +31,25 @@ LONG = 64 * THREADS  # longer rows take a single block long
 ROWS = 2 if adapter.simulated() else 128  # this many rows keep a GPU busy, however long they are
 
 _ROWS = """
-def kernel(rows, length, kept, {parameters}, out, u, v, w):
-    thread = cuda.threadIdx.x
-    for row in range(cuda.blockIdx.x, rows, cuda.gridDim.x):
-        {begin}; q = w
+def kernel(rows, length, kept, group, {parameters}, out, u, v, w):
+    lane = place(index(cuda.threadIdx.x) % index(group))
+    wide = THREADS // group
+    base = cuda.blockIdx.x * wide
+    while base < rows:
+        row = base + cuda.threadIdx.x // group
+        last = length if row < rows else 0
+        {begin}; q = place(w)
         {walk}
 {steps}
-        for j in range(thread, length, THREADS):
-            out[q + j * v[0]] = of({values}, {numbers})
+        for j in range(lane, last, group):
+            out[index(q + j * v[0])] = of({values}, {numbers})
+        base += cuda.gridDim.x * wide
 """
 _STEP = """
         part = {start}
-        for j in range(thread, length, THREADS):
+        for j in range(lane, last, group):
             part = {combine}(part, {load}({values}))
-        {number} = {tree}(part, thread, THREADS)"""
+        {number} = {tree}(part, lane, group)"""
 
 
 @jitable
@@ -93,32 +98,36 @@ class _Rows:
         rows, length = prod(layout.kept), prod(layout.inner)
         if layout.by_columns or (length > LONG and rows < ROWS):
             return None
-        arguments = [rows, length, layout.kept]
+        group = group_for(length)
+        arguments = [rows, length, layout.kept, group]
         arguments += layout.operands(parts)
-        kernel = self._kernel(tuple([array.dtype for array in arrays]), loop)
-        kernel.launch(adapter.blocks_for(rows * THREADS), arguments)
+        types = integers([rows, *[memory.size for memory, *_ in parts]])
+        kernel = self._kernel(tuple([array.dtype for array in arrays]), loop, types)
+        kernel.launch(adapter.blocks_for(rows * group), arguments)
         return out
 
-    def _kernel(self, dtypes: tuple[np.dtype, ...], loop: np.dtype) -> Any:
-        kernel = self._kernels.get((dtypes, loop))
+    def _kernel(self, dtypes: tuple[np.dtype, ...], loop: np.dtype, types: dict[str, Any]) -> Any:
+        key = dtypes, loop, types["index"]
+        kernel = self._kernels.get(key)
         if kernel is None:
             scope = {
                 "lowest": loop.type(-np.inf),
                 "zero": loop.type(0),
                 "of": adapter.scalar_function(self._function),
                 **{f"c{k}": converter(dtype, loop) for k, dtype in enumerate(dtypes)},
+                **types,
             }
             for name, _, load, combine in self._steps:
                 scope[f"load_{name}"] = adapter.scalar_function(load)
                 scope[f"combine_{name}"] = adapter.scalar_function(combine)
                 scope[f"tree_{name}"] = tree(combine, loop)
             source = self._source(len(dtypes))
-            kernel = self._kernels[dtypes, loop] = define(source, scope, globals())
+            kernel = self._kernels[key] = define(source, scope, globals())
         return kernel
 
     def _source(self, operands: int) -> str:
         each = range(operands)
-        values = ", ".join(f"c{k}(x{k}[p{k} + j * t{k}[0]])" for k in each)
+        values = ", ".join(f"c{k}(x{k}[index(p{k} + j * t{k}[0])])" for k in each)
         names = [name for name, *_ in self._steps]
         steps = [
             _STEP.format(
@@ -133,8 +142,10 @@ class _Rows:
         ]
         return _ROWS.format(
             parameters=", ".join(f"x{k}, s{k}, t{k}, o{k}" for k in each),
-            begin="; ".join(f"p{k} = o{k}" for k in each),
-            walk=walk("row", "kept", [*[(f"p{k}", f"s{k}") for k in each], ("q", "u")], 2),
+            begin="; ".join(f"p{k} = place(o{k})" for k in each),
+            walk=walk(
+                "min(row, rows - 1)", "kept", [*[(f"p{k}", f"s{k}") for k in each], ("q", "u")], 2
+            ),
             steps="".join(steps),
             values=values,
             numbers=", ".join(names),

@@ -68,9 +68,9 @@ def _load(source: str, names: Sequence[str]) -> dict[str, Any]:
 
 
 def prepare(
-    kernel: launches.DeviceKernel, blocks: int, arrays: Sequence[Any], numbers: Sequence[int] = ()
+    kernel: launches.DeviceKernel, blocks: int, arrays: Sequence[Any], numbers: Sequence[Any] = ()
 ) -> launches.Prepared:
-    """Return the launch of a kernel of arrays in C order, such as these, and of whole numbers."""
+    """Return the launch of a kernel of arrays in C order, such as these, and numbers, or tuples."""
     places = [launches.Place(array.dtype, 0, array.size) for array in arrays]
     return launches.Prepared(kernel, blocks, [*places, *numbers])
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from tinygrad_cg_kernels.cuda import adapter
 from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
-from tinygrad_cg_kernels.cuda.elementwise import define
+from tinygrad_cg_kernels.cuda.elementwise import contiguous, define
 from tinygrad_cg_kernels.reduce.scan import Scan, cumprod, recurrence
 from tinygrad_cg_kernels.runtime.promotion import FLOAT32, FLOAT64, loop_dtype
 
@@ -61,8 +61,8 @@ class DeviceScan:
             return library.empty(x.shape, dtype=result)
         shape = prod(x.shape[:axis]), x.shape[axis], prod(x.shape[axis + 1 :])
         state = FLOAT64 if self._kernel.wide and loop == FLOAT32 else loop
-        a = library.ascontiguousarray(x.astype(loop, copy=False))
-        b = a if y is None else library.ascontiguousarray(y.astype(loop, copy=False))
+        a = contiguous(x, loop)
+        b = a if y is None else contiguous(y, loop)
         out = self._scan(a.reshape(shape), b.reshape(shape), state, loop, reverse, exclusive)
         return out.reshape(x.shape).astype(result, copy=False)
 

@@ -17,11 +17,8 @@ def check_bounds(name: str, low: int, high: int, size: int) -> None:
         raise IndexError(f"{name}: index {worst} is out of bounds for size {size}")
 
 
-def check_positions(name: str, indices: Any, size: int, library: Any = np) -> Any:
-    """Return indices as int64 from 0 to size - 1; IndexError if one is out of range.
-
-    `library` is the library of the indices: NumPy, or the library of device arrays.
-    """
+def check_positions(name: str, indices: np.ndarray, size: int) -> np.ndarray:
+    """Return indices as int64 from 0 to size - 1; IndexError if one is out of range."""
     if not is_integer(indices.dtype):
         raise IndexError(f"{name}: indices must be integers, got {indices.dtype}")
     if indices.size:
@@ -29,8 +26,8 @@ def check_positions(name: str, indices: Any, size: int, library: Any = np) -> An
         check_bounds(name, low, high, size)
         indices = indices.astype(INT64, copy=False)
         if low < 0:
-            indices = library.where(indices < 0, indices + size, indices)
-    return library.ascontiguousarray(indices, dtype=INT64).reshape(indices.shape)
+            indices = np.where(indices < 0, indices + size, indices)
+    return np.ascontiguousarray(indices, dtype=INT64).reshape(indices.shape)
 
 
 def check_axis(name: str, axis: int, rank: int) -> int:
@@ -61,14 +58,20 @@ def take_in_batches(x: Any, positions: Any, axis: int, count: int, library: Any 
 
 
 def scatter_positions(
-    shape: tuple[int, ...], indices: Any, values: Any, axis: int, count: int, library: Any = np
+    shape: tuple[int, ...],
+    indices,
+    values,
+    axis: int,
+    count: int,
+    check=check_positions,
+    library=np,
 ) -> tuple[Any, tuple[int, int, int]]:
     """Return the positions of `scatter_add` along the middle of three axes, and the axes' sizes."""
     axis = check_axis("scatter_add", axis, len(shape))
     check_batch("scatter_add", shape, indices, axis, count)
     check_values("scatter_add", values, shape[:axis] + indices.shape[count:] + shape[axis + 1 :])
     before, size, after = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
-    positions = check_positions("scatter_add", indices, size, library)
+    positions = check("scatter_add", indices, size)
     if not count:
         return positions, (before, size, after)
     batch, between = prod(shape[:count]), prod(shape[count:axis])

@@ -9,10 +9,10 @@ from tinygrad_cg_kernels.move.gather import check_positions
 from tinygrad_cg_kernels.runtime.promotion import INT64, is_bool, is_complex, is_exact, no_kernel
 
 
-def flat_positions(indices: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
+def flat_positions(indices: np.ndarray, sizes: tuple[int, ...], check: Any = None) -> np.ndarray:
     """Return the row-major positions of coordinates, which lie along the last axis.
 
-    A coordinate that is not in 0 .. size - 1 raises IndexError.
+    A coordinate that is not in 0 .. size - 1 raises IndexError: on a device later, by `check`.
     """
     if indices.size:
         outside = (indices < 0) | (indices >= np.array(sizes, INT64))

@@ -160,7 +160,7 @@ def executable(program, *arrays):
 def test_a_chain_is_one_kernel():
     text = "\n".join(executable(chain, LINE).sources)
     assert text.count("def kernel(") == 1
-    assert "for left in range(cuda.grid(1), n0, cuda.gridsize(1)):" in text
+    assert "while left < n0:" in text
 
 
 def test_softmax_is_one_kernel_with_shared_memory():
@@ -188,7 +188,7 @@ def test_indices_outside_are_refused():
     x = tf.constant(WIDE).gpu()
     compiled(x, tf.constant([0, 1]).gpu())
     with pytest.raises(IndexError, match="gather"):
-        compiled(x, tf.constant([0, 6]).gpu())
+        compiled(x, tf.constant([0, 6]).gpu()).numpy()
 
 
 def test_strided_arrays_are_read():

@@ -233,3 +233,63 @@ def test_the_operands_that_a_user_gave_are_named():
     with pytest.raises(tf.errors.ArgumentTypeError, match=words):
         tf.tensor_scatter_nd_max(HERE, ROWS, TWO.gpu())
     assert HERE.gpu().at[:2].set(tf.constant(4.0)).device == "gpu:0"
+
+
+# Indices out of range --------------------------------------------------------------------------
+
+
+def at(*indices):
+    return tf.constant(indices, tf.int64).gpu()
+
+
+WRONG = {
+    "gather": (lambda x: tf.gather(x, at(0, 3)), "gather: index 3 is out of bounds for size 3"),
+    "second": (lambda x: [tf.gather(x, at(k)) for k in (1, -4, 5)], "gather: index -4 is"),
+    "gather_nd": (lambda x: tf.gather_nd(x, at(7)), r"gather_nd: indices\[\] = \[7\] does not"),
+    "segments": (
+        lambda x: tf.math.unsorted_segment_sum(x, at(0, 2, 1), 2),
+        r"unsorted_segment_sum: segment_ids\[1\] = 2 is not below the 2 segments",
+    ),
+    "many": (lambda x: [tf.gather(x, at(9 if k == 90 else 0)) for k in range(140)], "index 9"),
+    "gradient": (lambda x: tf.grad(lambda y: tf.reduce_sum(tf.gather(y, at(8))))(x), "index 8"),
+    "nothing": (lambda x: tf.gather(x[:0], at(0)), "gather: index 0 is out of bounds for size 0"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_indices_out_of_range_raise_when_data_are_read(name):
+    call, message = WRONG[name]
+    x = tf.constant([1.0, 2.0, 3.0]).gpu()
+    with pytest.raises((IndexError, tf.errors.InvalidArgumentError), match=message):
+        _ = call(x), x.numpy()
+    np.testing.assert_array_equal(x.numpy(), [1, 2, 3])
+    np.testing.assert_array_equal(tf.gather(x, at(-1, 0)).numpy(), [3, 1])
+
+
+def test_an_operation_does_not_wait_for_its_indices():
+    x = tf.constant([1.0, 2.0, 3.0]).gpu()
+    y = tf.gather(x, at(3))
+    assert y.device == "gpu:0"
+    assert y.shape == (1,)
+    with pytest.raises(IndexError, match="gather: index 3"):
+        float(tf.reduce_sum(x))
+
+
+def test_a_condition_is_not_computed_from_wrong_indices():
+    def rounds(x, i):
+        return tf.while_loop(lambda y: tf.gather(y, i)[0] < 9.0, lambda y: [y + 1.0], [x])[0]
+
+    x = tf.constant([1.0, 2.0, 3.0]).gpu()
+    compiled = tf.function(rounds)
+    np.testing.assert_array_equal(compiled(x, at(2)).numpy(), [7, 8, 9])
+    with pytest.raises(IndexError, match="gather: index 3"):
+        compiled(x, at(3))
+
+
+def test_indices_of_many_bytes_are_not_kept(monkeypatch):
+    from tinygrad_cg_kernels.cuda import bounds
+
+    monkeypatch.setattr(bounds, "MAX_KEPT", 100)
+    x = tf.constant([1.0, 2.0, 3.0]).gpu()
+    with pytest.raises(IndexError, match="gather: index 3"):
+        [tf.gather(x, at(*[3] * 10 if k == 2 else [0] * 10)) for k in range(10)]

@@ -59,7 +59,9 @@ class DeviceLoop(LoopCode):
         """Return the statements of the pass, and those that combine its results per row."""
         body = self._body()
         starts: Code = [Statement(part, identity(node)) for node, part in self.parts.items()]
-        head = Expression(f"for {LEFT} in range({{}}, {{}}, {self.step})", self.first, self.end)
+        starts.append(Statement(LEFT, Expression(self.first)))
+        head = Expression(f"while {LEFT} < {{}}", self.end)  # a range would divide by the step
+        step = Statement(LEFT, Expression(f"{LEFT} + {self.step}"))
         ends: Code = []
         for node, part in self.parts.items():
             name = self._total(node)
@@ -68,7 +70,7 @@ class DeviceLoop(LoopCode):
             else:
                 total = combine(node, name, part)
             ends.append(Statement(name, total))
-        return [*starts, Suite(head, body), *ends] if body else []
+        return [*starts, Suite(head, [*body, step]), *ends] if body else []
 
     def _add(self, node: ReduceNode, value: Any) -> Statement:
         if node in self.parts:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.cuda import adapter, graphs, programs
+from tinygrad_cg_kernels.cuda import adapter, elementwise, graphs, programs
 
 from ..._core import devices
 from ..._core.devices import number
@@ -84,7 +84,7 @@ class DeviceTarget(Target):
     def __init__(self) -> None:
         library = devices.library()
         self.names = {"empty": library.empty, "large": library.empty, "array": library.array}
-        self.names["contiguous"] = library.ascontiguousarray
+        self.names["contiguous"] = elementwise.contiguous
 
     def segments(
         self, fusion: Fusion, kernels: list[Kernel], finals: list[FusionNode]
@@ -298,10 +298,9 @@ class DeviceSegment:
         return {key: empty(shape, dtype) for key, (shape, dtype) in self._own.items()}
 
     def _launch(self, arrays: Sequence[Any], own: dict[Any, Any]) -> None:
-        contiguous = devices.library().ascontiguousarray
         by_node = dict(own)
         for node, array in zip(self.arrays, arrays, strict=True):
-            by_node[node] = contiguous(array)
+            by_node[node] = array if array.flags.c_contiguous else elementwise.contiguous(array)
         for launch in self._launches:
             arguments = [
                 argument if isinstance(argument, devices.array_types) else by_node[argument]

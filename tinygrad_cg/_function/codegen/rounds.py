@@ -14,6 +14,7 @@ import numpy as np
 
 from tinygrad_cg_kernels.runtime import memory, service, signatures
 
+from ..._core import devices
 from ..fusion.fuse import Fusion, Kernel
 from ..fusion.lower import FUSED, Lowering
 from ..fusion.nodes import COPY, ApplyNode, ArrayNode, FusionNode, OpaqueNode, base
@@ -68,7 +69,7 @@ def call_rounds(body: Body, program: Callable[[], Run], library: Any = np) -> Ru
         until, done = body.length is None, 0
         rounds = 0 if until else body.count(arrays)
         call: Any = program() if until or rounds else None
-        while bool(values[-1]) if until else done < rounds:
+        while bool(devices.to_host(values[-1])) if until else done < rounds:
             i = rounds - 1 - done if body.reverse else done
             results = call([*fixed, *values, *[stack[i, ...] for stack in stacks]])
             values = results[:count]

@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels import elementary as kmath
-from tinygrad_cg_kernels.move.gather import check_bounds, check_positions
+from tinygrad_cg_kernels.move.gather import check_positions
 from tinygrad_cg_kernels.runtime.promotion import BOOL, INT64
 
 from ..._core import devices
+from ..._core.device_runs import kernel_for
 from ..._core.kinds import is_complex, is_integer
 from ..graph.values import Value, frozen
 from . import nodes
@@ -209,13 +210,9 @@ def last_index(key: tuple, shape: tuple[int, ...]) -> FusionNode | None:
 
 
 def positions_on_gpu(indices: Any, name: str, size: int, parts: int) -> Any:
-    """Return `positions` of an array on a GPU. The extreme indices are read back to check them."""
-    indices = indices.astype(INT64)
-    low = int(indices.min())
-    check_bounds(name, low, int(indices.max()), size)
-    if low < 0:
-        indices = np.where(indices < 0, indices + size, indices)
-    return _of_parts(indices, size, parts, devices.library())
+    """Return `positions` of an array on a GPU."""
+    checked = kernel_for(indices, check_positions)(name, indices, size)
+    return _of_parts(checked, size, parts, devices.library())
 
 
 def positions(indices: np.ndarray, name: str, size: int, parts: int) -> np.ndarray:

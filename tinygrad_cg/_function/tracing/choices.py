@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import nest
+from ..._core import devices
 from ..._core.conversion import BOOL, INT32, convert, is_tensor, is_weak
 from ..._core.kinds import is_differentiable
 from ..._core.primitive import Primitive, apply
@@ -120,7 +121,7 @@ class Choice(ABC):
 
     def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run the branch whose number is in the first array; it is compiled at its first run."""
-        index = int(arrays[0])
+        index = int(devices.to_host(arrays[0]))
         program = self._programs.get(index)
         if program is None:
             graph = self.graphs[index]
