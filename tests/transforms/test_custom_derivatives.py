@@ -506,4 +506,6 @@ def test_a_number_that_a_solver_returns_keeps_the_digits_of_the_arguments(kind, 
         for result, expected in ((solve, 2**0.5), (tf.grad(solve), 0.5 / 2**0.5)):
             value = transform(result)(a)
             assert value.dtype == dtype
+            if transform is not tf.vmap:
+                assert solve(a.numpy()[()]).dtype == dtype  # a scalar of NumPy
             assert_allclose(value.numpy(), expected, rtol=1e-15 if dtype == tf.float64 else 1e-7)

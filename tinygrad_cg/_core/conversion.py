@@ -415,7 +415,7 @@ def convert_result(value: Any, args: Iterable[Any]) -> Tensor:
     """Return what a user's function made of `args`: a Python number gets their dtype."""
     if type(value) not in (float, complex):
         return convert(value)
-    others = [arg for arg in args if isinstance(arg, (ArrayLike, np.ndarray))]
+    others = [arg for arg in args if isinstance(arg, (ArrayLike, np.ndarray, np.generic))]
     return convert_operands((*others, value))[-1]
 
 
