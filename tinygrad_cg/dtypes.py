@@ -34,11 +34,12 @@ uint64 = np.dtype(np.uint64)
 
 
 def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
-    """Return `x` as `dtype`; a tensor that has it comes back as it is. To integers truncates.
+    """Return `x` as `dtype`; a tensor of that dtype is returned unchanged. Casts to integers
+    truncate.
 
     Modelled on ``tf.cast``, but Python's floats are not rounded to float32 first. The gradient is
-    cast back. Numbers too large for `dtype` become infinite. Raises TypeError for None, and for
-    other dtypes that tensors cannot have.
+    cast back. Numbers too large for `dtype` become infinite. Raises TypeError for None and for
+    unsupported dtypes.
     """
     return _shape.cast(x, dtype)
 

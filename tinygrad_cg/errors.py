@@ -149,7 +149,7 @@ class GradientError(WithFields, AssertionError):
 
 
 class CustomGradientWarning(WithFields, UserWarning):
-    """A custom rule was not used, or what it returned had to be adapted."""
+    """A custom rule was not used, or the gradients that it returned had to be adapted."""
 
     kind: str = ""
     """"bypassed" (not used), "scalar" or "dtype" (adapted), or "detached" (it took values)."""

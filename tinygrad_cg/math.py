@@ -147,7 +147,7 @@ def atan2(y: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     """Return the angle, from -pi to pi, of the point with ordinate `y` and abscissa `x`. Integers
     give float64; signed zeros and infinities count as in C.
 
-    Elementwise; `y` and `x`, tensors or what converts, broadcast to the shape of the result. Raises
+    Elementwise; `y` and `x`, tensors or array-likes, broadcast to the shape of the result. Raises
     InvalidArgumentError if their shapes do not.
     """
     return _trigonometry.arctan2(y, x)
@@ -317,7 +317,7 @@ def zeta(x: TensorLike, q: Any, name: str | None = None) -> Tensor:
     are right, by q at every order and by x, where q is positive, up to order 2 (by x TensorFlow has
     none).
 
-    Elementwise; `x` and `q`, tensors or what converts, broadcast to the shape of the result. Raises
+    Elementwise; `x` and `q`, tensors or array-likes, broadcast to the shape of the result. Raises
     InvalidArgumentError if their shapes do not.
     """
     return _ops.hurwitz.zeta(x, q)
@@ -340,7 +340,7 @@ def igamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     gradients by both are right, by `x` at every order and by `a` up to order 4. After
     ``tf.math.igamma``.
 
-    Elementwise; `a` and `x`, tensors or what converts, broadcast to the shape of the result. Raises
+    Elementwise; `a` and `x`, tensors or array-likes, broadcast to the shape of the result. Raises
     InvalidArgumentError if their shapes do not.
     """
     return _ops.incomplete.igamma(a, x)
@@ -350,7 +350,7 @@ def igammac(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     """Return 1 - igamma(a, x), accurate where that is small. The gradients by both are right, by
     `x` at every order and by `a` up to order 4. Modelled on ``tf.math.igammac``.
 
-    Elementwise; `a` and `x`, tensors or what converts, broadcast to the shape of the result. Raises
+    Elementwise; `a` and `x`, tensors or array-likes, broadcast to the shape of the result. Raises
     InvalidArgumentError if their shapes do not.
     """
     return _ops.incomplete.igammac(a, x)
@@ -380,7 +380,7 @@ def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     """Return the derivative of order `a` of digamma at `x`, for whole orders from 0 to 170; NaN for
     others. Integers give float64. No gradient flows to the order.
 
-    Elementwise; `a` and `x`, tensors or what converts, broadcast to the shape of the result. Raises
+    Elementwise; `a` and `x`, tensors or array-likes, broadcast to the shape of the result. Raises
     InvalidArgumentError if their shapes do not.
     """
     return _special_functions.polygamma(a, x)
@@ -394,7 +394,7 @@ def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 def real(input: TensorLike, name: str | None = None) -> Tensor:
     """Return the real part of input.
 
-    Elementwise; the result has the shape of `input`, a tensor or what converts.
+    Elementwise; the result has the shape of `input`, a tensor or array-like.
     """
     return _complex.real(input)
 
@@ -402,7 +402,7 @@ def real(input: TensorLike, name: str | None = None) -> Tensor:
 def imag(input: TensorLike, name: str | None = None) -> Tensor:
     """Return the imaginary part of input; 0 for real input.
 
-    Elementwise; the result has the shape of `input`, a tensor or what converts.
+    Elementwise; the result has the shape of `input`, a tensor or array-like.
     """
     return _complex.imag(input)
 
@@ -476,7 +476,7 @@ reduce_variance = _reduction("reduce_variance", _reductions.reduce_variance)
 def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     """Return scalar * x.
 
-    Elementwise; `scalar` and `x`, tensors or what converts, broadcast to the shape of the result.
+    Elementwise; `scalar` and `x`, tensors or array-likes, broadcast to the shape of the result.
     Raises InvalidArgumentError if their shapes do not.
     """
     return _elementwise.multiply(scalar, x)
@@ -543,7 +543,7 @@ def softmax(
 def softplus(features: TensorLike, name: str | None = None) -> Tensor:
     """Return log(1 + exp(features)), without overflow.
 
-    Elementwise; the result has the shape of `features`, a tensor or what converts.
+    Elementwise; the result has the shape of `features`, a tensor or array-like.
     """
     return _elementwise.softplus(features)
 

@@ -22,11 +22,10 @@ class Module:
     Parameters
     ----------
     name:
-        Shown in the names of `named_variables`; by default that of the class, in snake case.
+        Shown in the names of `named_variables`; by default the class's name in snake case.
 
-    Variables and modules are found where they are kept, each once: an object's own in the order
-    of its attributes' names, then those of the modules in it. A Variable that a tape is to watch
-    needs no more than to be `trainable`.
+    Variables and modules are found once each: an object's own in the order of its attributes'
+    names, then those in its modules. Tapes watch all `trainable` Variables.
 
     Examples
     --------

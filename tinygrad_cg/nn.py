@@ -235,7 +235,7 @@ def ctc_loss(
     `logits_time_major`, has `logit_length` frames. `blank_index` is the class of blanks, 0 by
     default; a negative one counts from the end. The softmax is part of the loss, which is infinite,
     with the gradient 0, where there are too few frames. It is computed in float32 at least. Raises
-    InvalidArgumentError for what does not fit.
+    InvalidArgumentError for sizes that do not fit.
     """
     return _ops.sequences.ctc_loss(
         labels, logits, label_length, logit_length, logits_time_major, blank_index
@@ -455,8 +455,8 @@ def dilation2d(
 
     Modelled on ``tf.nn.dilation2d``: the grayscale dilation of images (batch, height, width,
     channels), or channels first, by `filters` (height, width, channels). Padding is never the
-    largest. The gradient goes to the first of equal sums. Raises InvalidArgumentError for what does
-    not fit.
+    largest. The gradient goes to the first of equal sums. Raises InvalidArgumentError for sizes
+    that do not fit.
     """
     return _ops.filters.dilation2d(input, filters, strides, padding, data_format, dilations)
 
@@ -808,7 +808,7 @@ def pool(
 def relu(features: TensorLike, name: str | None = None) -> Tensor:
     """Return the larger of features and 0; its gradient at 0 is 0.
 
-    Elementwise; the result has the shape of `features`, a tensor or what converts.
+    Elementwise; the result has the shape of `features`, a tensor or array-like.
     """
     return _elementwise.relu(features)
 
@@ -829,7 +829,7 @@ def selu(features: TensorLike, name: str | None = None) -> Tensor:
 def softsign(features: TensorLike, name: str | None = None) -> Tensor:
     """Return features / (1 + |features|).
 
-    Elementwise; the result has the shape of `features`, a tensor or what converts.
+    Elementwise; the result has the shape of `features`, a tensor or array-like.
     """
     return _elementwise.softsign(features)
 
@@ -853,8 +853,8 @@ def sampled_softmax_loss(
     a list of its parts, and `biases` (classes,) give the logits of `inputs` (batch, size); `labels`
     are (batch, num_true). The sample is `sampled_values`, or `num_sampled` different classes of a
     log-uniform distribution; the logarithms of expected counts are subtracted. Sampled classes that
-    are true do not count if `remove_accidental_hits`. Raises InvalidArgumentError for what does not
-    fit.
+    are true do not count if `remove_accidental_hits`. Raises InvalidArgumentError for sizes that do
+    not fit.
     """
     return _ops.candidates.sampled_softmax_loss(
         weights,
@@ -1020,7 +1020,7 @@ def with_space_to_batch(
     with all parts as one batch, and its results are put together again; ``op(input, number of axes,
     padding)`` if all rates are 1. The axes are `spatial_dims`, ascending, by default those after
     the batch, or after the channels if `data_format` has them first. With the padding "SAME", zeros
-    are added for filters of `filter_shape`. Raises InvalidArgumentError for what does not fit.
+    are added for filters of `filter_shape`. Raises InvalidArgumentError for sizes that do not fit.
     """
     return _ops.volumes.with_space_to_batch(
         input, dilation_rate, padding, op, filter_shape, spatial_dims, data_format

@@ -76,4 +76,4 @@ for move in (lambda x: x.gpu(), lambda x: x.to_device("cuda:0")):
     *lines, of_gpu, of_name = done.stdout.splitlines()
     assert lines == ["[] []", "cpu"]
     assert of_gpu.startswith("gpu: there is no device 'gpu:0'. A GPU needs NVIDIA's driver")
-    assert 'pip install "tinygrad_cg[cuda12]"' in of_name
+    assert 'pip install ".[cuda12]"' in of_name

@@ -446,14 +446,14 @@ def _packed(structure: Any, outputs: Sequence[Tensor]) -> Any:
 def differentiable(
     function: Callable[..., Any] | None = None, *, checkpoint: bool | int = False
 ) -> Any:
-    """Return a function of arrays and numbers, written in loops as for Numba, with derivatives.
+    """Return a differentiable version of a function that is written in loops, as for Numba.
 
-    The source of `function`, a Python function or one compiled by ``numba.njit``, is read, and its
-    derivatives are programs that are compiled, of any order, in forward and in reverse mode. It may
+    `function` is a Python function, compiled by ``numba.njit`` or not. Its source is translated,
+    and its derivatives are compiled programs of any order, in forward and in reverse mode. It may
     have loops over ranges and arrays, ``while``, branches, ``break``, ``continue``, early returns,
     reads and writes of elements and slices, array expressions, calls of other such functions, of
-    `math` and of NumPy. Array arguments that it writes to are copied first; a function that returns
-    nothing gives these.
+    `math` and of NumPy. Array arguments are copied before it writes to them; if it returns nothing,
+    the call returns these copies.
 
     Parameters
     ----------
@@ -462,18 +462,17 @@ def differentiable(
         None. Its result is an array, a number, or a nested tuple of them. If left out,
         `differentiable` is a decorator.
     checkpoint:
-        Make gradients of loops with n rounds keep values of O(sqrt(n)) rounds, instead of all n.
+        Keep values of only O(sqrt(n)) of the n rounds of a loop for its gradient.
         The outermost loops save what they carry, and the arrays that they change, at the beginning
         of about sqrt(2 n) rounds; the backward sweep runs the rounds between two of these again.
         This adds about the time of one call of `function`. An integer is the number of loops inside
         one another that do so: with 2, inner loops too, which are run twice more. Loops that keep
         nothing are left as they are. `stack_bytes`, a method of the result, tells the memory.
 
-    The function that is returned takes tensors, too, and gives tensors. Integers are not tensors in
-    it, and have no gradient. Raises `UnsupportedCodeError`, a TypeError, for what it cannot
+    The returned function accepts tensors, too, and returns tensors. Integers are not tensors
+    inside, and have no gradient. Raises `UnsupportedCodeError`, a TypeError, for what it cannot
     differentiate: when it decorates, or, if that depends on types, at the first call. It raises
-    IndexError and its kin where the function does so itself; elements outside of an array are not
-    looked for, as in Numba.
+    IndexError and others if the function does; as in Numba, indices are not checked.
 
     Examples
     --------

@@ -43,15 +43,14 @@ def primitive(
         Unique. `RegisterGradient(name)` gives it a gradient. Without one, an elementwise kernel has
         the derivative of its source, see `elementwise`.
     kernel:
-        ``kernel(*arrays, **attrs)`` computes the result: an array, or a tuple of them for
-        several outputs. A NumPy function, or one compiled by numba.njit. It gets read-only
-        views, and what it returns is copied. If left out,
-        `primitive` is a decorator of the kernel.
+        ``kernel(*arrays, **attrs)`` computes the result: an array, or a tuple of them for several
+        outputs. A NumPy function, or one compiled by numba.njit. It gets read-only views, and its
+        results are copied. If left out, `primitive` is a decorator of the kernel.
     shape:
         ``shape(*inputs, **attrs)`` gives the shape of the result, or a pair (shape, dtype), from
-        the inputs' `.shape` and `.dtype`, or a list of these for several outputs; the shapes of
-        what the kernel returns are checked against it. If left out, a `function` calls the kernel
-        once while it is traced, to learn them.
+        the inputs' `.shape` and `.dtype`, or a list of these for several outputs; the kernel's
+        results are checked against it. If left out, a `function` calls the kernel once while it is
+        traced, to learn them.
     elementwise:
         The kernel is a function of numbers, which is compiled into a loop over broadcast arrays.
         There may be one to three operands; integers are computed as float64. It returns a
@@ -62,18 +61,18 @@ def primitive(
     replace:
         Take the place of a primitive of that name, as in a notebook's cell that runs again.
     cuda:
-        What runs on a GPU: a kernel made by ``numba.cuda.jit``, or a pair (kernel,
-        configuration). It is launched as ``kernel(*inputs, *results, *attributes)``, with C-ordered
-        arrays, and fills the results, whose shapes `shape` gives; it must not write to inputs.
-        Parameters after the results have the names of attributes. The configuration is (blocks,
-        threads), each a number or a tuple of up to three, or a function of what `shape` is given
-        that returns such a pair; by default each element of the first result has a thread, in
-        blocks of 256, of which the last may have threads to spare. The gradient is the same on
-        either device. Without `cuda` the function of `elementwise` is compiled for the GPU, and
-        so are derivatives from its source (tried in Numba's CUDA simulator only); another
-        kernel runs there as far as it consists of functions that CuPy has, too.
+        The kernel for a GPU: made by ``numba.cuda.jit``, or a pair (kernel, configuration). It is
+        launched as ``kernel(*inputs, *results, *attributes)``, with C-ordered arrays, and fills the
+        results, whose shapes `shape` gives; it must not write to inputs. Parameters after the
+        results have the names of attributes. The configuration is (blocks, threads), each a number
+        or a tuple of up to three, or a function of what `shape` is given that returns such a pair;
+        by default each element of the first result has a thread, in blocks of 256, of which the
+        last may have threads to spare. The gradient is the same on either device. Without `cuda`
+        the function of `elementwise` is compiled for the GPU, and so are derivatives from its
+        source (tried in Numba's CUDA simulator only); another kernel runs there if CuPy has the
+        functions that it uses.
 
-    The function takes tensors (or what converts to them) by position, attributes by keyword.
+    The function takes tensors or array-likes by position, attributes by keyword.
     Raises KeyError for a name in use, TypeError for a kernel that is not callable, or for
     operands and attributes that it does not take.
 

@@ -48,52 +48,50 @@ def check_gradients(
     Parameters
     ----------
     f:
-        A function, or a custom gradient, of floats, arrays, tensors and Variables in any nested
-        structure, to tensors in any nested structure, of any shapes. Variables that it reads count
-        as arguments.
+        A function or custom gradient. Its arguments are nested structures of floats, arrays,
+        tensors and Variables; it returns a nested structure of tensors. Variables that it reads
+        count as arguments.
     order:
         The highest order of derivatives.
     modes:
         "reverse" (nested tapes) and "forward" (forward mode over reverse mode).
     full:
-        True to compare every element of the derivatives of each order.
-        By default each order is compared in one random direction for each argument. This takes
-        about thirty evaluations of f, whatever the sizes, and up to sixty if a rule is wrong; more
-        at kinks and zeros, for several arguments and for nested rules. Points that are computed
-        in one batch count as one evaluation.
+        True compares every element of the derivatives of each order. By default each order is
+        compared in one random direction for each argument. This takes about thirty evaluations of f
+        for any size, and up to sixty if a rule is wrong. Kinks, zeros, more arguments and nested
+        rules take more. Points in one batch count as one evaluation.
     seed:
-        The seed of the random directions and weights. Where there is a single number, these are 1.
+        The seed of the random directions and weights. For a single number these are 1.
 
     against:
-        A surrogate: a function of the same arguments, with outputs of the same shapes, whose
-        derivative the rules of `f` are meant to return. For rules that differ from the derivative
-        on purpose, such as straight-through estimators and gradient reversal. Order 1 is compared
-        with the derivative of `against`, order k with that of what the rules returned for order
-        k - 1.
+        A surrogate, for rules that deliberately differ from the derivative, such as
+        straight-through estimators and gradient reversal: a function of the same arguments, with
+        outputs of the same shapes, whose derivative the rules of `f` should return. Order 1 is
+        compared with the derivative of `against`, order k with the derivative of the result at
+        order k - 1.
 
     Returns
     -------
-    A `GradientReport`, with a row for each order, argument, path and mode; printing it shows a
-    table and a diagnosis. Order k is compared with the derivative of what the rules returned for
-    order k - 1, so the first wrong order is found. The comparison runs in float64 if f takes that,
-    whatever the arguments' dtypes; a result that is infinite or NaN in these only is reported.
-    References are complex steps, compared to 10 digits, or extrapolated differences, compared to
-    6, with an estimate of their error: a smaller difference is 'inconclusive'. A kink is not an
-    error, unless the value lies outside the slopes on its two sides.
+    A `GradientReport`, with a row for each order, argument, path and mode; printing
+    it shows a table and a diagnosis. Order k is compared with the derivative of the result at order
+    k - 1, so the first wrong order is found. The comparison runs in float64 if f accepts it,
+    whatever the arguments' dtypes; results that are infinite or NaN only in the arguments' dtypes
+    are reported. References are complex steps, compared to 10 digits, or extrapolated differences,
+    compared to 6, with an estimate of their error: a smaller difference is 'inconclusive'. A kink
+    is not an error, unless the value lies outside the slopes on its two sides.
 
-    Where wrong rules may look right (at zeros, integers, kinks and optima, and where a row is
-    inconclusive) a second, nearby point is checked as well; what is wrong there is wrong. Order k
-    is also compared with second differences of order k - 2, which show a wrong factor of a
-    gradient that is 0. Differences across branches that the point is not in are not used. At kinks
-    up to 64 elements are compared one by one; elsewhere elements of very different size have steps
-    of their own. The gradient has to be linear in the upstream gradient from 1e-6 to 1e6 times it,
-    and 0 for zeros. Differences within rounding error are ignored, also where the function does
-    not change: the error is measured by rounding the terms of each operation at random. Variables
-    that f assigns get their values back.
+    At zeros, integers, kinks and optima, where wrong rules may look right, and if a row is
+    inconclusive, a second point nearby is checked, too. Order k is also compared with second
+    differences of order k - 2, which show a wrong factor of a gradient that is 0. Differences into
+    other branches are not used. At kinks up to 64 elements are compared one by one; elsewhere
+    elements of very different size have steps of their own. The gradient must be linear in the
+    upstream gradient, from 1e-6 to 1e6 times it, and 0 for zeros. Differences within rounding error
+    are ignored; the error is measured by rounding the terms of each operation at random. Assigned
+    Variables have their old values again after the check.
 
     Raises TypeError if `f` or `against` is not a function of floats to tensors, ValueError for
-    wrong options and if outputs of `against` have other shapes, and what the functions raise.
-    Errors of gradient rules are reported.
+    wrong options and if outputs of `against` have other shapes. Errors of the functions propagate;
+    errors of gradient rules are reported.
 
     Examples
     --------
@@ -174,8 +172,8 @@ def assert_gradients(
 ) -> None:
     """Raise a `GradientError`, an AssertionError, unless the rules of `f` are right at `args`.
 
-    The message is the report of `check_gradients`, which has the same arguments. It also raises if
-    an order is inconclusive for an argument, at a kink for example. For tests.
+    For tests. The message is the report of `check_gradients`, which has the same arguments. It also
+    raises if an order is inconclusive for an argument, for example at a kink.
 
     Examples
     --------

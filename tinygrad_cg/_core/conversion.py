@@ -57,7 +57,7 @@ operations = _LateOperations()
 def as_dtype(dtype: Any) -> np.dtype:
     """Return a supported NumPy dtype from a dtype, its name, or a NumPy or Python type.
 
-    Python's `float` and `int` are float32 and int32, as numbers of these types become. Raises
+    Python's `float` and `int` become float32 and int32, as numbers of these types do. Raises
     TypeError for None, for anything but a dtype, and for dtypes that tensors cannot have.
 
     Examples
@@ -190,7 +190,7 @@ def adopt(value: Any, dtype: np.dtype | None, copy: bool) -> Any:
 
 
 class IndexedSlices:
-    """A tensor that is zero but for some slices along its first axis.
+    """A tensor that is zero except for some slices along its first axis.
 
     Accepted in place of tensors; slices at the same index add up. Modelled on ``tf.IndexedSlices``.
     """

@@ -111,7 +111,7 @@ def _missing(kind: str, index: int) -> str:
         return f"There is one GPU, 'gpu:0', and no number {index}"
     return (
         "A GPU needs NVIDIA's driver, Numba's CUDA target and CuPy: check `nvidia-smi`, and "
-        'run `pip install "tinygrad_cg[cuda12]"` (or cuda13)'
+        'run `pip install ".[cuda12]"` (or cuda13) in a clone of the library'
     )
 
 

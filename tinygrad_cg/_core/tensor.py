@@ -21,7 +21,7 @@ from .suggestions import NamesOfOtherLibraries
 
 
 class TensorShape(tuple):
-    """A shape: a tuple of sizes with TensorFlow's accessors; None stands for an unknown size.
+    """A tuple of sizes with TensorFlow's accessors; None means an unknown size.
 
     Slices, and sums with other shapes, are shapes. Modelled on ``tf.TensorShape``.
 
@@ -600,11 +600,11 @@ def _needs_copy(function: str) -> str:
 
 
 class Tensor(ArrayLike):
-    """An immutable n-dimensional array of numbers, to differentiate through.
+    """An immutable, differentiable n-dimensional array of numbers.
 
     Made by `constant`, `convert_to_tensor` and by every operation, not by calling the class.
-    Operators and NumPy functions on it are operations of this library; `numpy()` gives the
-    value. `==` compares elements, so tensors are unhashable: use `ref()`.
+    Operators and NumPy functions on it are operations of this library; `numpy()` returns the value.
+    `==` compares elements, so tensors are unhashable: use `ref()`.
     """
 
     __slots__ = ("__weakref__", "_data", "_rec")

@@ -180,10 +180,10 @@ def sample_candidates(
     """Return classes from 0 to `range_max` - 1 that are drawn at random, and expected counts.
 
     After ``tf.random.uniform_candidate_sampler``, where all are as probable, and
-    ``tf.random.log_uniform_candidate_sampler``, where class k has the probability
-    ``log((k + 2) / (k + 1)) / log(range_max + 1)``. If `unique` none is drawn twice, and what is
-    expected follows from how many draws that took. Counts are float32. Raises InvalidArgumentError
-    for what does not fit.
+    ``tf.random.log_uniform_candidate_sampler``, where class k has the probability ``log((k + 2) /
+    (k + 1)) / log(range_max + 1)``. If `unique` none is drawn twice, and what is expected follows
+    from how many draws that took. Counts are float32. Raises InvalidArgumentError for sizes that do
+    not fit.
     """
     name = f"{sampler}_candidate_sampler"
     true = _true(name, true_classes, num_true)

@@ -18,19 +18,19 @@ def _question(name: str, doc: str, in_math: str) -> Any:
     return unary(name, doc, "compare", spellings=spellings)
 
 
-equal = binary("equal", "Whether x == y.", "compare")
-not_equal = binary("not_equal", "Whether x != y.", "compare")
-less = binary("less", "Whether x < y.", "compare", dtypes=REAL)
-less_equal = binary("less_equal", "Whether x <= y.", "compare", dtypes=REAL)
-greater = binary("greater", "Whether x > y.", "compare", dtypes=REAL)
-greater_equal = binary("greater_equal", "Whether x >= y.", "compare", dtypes=REAL)
-isnan = _question("isnan", "Whether x is NaN.", "is_nan")
-isinf = _question("isinf", "Whether x is infinite.", "is_inf")
-isfinite = _question("isfinite", "Whether x is neither infinite nor NaN.", "is_finite")
-logical_and = binary("logical_and", "Whether x and y are both true (not 0).", "logical")
-logical_or = binary("logical_or", "Whether x or y is true (not 0).", "logical")
+equal = binary("equal", "Return whether x == y.", "compare")
+not_equal = binary("not_equal", "Return whether x != y.", "compare")
+less = binary("less", "Return whether x < y.", "compare", dtypes=REAL)
+less_equal = binary("less_equal", "Return whether x <= y.", "compare", dtypes=REAL)
+greater = binary("greater", "Return whether x > y.", "compare", dtypes=REAL)
+greater_equal = binary("greater_equal", "Return whether x >= y.", "compare", dtypes=REAL)
+isnan = _question("isnan", "Return whether x is NaN.", "is_nan")
+isinf = _question("isinf", "Return whether x is infinite.", "is_inf")
+isfinite = _question("isfinite", "Return whether x is neither infinite nor NaN.", "is_finite")
+logical_and = binary("logical_and", "Return whether x and y are both true (not 0).", "logical")
+logical_or = binary("logical_or", "Return whether x or y is true (not 0).", "logical")
 logical_xor = binary("logical_xor", "Whether exactly one of x and y is true (not 0).", "logical")
-logical_not = unary("logical_not", "Whether x is false (0).", "logical")
+logical_not = unary("logical_not", "Return whether x is false (0).", "logical")
 
 _sign_bit = operation(
     "sign_bit",

@@ -47,8 +47,9 @@ def constant(
     Python floats become float32, integers int32 (int64 where they need it), arrays keep their
     dtype. `shape` reshapes the value, or repeats a single number. A Tensor comes back as it is.
 
-    After ``tf.constant``. Raises TypeError for what holds no numbers or loses its fractions in
-    `dtype`, OverflowError for integers that do not fit, ValueError for ragged lists and shapes.
+    After ``tf.constant``. Raises TypeError for values that are not numbers or lose their fractions
+    in `dtype`, OverflowError for integers that do not fit, ValueError for ragged lists and wrong
+    shapes.
 
     Examples
     --------
@@ -82,9 +83,9 @@ def convert_to_tensor(
     name: str | None = None,
     **others: Any,
 ) -> Tensor:
-    """Return `value` as a Tensor: itself if it is one, else converted as `constant` does.
+    """Return `value` as a Tensor: unchanged if it is one, else converted like `constant`.
 
-    A Tensor of another dtype than asked for is a ValueError: use `cast`.
+    A Tensor of another dtype raises ValueError: use `cast`.
 
     Examples
     --------

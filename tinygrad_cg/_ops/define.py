@@ -141,7 +141,7 @@ def _everywhere(name: str) -> tuple[str, ...]:
 
 def unary(name: str, doc: str, kind: str = "float", vjp: Any = None, **record: Any) -> Any:
     """Return an elementwise operation on one operand, ``x``."""
-    doc += "\n\nElementwise; the result has the shape of `x`, a tensor or what converts."
+    doc += "\n\nElementwise; the result has the shape of `x`, a tensor or array-like."
     rules = None if vjp is None else (vjp,)
     record.setdefault("spellings", _everywhere(name))
     primitive = elementwise(name, ("x",), kind, rules, doc=doc, **record)
@@ -151,7 +151,7 @@ def unary(name: str, doc: str, kind: str = "float", vjp: Any = None, **record: A
 def binary(name: str, doc: str, kind: str = "same", vjp: Any = None, **record: Any) -> Any:
     """Return an elementwise operation on two operands that broadcast, ``x`` and ``y``."""
     doc += (
-        "\n\nElementwise; `x` and `y`, tensors or what converts, broadcast to the shape of the "
+        "\n\nElementwise; `x` and `y`, tensors or array-likes, broadcast to the shape of the "
         "result. Raises InvalidArgumentError if their shapes do not."
     )
     record["errors"] = (

@@ -79,7 +79,8 @@ def _cast_array(x: Any, dtype: np.dtype) -> np.ndarray:
 
 
 def cast(x: Any, dtype: Any) -> Tensor:
-    """Return `x` as `dtype`; a tensor that has it comes back as it is. To integers truncates."""
+    """Return `x` as `dtype`; a tensor of that dtype is returned unchanged. Casts to integers
+    truncate."""
     wanted = as_dtype(dtype)
     if not isinstance(x, Tensor):
         x = convert(unrounded(x))

@@ -294,8 +294,8 @@ def extract_volume_patches(x: Any, ksizes: Any, strides: Any, padding: Any) -> T
 
     After ``tf.extract_volume_patches``: `x` is (batch, depth, height, width, channels), `ksizes`
     and `strides` have five numbers, those for batch and channels 1. The channels of the result go
-    through depth, height, width and channels of a window. Raises InvalidArgumentError for what does
-    not fit.
+    through depth, height, width and channels of a window. Raises InvalidArgumentError for sizes
+    that do not fit.
     """
     name = "extract_volume_patches"
     layout = ImageLayout(name, None, 3, 3)

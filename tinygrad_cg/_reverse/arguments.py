@@ -14,7 +14,7 @@ from ..errors import ArgumentTypeError, InvalidArgumentError, TapeWarning, warn
 
 
 class UnconnectedGradients(enum.Enum):
-    """The gradient where no path leads from the target to a source."""
+    """The gradient if the target does not depend on a source."""
 
     NONE = "none"
     ZERO = "zero"

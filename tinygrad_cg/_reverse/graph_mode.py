@@ -28,8 +28,7 @@ _lock = ForkLock()
 class Graph(levels.Listener):
     """Records all operations while it is the default: ``with Graph().as_default():``.
 
-    It holds nothing itself; a tensor holds what it was computed from, for as long as the
-    tensor is there.
+    It stores nothing itself; each tensor keeps its own record while it exists.
     """
 
     def __init__(self) -> None:
@@ -95,7 +94,7 @@ def enable_eager_execution() -> None:
 
 
 def executing_eagerly() -> bool:
-    """Return whether operations are recorded only for tapes: there is no default graph.
+    """Return whether there is no default graph, so that operations are recorded only for tapes.
 
     Examples
     --------
@@ -116,7 +115,7 @@ def gradients(
     stop_gradients: Any = None,
     unconnected_gradients: Any = "none",
 ) -> list[Any]:
-    """Return the gradients of the sum of `ys` by each of `xs`, as a list.
+    """Return the gradients of the sum of `ys` with respect to each of `xs`, as a list.
 
     Parameters
     ----------
@@ -127,9 +126,9 @@ def gradients(
     stop_gradients:
         Tensors to treat as constants.
     unconnected_gradients:
-        "none" or "zero": what an x gets that no y depends on.
+        "none" or "zero": the gradient if no y depends on an x.
 
-    Works where every operation is recorded: inside ``with Graph().as_default():``, or after
+    Works if every operation is recorded: inside ``with Graph().as_default():``, or after
     ``compat.v1.disable_eager_execution()``. Elsewhere it raises RuntimeError. After
     ``tf.gradients``.
 

@@ -54,7 +54,7 @@ def current_scope() -> str:
 
 
 def get_current_name_scope() -> str:
-    """Return the name of the scopes that this thread is in: "" or "a/b".
+    """Return the name of this thread's scopes: "" or "a/b".
 
     After ``tf.get_current_name_scope``.
     """

@@ -50,21 +50,21 @@ assigning = ForkLock()  # read, change and write are one step for other threads
 
 
 class Variable(ArrayLike):
-    """A value that programs read, differentiate by, and assign to.
+    """A mutable value that programs read, assign and differentiate with respect to.
 
     Parameters
     ----------
     initial_value:
         A number, nested list, array or tensor (copied), or a function that returns one.
     trainable:
-        True if tapes watch it by themselves (and its dtype has gradients).
+        Whether tapes watch it automatically (if its dtype has gradients).
     name:
         Shown in messages as ``'name:0'``.
     dtype, shape:
         The dtype and shape that the value is converted to.
 
-    Reading it in an operation gives its value at that time as a tensor; later assignments do
-    not change what was computed. Assigning is not differentiated.
+    Operations use its value at that time; later assignments do not change earlier results.
+    Assignments are not differentiated.
 
     Examples
     --------

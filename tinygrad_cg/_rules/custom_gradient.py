@@ -88,30 +88,30 @@ def custom_gradient(f: Any = None, *, max_order: int | None = None) -> Any:
     Parameters
     ----------
     f:
-        ``f(*args, **kwargs)`` returns ``(y, grad_fn)``. `y` is a nested structure of tensors,
-        of any shapes and dtypes; ``grad_fn(*dys)`` takes the upstream gradient of each of
-        them, flattened, and returns the gradient of each input, flattened: tensors of the
-        inputs' shapes and dtypes, or None. If f uses trainable Variables that are not among
-        its arguments, ``grad_fn(*dys, variables=[...])`` returns a pair of that and the list
-        of the Variables' gradients. ``grad_fn(*inputs, upstream)`` is called Keras's way.
+        ``f(*args, **kwargs)`` returns ``(y, grad_fn)``. `y` is a nested structure of tensors, of
+        any shapes and dtypes; ``grad_fn(*dys)`` takes the upstream gradient of each of them,
+        flattened, and returns the gradient of each input, flattened: tensors of the inputs' shapes
+        and dtypes, or None. If f uses trainable Variables that are not among its arguments,
+        ``grad_fn(*dys, variables=[...])`` returns a pair: these gradients and the list of the
+        Variables' gradients. ``grad_fn(*inputs, upstream)`` is called as in Keras.
     max_order:
         The order up to which the rule is right, if not every one. A derivative of a higher order
         raises a DerivativeOrderError.
 
     Returns
     -------
-    A `Bind`: calling it gives y, and gradients through y use the rule. Rules written in
-    operations can be differentiated again; a rule may itself be a custom gradient.
+    A `Bind`: calling it returns y, and gradients through y use the rule. Rules
+    written in operations can be differentiated again; a rule may itself be a custom gradient.
 
-    Inputs are all numbers, arrays and tensors among the positional arguments, and tensors
-    passed by keyword. Raises TypeError if f is not callable, or at the call, if what it returns
-    is not a pair with a rule that fits; ValueError at the gradient, if the rule returns the
-    wrong number or shapes. A `CustomGradientWarning` says so when a tape bypasses the rule.
+    Inputs are all numbers, arrays and tensors among the positional arguments, and tensors passed by
+    keyword. Raises TypeError if f is not callable, or at the call if it does not return a pair with
+    a fitting rule; ValueError at the gradient if the rule returns a wrong number of gradients or
+    wrong shapes. A `CustomGradientWarning` appears if a tape bypasses the rule.
 
     Both f and its rule may take values (``x.numpy()``, ``if float(x) > 0``). In a batch (`vmap`,
-    `jacobian`, `hessian`) they are then called for one example, or row, after the other, and by a
-    `function` at each call of the program; code of operations alone is called once. Derivatives
-    do not see NumPy code: a rule in NumPy has a derivative if it is a custom gradient itself.
+    `jacobian`, `hessian`) they are then called for one example or row after the other, and in a
+    `function` at each call of the program; code that consists of operations is called once. Tapes
+    do not see NumPy code: a rule in NumPy has a derivative only if it is a custom gradient itself.
 
     After ``tf.custom_gradient`` and ``keras.ops.custom_gradient``.
 

@@ -36,27 +36,27 @@ def numpy_function(
         ``func(*arrays)`` gets a NumPy array for each of `inp` (a copy, which it may write to), of
         shape () for a number. It returns an array, or a tuple or list of arrays, of any shapes.
     inp:
-        A list of tensors, or of what converts to them.
+        A list of tensors or array-likes.
     Tout:
         The dtype of the result, or a list of dtypes: one for each result, [] for none. Arrays must
         have it; Python's numbers and lists become it.
     stateful:
-        Whether calls do more than compute: a compiled program makes them all, in order. If False
-        it leaves out those whose results nothing needs.
+        Whether calls have side effects: a compiled program then makes all calls, in order. If
+        False, it skips calls with unused results.
     name:
-        For messages; by default that of `func`.
+        Used in messages; by default the name of `func`.
 
     Returns
     -------
     A tensor, or a list of them where `Tout` is a list or a tuple.
 
-    It has no gradient, as in TensorFlow: give it one by `custom_gradient` or
-    `custom_derivatives`. A CustomGradientWarning says so where a functional transform or a rule
-    gives it a recorded tensor. In `vmap` `func` is called for one example after the other. In a
-    `function` it is called at each call of the program, with the values there. While the function
-    is traced it is called once, to learn the shapes of its results, which must be the same at each
-    call of one program; the first call of the program takes that result if its arrays are equal.
-    Where an operand is on a GPU, `func` gets copies on the host, and results are on the GPU.
+    It has no gradient, as in TensorFlow: give it one by `custom_gradient` or `custom_derivatives`.
+    If a functional transform or a rule passes it a recorded tensor, a CustomGradientWarning
+    appears. In `vmap` `func` is called for one example after the other. In a `function` it is
+    called at each call of the program, with the values there. While the function is traced it is
+    called once, to learn the shapes of its results, which must be the same at each call of one
+    program; the first call of the program takes that result if its arrays are equal. If an operand
+    is on a GPU, `func` gets copies on the host, and results are on the GPU.
 
     Raises TypeError for a `func` that is not callable, an `inp` that is not a list and results of
     other dtypes, ValueError for another number of results, or for other shapes at a later call.
@@ -88,11 +88,11 @@ def py_function(func: Callable[..., Any], inp: Sequence[Any], Tout: Any, name: A
     -------
     A tensor, or a list of them where `Tout` is a list or a tuple.
 
-    Derivatives by `inp` are those of the operations and custom gradients in `func`, at every order
-    and in every mode. Eagerly a tape records them as they are. In `vmap`, `func` is called for one
-    example after the other, and in a `function` at each call of the program, and once more where
-    the gradient is asked for; Variables that it reads then have no gradient. Shapes in a
-    `function`, and errors, are those of `numpy_function`. Modelled on ``tf.py_function``.
+    Its derivatives are those of the operations and custom gradients in `func`, at every order and
+    in every mode. Eagerly a tape records them directly. In `vmap`, `func` is called for one example
+    after the other, and in a `function` at each call of the program, and once more for the
+    gradient; Variables that it reads then have no gradient. Shapes in a `function`, and errors, are
+    those of `numpy_function`. Modelled on ``tf.py_function``.
 
     >>> tf.grad(lambda x: tf.py_function(lambda x: x**3, [x], tf.float32))(2.0).numpy()
     np.float32(12.0)

@@ -33,11 +33,11 @@ def print(*inputs: Any, **kwargs: Any) -> None:
     summarize:
         How many elements are shown at both ends of each axis: 3 by default, -1 for all.
     sep, end:
-        What stands between the values, " " by default, and after them, a new line.
+        Texts between the values (" ") and after them (a new line).
 
-    Inside a `function` values are those of each call; Python's `print` would run while it is traced
-    only. In a batch there is a line for each example. Floats have as many digits as tell them from
-    their neighbours. TypeError for other keywords, ValueError for another stream.
+    Inside a `function`, it prints at each call; Python's `print` runs only during tracing. In a
+    batch it prints one line for each example. Floats have the digits that identify them. TypeError
+    for other keywords, ValueError for another stream.
 
     Examples
     --------

@@ -47,7 +47,7 @@ class RegisterGradient:
     The function takes ``(op, *grads)``, with one upstream gradient for each output, and returns
     the gradient of each of ``op.inputs`` (None: no gradient). ``op.inputs``, ``op.outputs``,
     ``op.get_attr(name)``, ``op.name``, ``op.type`` and ``op.needs_input_grad`` (a tuple of bools:
-    False where None will do) are there for it. Raises KeyError if the
+    False if None is enough) are available. Raises KeyError if the
     name has a gradient already, unless `replace` is set, as in a notebook's cell that runs
     again. It may come before the primitive is defined. Modelled on ``tf.RegisterGradient``.
     """

@@ -25,11 +25,11 @@ _MIN_PEELED = 1e7  # steps of a star colouring for which vertices of high degree
 
 
 class Coloring:
-    """Groups of columns and rows such that one product for each group gives all entries.
+    """Groups of columns and rows: one product for each group gives all entries.
 
     Parameters
     ----------
-    pattern : what `SparsityPattern.of` takes, of shape (m, n).
+    pattern : anything that `SparsityPattern.of` accepts, of shape (m, n).
     columns : integers of shape (n,), or None. Columns of one colour are added up in one product
         with the matrix. A negative number means no colour.
     rows : integers of shape (m,), or None. Rows of one colour are added up in one product with the
@@ -37,7 +37,7 @@ class Coloring:
     symmetric : whether the matrix is symmetric. Then `columns` are the colours, and the entry
         (i, j) may be read as (j, i).
 
-    Colours that no entry needs are dropped, and the others numbered from 0, in their order.
+    Unused colours are dropped, and the others numbered from 0 in their order.
 
     Attributes
     ----------
@@ -46,9 +46,9 @@ class Coloring:
     columns, rows : int32 arrays of colours, -1 for none; None where there are none.
     count : the number of products.
 
-    Raises InvalidArgumentError where an entry is not alone: each has to be the only one of its row
-    in a column of its colour, or the only one of its column in a row of its colour. Sizes that do
-    not fit raise InvalidArgumentError, arrays that are not integers TypeError.
+    Raises InvalidArgumentError unless each entry is the only one of its row in columns of its
+    colour, or the only one of its column in rows of its colour. Sizes that do not fit raise
+    InvalidArgumentError, arrays that are not integers TypeError.
 
     After Gebremedhin, Manne and Pothen, "What color is your Jacobian?" (2005).
 
@@ -251,7 +251,7 @@ def jacobian_coloring(pattern: Any, mode: str = "auto", order: str = "best") -> 
 
     Parameters
     ----------
-    pattern : what `SparsityPattern.of` takes.
+    pattern : anything that `SparsityPattern.of` accepts.
     mode : "forward" colours columns, "reverse" rows; "both" colours rows with many entries, and the
         columns of the other rows; "auto" takes the cheapest. A product with the transposed matrix
         counts as 1.5.

@@ -57,20 +57,20 @@ def sparse_jacobian(
     format: str = "csr",
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """Return a function that gives the Jacobian of `f` as a sparse matrix.
+    """Return a function that returns the Jacobian of `f` as a sparse matrix.
 
     Parameters
     ----------
     f:
-        A function to real tensors, nested as you like. They are raveled in the order of
-        ``nest.flatten``: these are the rows. It is compiled by `function`.
+        Returns nested real tensors. They are raveled in the order of ``nest.flatten``: these are
+        the rows. `function` compiles it.
     argnums:
-        The positional argument to differentiate by, or several of them. Each may be nested; they
+        The positional argument of the derivative, or several. Each may be nested; they
         are raveled one after the other, as by `ravel_tree`: these are the columns.
     pattern:
-        What `SparsityPattern.of` takes. By default `jacobian_sparsity` finds it. At the first call
-        with arguments of some shapes, the matrix times a random vector is compared with the
-        derivative of `f` in that direction: a pattern that lacks entries is an error.
+        Anything that `SparsityPattern.of` accepts. By default `jacobian_sparsity` finds it. At the
+        first call with arguments of some shapes, the matrix times a random vector is compared with
+        the derivative of `f` in that direction: a pattern that lacks entries is an error.
     coloring:
         A `Coloring`, or integers: colours of the columns, or of the rows for mode "reverse". By
         default `jacobian_coloring` finds it.
@@ -120,7 +120,7 @@ def sparse_hessian(
     format: str = "csr",
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """Return a function that gives the Hessian of a scalar function `f` as a sparse matrix.
+    """Return a function that returns the Hessian of a scalar function `f` as a sparse matrix.
 
     Rows and columns are the raveled arguments. Entries on both sides of the diagonal are stored,
     and have the same bits. `coloring` is a `Coloring` that is symmetric, or the colours of a star

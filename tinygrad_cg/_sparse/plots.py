@@ -13,16 +13,16 @@ _MAX_CELLS = 800  # along an axis of the picture; a larger pattern is drawn in b
 
 
 def show_sparsity(pattern: Any, axes: Any = None) -> Any:
-    """Draw a pattern, or a colouring: entries that one product gives have one colour.
+    """Draw a pattern or a colouring: entries of one product have the same colour.
 
     Parameters
     ----------
-    pattern : a `Coloring`, or what `SparsityPattern.of` takes.
+    pattern : a `Coloring`, or anything that `SparsityPattern.of` accepts.
     axes : matplotlib axes to draw on; by default those of a new figure.
 
     Returns the figure. More than 20 colours repeat. A cell of the picture of a large pattern stands
-    for a block of elements, and has the colour of an entry in it. Needs matplotlib, ``pip install
-    tinygrad_cg[plot]``: ImportError without.
+    for a block of elements, and has the colour of an entry in it. Raises ImportError without
+    matplotlib.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def show_sparsity(pattern: Any, axes: Any = None) -> Any:
     try:
         from matplotlib import colormaps, pyplot
     except ImportError:
-        words = "show_sparsity needs matplotlib: pip install 'tinygrad_cg[plot]'"
+        words = "show_sparsity needs matplotlib: pip install matplotlib"
         raise ImportError(words) from None
     coloring = pattern if isinstance(pattern, Coloring) else None
     entries = coloring.pattern if coloring is not None else SparsityPattern.of(pattern)

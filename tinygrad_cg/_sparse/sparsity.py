@@ -13,7 +13,7 @@ _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
 
 
 class SparsityPattern:
-    """The entries of a matrix that may be other than zero, in compressed rows.
+    """The entries of a matrix that may be nonzero, in compressed rows.
 
     Row i has the columns ``indices[indptr[i] : indptr[i + 1]]``, sorted and without duplicates.
     The arrays are read-only: `indptr` is int64 of shape (rows + 1,), `indices` int32 of shape

@@ -44,16 +44,16 @@ def jacobian_sparsity(
         that `f` takes from around it, are constants: the pattern holds for these. Variables that
         `f` reads may change.
     argnums:
-        The positional argument to differentiate by, or several of them. Their elements are the
+        The positional argument of the derivative, or several. Their elements are the
         columns: each tensor in row-major order, one tensor after the other.
     at:
         A value of the differentiated argument (with several `argnums` a tuple of them): the pattern
-        at this point, and for the values of all other arguments. It lacks what `where`, branches,
-        the larger and the smaller of two, and products by 0 hide there.
+        at this point, and for the values of all other arguments. It lacks entries that `where`,
+        branches, maxima, minima and products with 0 hide there.
 
     The pattern of a custom gradient is that of its function together with that of its rule, which
-    is traced, too; if the rule has no trace, everything depends on everything. So it is for
-    `differentiable` functions, `primitive` without `elementwise`, and Python code in
+    is traced, too; if the rule cannot be traced, everything depends on everything. The same holds
+    for `differentiable` functions, `primitive` without `elementwise`, and Python code in
     `numpy_function`; `declare_sparsity` gives their pattern. Loops of up to 4096 rounds are
     followed round by round, others until the pattern stops growing.
 

@@ -317,7 +317,7 @@ def vmap(f: Callable[..., Y], in_axes: Any = 0, out_axes: Any = 0) -> Callable[.
     Parameters
     ----------
     f:
-        A function of tensors, nested as you like, to tensors, nested as you like.
+        A function of nested tensors that returns nested tensors.
     in_axes:
         The axis of the examples in each positional argument; None for an argument that is
         the same for all. One number for all arguments, or a tuple with an entry for each, which
@@ -326,9 +326,9 @@ def vmap(f: Callable[..., Y], in_axes: Any = 0, out_axes: Any = 0) -> Callable[.
         The axis of the examples in each result: one number, or nested as the result
         is; None for a result that is the same for all.
 
-    An argument that is None stays None. The result has the structure of what `f` returns; what does
-    not depend on the batch is repeated, random numbers drawn inside too. Raises ValueError where
-    sizes of batches differ, or nothing is batched. Modelled on ``jax.vmap``.
+    An argument that is None stays None. The result has the structure of the result of `f`. Results
+    that do not depend on the batch are repeated, random numbers included. Raises ValueError if
+    batch sizes differ or nothing is batched. Modelled on ``jax.vmap``.
 
     Examples
     --------
@@ -372,7 +372,7 @@ def vmap(f: Callable[..., Y], in_axes: Any = 0, out_axes: Any = 0) -> Callable[.
 def vectorized_map(
     fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop: bool = True, warn: bool = True
 ) -> Any:
-    """Return `fn` of each slice of `elems` along the first axis, all at once, stacked.
+    """Apply `fn` to all slices of `elems` along the first axis at once and stack the results.
 
     `elems` are tensors, nested as you like, and `fn` gets one slice of each in that structure.
     A first axis of size 1 broadcasts. Raises ValueError where the sizes differ. After

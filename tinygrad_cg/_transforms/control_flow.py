@@ -45,21 +45,21 @@ def while_loop(
     maximum_iterations: Any = None,
     name: Any = None,
 ) -> Any:
-    """Replace `loop_vars` by ``body(*loop_vars)`` as long as ``cond(*loop_vars)`` holds.
+    """Replace `loop_vars` with ``body(*loop_vars)`` while ``cond(*loop_vars)`` holds.
 
     Parameters
     ----------
     cond, body:
-        Functions of as many arguments as there are `loop_vars`. `body` returns their new values, in
-        the same structure (of a single variable it may return the value alone).
+        Functions with one argument for each of `loop_vars`. `body` returns their new values in the
+        same structure (for a single variable it may return just the value).
     loop_vars:
         A list or tuple of tensors, or of structures of tensors.
     maximum_iterations:
-        The loop ends after as many calls of `body`, whatever `cond` says.
+        The loop ends after this many calls of `body`, whatever `cond` says.
 
     Returns the last values, as tensors in the structure of `loop_vars`. Each iteration is recorded,
-    so the loop is differentiable. `shape_invariants` and the parameters after it, but for
-    `maximum_iterations`, make no difference. TypeError for what cannot be called, ValueError for
+    so the loop is differentiable. `shape_invariants` and the parameters after it, except
+    `maximum_iterations`, have no effect. TypeError for anything but callables, ValueError for
     values in another structure.
 
     In a `function` it is a loop of the program: variables keep their shapes and dtypes
@@ -311,22 +311,22 @@ def cond(
     false_fn: Callable[[], Any] | None = None,
     name: Any = None,
 ) -> Any:
-    """Return ``true_fn()`` if `pred` is true, and else ``false_fn()``: one of them is called.
+    """Return ``true_fn()`` if `pred` is true, else ``false_fn()``; only one of them is called.
 
     Parameters
     ----------
     pred:
         A bool, or a tensor of one element.
     true_fn, false_fn:
-        Functions without arguments. What they return is made of tensors, numbers and None.
+        Functions without arguments that return nested tensors, numbers and None.
 
-    Where `pred` has no value, in a `function`, both functions are traced, and a call of the program
-    runs the operations of one of them. They must return the same structure, and tensors of the same
-    shapes and dtypes (TypeError); numbers take the dtype of the other's tensor. Variables that one
-    assigns are assigned if it is chosen. Random numbers are drawn for both. A gradient is zero, and
-    not None, where only the other branch depends on a source. Inside ``vmap``, with a `pred` that
-    differs between examples, both are computed, and each example takes its own. Modelled on
-    ``tf.cond``. TypeError for what cannot be called, ValueError for a `pred` of more elements.
+    If `pred` has no value, in a `function`, both functions are traced, and the program runs the
+    operations of one of them. They must return the same structure, and tensors of the same shapes
+    and dtypes (TypeError); numbers take the dtype of the other's tensor. Variables are assigned
+    only by the chosen branch. Random numbers are drawn for both. If only the other branch depends
+    on a source, the gradient is zero, not None. Inside ``vmap``, with a `pred` that differs between
+    examples, both are computed, and each example takes its own. Modelled on ``tf.cond``. TypeError
+    for anything but callables, ValueError for a `pred` of more elements.
 
     Examples
     --------
@@ -349,7 +349,7 @@ def cond(
 def switch_case(
     branch_index: Any, branch_fns: Any, default: Callable[[], Any] | None = None, name: Any = None
 ) -> Any:
-    """Return what one of several functions returns, chosen by an index.
+    """Return the result of one of several functions, chosen by an index.
 
     Parameters
     ----------
@@ -359,7 +359,7 @@ def switch_case(
         A list of functions without arguments; or a dictionary, or a list of pairs, from whole
         numbers to such functions.
     default:
-        What is called for every other index; the function of the largest number, if not given.
+        Called for every other index; by default the function of the largest number.
 
     For an index without a value, see `cond`. Modelled on ``tf.switch_case``. Raises TypeError for
     anything but an integer and functions, ValueError if there are no functions or a number comes
@@ -402,19 +402,19 @@ def case(
     strict: bool = False,
     name: Any = None,
 ) -> Any:
-    """Return what the function of the first true predicate returns.
+    """Return the result of the function whose predicate is the first true one.
 
     Parameters
     ----------
     pred_fn_pairs:
         A list of pairs of a predicate (see `cond`) and a function without arguments.
     default:
-        What is called if no predicate is true. Without it that is an InvalidArgumentError.
+        Called if no predicate is true. Without it, this raises InvalidArgumentError.
     exclusive:
-        Have it be an InvalidArgumentError if more than one predicate is true.
+        Raise InvalidArgumentError if more than one predicate is true.
 
-    `strict` makes no difference. For predicates without a value, see `cond`; there `default` must
-    be given, and `exclusive` be False (ValueError). Modelled on ``tf.case``.
+    `strict` has no effect. For predicates without a value see `cond`; `default` is then required,
+    and `exclusive` must be False (ValueError). Modelled on ``tf.case``.
 
     Examples
     --------

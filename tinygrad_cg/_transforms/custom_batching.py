@@ -34,27 +34,28 @@ Y = TypeVar("Y")
 
 
 class custom_vmap(Generic[P, Y]):
-    """Decorate a function that has a rule of its own for batches, declared by ``def_vmap``.
+    """Decorate a function with its own rule for batches, declared by ``def_vmap``.
 
     Parameters
     ----------
     f:
-        A function of tensors, nested as you like, to tensors, nested as you like. It is called as
-        it is wherever no argument belongs to a batch.
+        A function of nested tensors that returns nested tensors. Outside of batches it is called
+        directly.
 
-    ``f.def_vmap(rule)``, also a decorator, declares what `vmap` does instead of carrying out the
-    operations of `f`: ``rule(axis_size, in_batched, *args)`` returns ``(out, out_batched)``.
-    `args` are those of `f`; a tensor that differs between examples has one more axis in front, of
-    size `axis_size`, and True in `in_batched`, which is nested as `args`. `out` is nested as the
-    result of `f`, and `out_batched` is True for a result with that axis: one bool for all of them,
-    or nested as `out`. Under several `vmap` the rule is asked once for each.
+    ``f.def_vmap(rule)``, also a decorator, declares the rule that `vmap` uses instead of the
+    operations of `f`: ``rule(axis_size, in_batched, *args)`` returns ``(out, out_batched)``. `args`
+    are those of `f`; a tensor that differs between examples has one more axis in front, of size
+    `axis_size`, and True in `in_batched`, which is nested as `args`. `out` is nested as the result
+    of `f`, and `out_batched` is True for a result with that axis: one bool for all of them, or
+    nested as `out`. Nested `vmap`s call the rule once each.
 
-    Gradients inside and outside of a `vmap`, forward mode included, are those of the rule, which
-    is run again for them; with `custom_gradient` it has a gradient of its own. The rule must give
-    what `f` gives of each example. It may not capture what is watched: pass that as an argument.
+    Gradients inside and outside of a `vmap`, forward mode included, differentiate the rule, which
+    runs again for them; with `custom_gradient` it has its own gradient. The rule must return the
+    same as `f` for each example. It must not capture watched tensors: pass them as arguments.
 
     Raises TypeError for anything but a function, for a call inside `vmap` without a rule, and for a
-    rule that returns no pair or captures what is watched; ValueError for results without the axis.
+    rule that does not return a pair or captures watched tensors; ValueError for results without the
+    axis.
 
     >>> @tf.custom_vmap
     ... def solve(a, b):

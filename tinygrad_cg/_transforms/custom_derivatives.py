@@ -23,41 +23,40 @@ BEYOND = ("error", "differentiate")
 def custom_derivatives(
     f: Any = None, *derivatives: Any, vjp: Any = None, jvp: Any = None, beyond: str = "error"
 ) -> Any:
-    """Return a function together with its derivatives, each declared once and used at its order.
+    """Return a function with declared derivatives, each used at its order.
 
     Parameters
     ----------
     f:
         ``f(*args, **options)``, of tensors or numbers by position. Without it: a decorator.
     derivatives:
-        For an elementwise `f`, whose arguments broadcast: its first derivative, its second, and
-        so on, functions of the arguments of `f`. With several arguments each gives a tuple with
-        one partial derivative for each of them (None where there is none), the second a tuple of
-        such tuples, and so on; a tuple of functions does as well. They need not be made of
-        operations: NumPy's functions will do. ``name.derivative`` declares one more later.
+        For an elementwise `f`, whose arguments broadcast: its first derivative, its second, and so
+        on, as functions of the arguments of `f`. With several arguments, the first returns a tuple
+        with one partial derivative for each (None if there is none), the second a tuple of such
+        tuples, and so on; a tuple of functions works, too. NumPy functions are allowed.
+        ``name.derivative`` declares one more later.
     vjp, jvp:
         For any other `f`: its products with vectors. ``vjp(dy, *args)`` is the gradient with
         respect to each argument (a tuple, if there are several) of the inner product of `f` with
         `dy`, and ``jvp(way, *args)`` the derivative of f along `way`, which has the shape of the
         argument (a tuple, if there are several, with None for numbers and integers). Either is
         enough, since one is the transpose of the other. A list of them declares higher orders:
-        ``vjp(dy, way, *args)`` and ``jvp(way, way, *args)``, and so on, the gradient by, and the
-        derivative along one more way of, those before.
+        ``vjp(dy, way, *args)`` and ``jvp(way, way, *args)`` are the gradient of, and the derivative
+        along one more way of, the order before.
 
-        All of these may take values (``x.numpy()``) and compute in NumPy: where a batch or a
-        `function` has none to give, they are called for one example after the other, or from the
-        compiled program. A declared jvp gives tangents itself, in one call.
+        All of these may take values (``x.numpy()``) and compute in NumPy. In a batch they are then
+        called for one example after the other, in a `function` from the compiled program. A
+        declared jvp returns tangents itself, in one call.
     beyond:
-        The rule after the last: "error", a DerivativeOrderError; or
-        "differentiate", the derivative of its operations. A derivative that is itself a
-        custom derivative or custom gradient brings its own rule, whatever `beyond` is.
+        Orders beyond the last one: "error" raises DerivativeOrderError; "differentiate"
+        differentiates its operations. A derivative that is itself a custom derivative or custom
+        gradient uses its own rule.
 
     Returns
     -------
     A function like `f`. Complex arguments are for holomorphic functions; the
-    derivatives are then the complex ones. Values that `f` and the derivatives capture are constants
-    to them: TypeError where a tape that records watches it. ValueError for derivatives of the wrong
-    shape or number.
+    derivatives are then the complex ones. Captured values are constants: TypeError if a recording
+    tape watches them. ValueError for derivatives of the wrong shape or number.
     """
     if beyond not in BEYOND:
         raise ValueError(f"custom_derivatives: beyond must be one of {BEYOND}, got {beyond!r}")

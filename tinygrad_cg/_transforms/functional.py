@@ -33,17 +33,17 @@ Aux = TypeVar("Aux")
 def value_and_grad(
     f: Callable[..., Y], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., tuple[Y, Any]]:
-    """Return a function that gives ``(f(*args), gradient)``.
+    """Return a function that returns ``(f(*args), gradient)``.
 
     Parameters
     ----------
     f:
-        A function to a real scalar tensor; with `has_aux` to a pair (scalar, anything), and the
-        result is then ``((scalar, anything), gradient)``.
+        Returns a real scalar tensor; with `has_aux` a pair (scalar, anything), and the result is
+        then ``((scalar, anything), gradient)``.
     argnums:
-        The positional argument to differentiate by, or several of them: then the gradient is a
-        tuple. Each may be nested; the gradient has its structure, zeros where f does not depend
-        on it. Arguments may be tensors, Variables, arrays and floats.
+        The positional argument of the derivative, or several; then the gradient is a tuple. Each
+        may be nested; the gradient has its structure, zeros where f does not depend on it.
+        Arguments may be tensors, Variables, arrays and floats.
 
     For arrays the value and the gradient are arrays, which ``scipy.optimize`` takes, unless
     something records (docs/behaviour.md, decision 25); otherwise they are tensors.
@@ -79,9 +79,10 @@ def value_and_grad(
 def grad(
     f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """Return a function that gives the gradient of `f`, with `has_aux` a pair (gradient, anything).
+    """Return a function that returns the gradient of `f`.
 
-    Arguments and errors are those of `value_and_grad`. Modelled on ``jax.grad``.
+    With `has_aux` it returns a pair (gradient, anything). Arguments and errors are those of
+    `value_and_grad`. Modelled on ``jax.grad``.
 
     Examples
     --------
@@ -107,7 +108,7 @@ def gradient_function(transform: Differentiable) -> Callable[..., Any]:
 @returns_transformed
 @reads_own_arguments
 def elementwise_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
-    """Return a function that gives the derivative of an elementwise `f` at each element.
+    """Return a function that returns the derivative of an elementwise `f` at each element.
 
     It is the gradient of the sum of f's result, which may have any shape. Arguments are those of
     `value_and_grad`. Modelled on ``autograd.elementwise_grad``.
@@ -151,10 +152,10 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
     """Return ``(f(*primals), pullback)``, with `has_aux` ``(output, pullback, anything)``.
 
     ``pullback(cotangent)`` takes an upstream gradient in the structure and the shapes of the output
-    (numbers broadcast), and gives a tuple with the gradient with respect to each of `primals`. It
-    can be called any number of times. Raises TypeError for outputs without derivatives, ValueError
-    for a cotangent that does not fit. The pullback keeps what the gradient needs, not `f`. Modelled
-    on ``jax.vjp``.
+    (numbers broadcast), and returns a tuple with the gradient with respect to each of `primals`. It
+    can be called repeatedly. Raises TypeError for outputs without derivatives, ValueError for a
+    cotangent that does not fit. The pullback keeps what the gradient needs, not `f`. Modelled on
+    ``jax.vjp``.
 
     Examples
     --------

@@ -32,14 +32,15 @@ def jacobian(
     has_aux: bool = False,
     mode: str | None = None,
 ) -> Callable[..., Any]:
-    """Return a function that gives the Jacobian of `f`, with `has_aux` a pair (Jacobian, anything).
+    """Return a function that returns the Jacobian of `f`.
 
-    For each tensor of the output, in its structure, and each tensor of the argument, in its
-    structure: a tensor of shape ``output.shape + argument.shape``. All rows are computed in one
-    batched backward pass (`mode` "reverse"), or all columns in one batched forward pass ("forward",
-    the transpose of a backward pass); by default in the cheaper way. It has the dtype of the
-    argument. Arguments and errors are otherwise those of `value_and_grad`; complex arguments have
-    no mode "forward". Modelled on ``jax.jacrev`` and ``jax.jacfwd``.
+    With `has_aux` it returns a pair (Jacobian, anything). For each tensor of the output, in its
+    structure, and each tensor of the argument, in its structure: a tensor of shape ``output.shape +
+    argument.shape``. All rows are computed in one batched backward pass (`mode` "reverse"), or all
+    columns in one batched forward pass ("forward", the transpose of a backward pass); by default
+    the cheaper one. It has the dtype of the argument. Arguments and errors are otherwise those of
+    `value_and_grad`; complex arguments have no mode "forward". Modelled on ``jax.jacrev`` and
+    ``jax.jacfwd``.
 
     Examples
     --------
@@ -119,7 +120,7 @@ def _last(level: Batch, tangent: Tensor, source: Tensor) -> Tensor:
 def hessian(
     f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """Return a function that gives the second derivatives of a scalar function `f`.
+    """Return a function that returns the second derivatives of a scalar function `f`.
 
     For each tensor of the argument, in its structure, and each again: a tensor of shape
     ``first.shape + second.shape``. Arguments and errors are those of `value_and_grad`. Modelled on
@@ -177,9 +178,8 @@ def hessians(
 ) -> list[Any]:
     """Return the second derivatives of the sum of `ys` with respect to each of `xs`, as a list.
 
-    Each has shape ``x.shape + x.shape``; None where ys do not depend on x. Works where `gradients`
-    does, and raises as it does. Modelled on ``tf.hessians``, whose other arguments are accepted and
-    have no effect.
+    Each has shape ``x.shape + x.shape``; None where ys do not depend on x. Works and raises like
+    `gradients`. Modelled on ``tf.hessians``, whose other arguments are accepted and have no effect.
     """
     firsts = gradients(ys, xs, name=name)
     token = state.graphs[-1]._token

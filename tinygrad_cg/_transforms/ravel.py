@@ -17,8 +17,7 @@ from ..errors import InvalidArgumentError
 
 
 def ravel_tree(tree: Any) -> tuple[Tensor, Callable[[Any], Any]]:
-    """Return a vector of all numbers in `tree`, and the function that makes a tree of a vector
-    again.
+    """Return a vector of all numbers in `tree`, and a function that turns a vector into a tree.
 
     Parameters
     ----------

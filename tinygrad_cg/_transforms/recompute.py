@@ -31,7 +31,7 @@ def recompute_grad(
 ) -> Callable[..., Any]: ...
 @returns_transformed
 def recompute_grad(f: Any, segments: int | None = None) -> Any:
-    """Decorate `f` so that tapes keep its inputs only, and run it again to differentiate it.
+    """Decorate `f` so that tapes keep only its inputs and run it again for the gradient.
 
     Parameters
     ----------
@@ -42,9 +42,9 @@ def recompute_grad(f: Any, segments: int | None = None) -> Any:
         For a chain only: into how many stretches it is divided, each recomputed on its own.
         The square root of its length by default, so that memory grows like that root too.
 
-    The result is differentiable at every order, by the function's arguments, tensors passed by
-    keyword, and the Variables it reads; these are given the values that they had. An argument that
-    the result does not depend on gets zeros. Modelled on ``tf.recompute_grad``, which is right only
+    The result is differentiable at every order, with respect to arguments, tensors passed by
+    keyword, and the Variables it reads, which get their old values for this. An argument that the
+    result does not depend on gets zeros. Modelled on ``tf.recompute_grad``, which is right only
     where the upstream gradient does not depend on the inputs. In a `function`, too, the program
     runs `f` again.
 

@@ -40,7 +40,7 @@ _NONE = UnconnectedGradients.NONE
 
 @absent_attributes(TAPES)
 class GradientTape(levels.Listener):
-    """Records operations on watched tensors, to differentiate them in reverse.
+    """Records operations on watched tensors and differentiates them in reverse mode.
 
     Parameters
     ----------
@@ -49,9 +49,9 @@ class GradientTape(levels.Listener):
     watch_accessed_variables:
         True to watch trainable Variables as soon as they are read.
 
-    Use it as a context manager. Tapes nest to any depth: each records what is computed while
-    it is active from what it watches, gradients of inner tapes included. A tape belongs to
-    the thread that entered it. In a notebook it draws what it has recorded, see `show`.
+    Use it as a context manager. While a tape is active, it records operations on watched tensors,
+    including the gradients of inner tapes. Tapes nest to any depth. A tape belongs to the thread
+    that entered it. In a notebook, a tape is drawn; see `show`.
 
     Examples
     --------

@@ -24,25 +24,25 @@ class TensorArray:
     Parameters
     ----------
     dtype:
-        That of all elements; a tensor of another dtype is an InvalidArgumentError.
+        The dtype of all elements; a tensor of another dtype raises InvalidArgumentError.
     size:
         The number of elements, 0 by default.
     dynamic_size:
-        Whether `write` beyond the end makes the array longer; otherwise it is an error.
+        Whether `write` beyond the end makes the array longer instead of raising an error.
     clear_after_read:
         Whether an element can be read only once, which frees its memory; True by default.
     element_shape:
-        The shape of each element, where it is known; None stands for any size.
+        The shape of each element, if it is known; None means any size.
 
     `write` and `unstack` return the array itself: ``array = array.write(i, x)``, as in TensorFlow.
-    Elements stay on the tape, and `stack`, `concat`, `gather` and `read` are recorded. The
-    remaining parameters of TensorFlow make no difference.
+    Elements stay on the tape, and `stack`, `concat`, `gather` and `read` are recorded. TensorFlow's
+    remaining parameters have no effect.
 
-    In a `function` indices may be tensors without values, and an array a variable of a loop, if its
-    size is known and its elements have one shape. It is a tensor of all elements then: elements
-    that were never written are zeros, an element may be read twice, and an index outside is an
-    OutOfRangeError, or an IndexError, of the call. An array that grows in a loop over ``range(n)``
-    makes the value of an argument `n` part of the signature.
+    In a `function`, indices may be tensors without values. An array may be a variable of a loop if
+    its size is known and its elements have one shape. It is then a tensor of all elements: elements
+    that were never written are zeros, an element may be read twice, and an out-of-range index
+    raises OutOfRangeError or IndexError at the call. If an array grows in a loop over ``range(n)``,
+    the value of the argument `n` becomes part of the signature.
 
     Examples
     --------

@@ -55,9 +55,9 @@ __getattr__ = functools.partial(refuse_name, __name__)
 def grad(fun: Callable[..., Any], argnum: int | Sequence[int] = 0) -> Callable[..., Any]:
     """Return a function that gives the gradient of the scalar function `fun`.
 
-    `argnum` is the positional argument to differentiate by, or several: then the gradient is a
-    tuple. The result of `fun` has one element, in any shape. Python's floats are float64, here and
-    in all functions of this module. Errors are those of ``tinygrad_cg.value_and_grad``. Modelled on
+    `argnum` is the positional argument of the derivative, or several; then the gradient is a tuple.
+    The result of `fun` has one element, in any shape. Python's floats are float64, here and in all
+    functions of this module. Errors are those of ``tinygrad_cg.value_and_grad``. Modelled on
     ``autograd.grad``.
     """
     derivative = functional.grad(_of_one_number(fun), argnum)

@@ -12,11 +12,10 @@ __dir__ = __all__.copy  # what dir() shows
 def clear_cache() -> None:
     """Delete the compiled code of all programs that `function` has fused.
 
-    Programs of this process, and of others, stay in use; later ones are compiled anew. They are in
-    the folder TINYGRAD_CG_CACHE_DIR (by default the user's cache folder), where those that were not
-    used for longest make way beyond TINYGRAD_CG_CACHE_LIMIT bytes (256 MiB). The operations' own
-    kernels stay. Memory that programs keep between calls, or for large arrays to come, is freed,
-    also that of a GPU.
+    Running processes keep their programs; later processes compile again. The code is in the folder
+    TINYGRAD_CG_CACHE_DIR (by default the user's cache folder); beyond TINYGRAD_CG_CACHE_LIMIT bytes
+    (256 MiB) the least recently used programs are deleted. Kernels of single operations stay.
+    Memory that programs keep between calls, or for later large arrays, is freed, also on a GPU.
     """
     service.clear_programs()
     buffers.clear()

@@ -208,7 +208,7 @@ def assert_shapes(
 
 
 def Assert(condition: Any, data: Any = (), summarize: Any = None, name: Any = None) -> None:
-    """Raise InvalidArgumentError unless `condition` is true; the message holds `data`."""
+    """Raise InvalidArgumentError with `data` in its message unless `condition` is true."""
     operands = [stop_gradient(convert(operand)) for operand in (condition, *data)]
 
     def check(true: np.ndarray, *arrays: np.ndarray) -> tuple[()]:

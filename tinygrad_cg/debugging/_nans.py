@@ -126,15 +126,15 @@ def _range(array: Any) -> str:
 
 
 def debug_nans(nans: bool = True, infs: bool = True) -> NaNDetector:
-    """Make the first NaN or infinity inside a context an error: ``with tf.debug_nans():``.
+    """Raise an error at the first NaN or infinity inside ``with tf.debug_nans():``.
 
     Raises NonFiniteError (an InvalidArgumentError and a FloatingPointError), forward or backward,
-    for the first operation that makes a NaN of operands without, or an infinity of finite ones
-    (`nans` and `infs` choose), or that is given a NaN from outside and hands it on; infinities from
-    outside, such as masks, may pass, save as gradients that a custom rule returns. The error names
-    the operation, the values, your line, the rule it is part of and the order. A `function` called
-    inside runs operation by operation. ValueError inside one. Modelled on ``jax.debug_nans`` and
-    ``tf.debugging.enable_check_numerics``.
+    for the first operation that produces a NaN from operands without NaN, or an infinity from
+    finite operands (`nans` and `infs` choose), or that passes on a NaN from outside. Infinities
+    from outside, such as masks, may pass, except in gradients that a custom rule returns. The error
+    names the operation, the values, your line, the rule it is part of and the order. A `function`
+    called inside runs operation by operation. ValueError inside one. Modelled on ``jax.debug_nans``
+    and ``tf.debugging.enable_check_numerics``.
     """
     return NaNDetector(nans, infs)
 

@@ -66,7 +66,7 @@ def cosh(x: TensorLike) -> Tensor:
     """Return the hyperbolic cosine of x."""
 
 def equal(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Whether x1 == x2."""
+    """Return whether x1 == x2."""
 
 def erf(x: TensorLike) -> Tensor:
     """Return the error function, 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x."""
@@ -91,10 +91,10 @@ def gcd(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return the greatest common divisor of two integers, which is not negative."""
 
 def greater(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Whether x1 > x2."""
+    """Return whether x1 > x2."""
 
 def greater_equal(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Whether x1 >= x2."""
+    """Return whether x1 >= x2."""
 
 def hypot(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return sqrt(x1**2 + x2**2), without overflow; its gradient at (0, 0) is 0."""
@@ -103,23 +103,23 @@ def imag(x: TensorLike) -> Tensor:
     """Return the imaginary part of x; 0 for real x."""
 
 def isfinite(x: TensorLike) -> Tensor:
-    """Whether x is neither infinite nor NaN."""
+    """Return whether x is neither infinite nor NaN."""
 
 def isinf(x: TensorLike) -> Tensor:
-    """Whether x is infinite."""
+    """Return whether x is infinite."""
 
 def isnan(x: TensorLike) -> Tensor:
-    """Whether x is NaN."""
+    """Return whether x is NaN."""
 
 def lcm(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return the least common multiple of two integers, which is not negative; 0 if one is
     0."""
 
 def less(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Whether x1 < x2."""
+    """Return whether x1 < x2."""
 
 def less_equal(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Whether x1 <= x2."""
+    """Return whether x1 <= x2."""
 
 def log(x: TensorLike) -> Tensor:
     """Return the natural logarithm of x: -inf at 0, NaN below."""
@@ -137,13 +137,13 @@ def logaddexp(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return log(exp(x1) + exp(x2)), without overflow."""
 
 def logical_and(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Whether x1 and x2 are both true (not 0)."""
+    """Return whether x1 and x2 are both true (not 0)."""
 
 def logical_not(x: TensorLike) -> Tensor:
-    """Whether x is false (0)."""
+    """Return whether x is false (0)."""
 
 def logical_or(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Whether x1 or x2 is true (not 0)."""
+    """Return whether x1 or x2 is true (not 0)."""
 
 def logical_xor(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Whether exactly one of x1 and x2 is true (not 0)."""
@@ -170,7 +170,7 @@ def nextafter(x1: TensorLike, x2: TensorLike) -> Tensor:
     equal. Integers give float64."""
 
 def not_equal(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Whether x1 != x2."""
+    """Return whether x1 != x2."""
 
 def power(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Return ``x1 ** x2``. The gradients of ``x1**0``, and of ``0**x2`` by x2, are 0."""

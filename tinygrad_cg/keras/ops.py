@@ -412,11 +412,12 @@ def broadcast_to(x: TensorLike, shape: Shape) -> Tensor:
 
 
 def cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
-    """Return `x` as `dtype`; a tensor that has it comes back as it is. To integers truncates.
+    """Return `x` as `dtype`; a tensor of that dtype is returned unchanged. Casts to integers
+    truncate.
 
     Modelled on ``tf.cast``, but Python's floats are not rounded to float32 first. The gradient is
-    cast back. Numbers too large for `dtype` become infinite. Raises TypeError for None, and for
-    other dtypes that tensors cannot have.
+    cast back. Numbers too large for `dtype` become infinite. Raises TypeError for None and for
+    unsupported dtypes.
     """
     return _shape.cast(x, dtype)
 
@@ -455,7 +456,7 @@ def elu(x: TensorLike, alpha: Any = 1.0) -> Tensor:
 def ceil(x: TensorLike) -> Tensor:
     """Return the smallest integer not below x. It has no gradient.
 
-    Elementwise; the result has the shape of `x`, a tensor or what converts.
+    Elementwise; the result has the shape of `x`, a tensor or array-like.
     """
     return _elementwise.ceil(_real(x))
 
@@ -463,7 +464,7 @@ def ceil(x: TensorLike) -> Tensor:
 def floor(x: TensorLike) -> Tensor:
     """Return the largest integer not above x. It has no gradient.
 
-    Elementwise; the result has the shape of `x`, a tensor or what converts.
+    Elementwise; the result has the shape of `x`, a tensor or array-like.
     """
     return _elementwise.floor(_real(x))
 
@@ -888,7 +889,7 @@ def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
 
 @hides_others
 def amax(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Never) -> Tensor:
-    """Return the largest element over axes; elements that tie share the gradient. NaN if one is.
+    """Return the largest element over axes; tied elements share the gradient. NaN if one is NaN.
 
     `axis` is one axis, several, or None for all; `keepdims` keeps them, with size 1. Raises
     InvalidArgumentError for an axis that `x` does not have.
@@ -920,7 +921,7 @@ def mean(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Nev
 
 @hides_others
 def amin(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Never) -> Tensor:
-    """Return the smallest element over axes; elements that tie share the gradient. NaN if one is.
+    """Return the smallest element over axes; tied elements share the gradient. NaN if one is NaN.
 
     `axis` is one axis, several, or None for all; `keepdims` keeps them, with size 1. Raises
     InvalidArgumentError for an axis that `x` does not have.
@@ -1708,7 +1709,7 @@ def digitize(x: TensorLike, bins: Any) -> Tensor:
 def erfc(x: TensorLike) -> Tensor:
     """Return 1 - erf(x), accurate where that is small.
 
-    Elementwise; the result has the shape of `x`, a tensor or what converts.
+    Elementwise; the result has the shape of `x`, a tensor or array-like.
     """
     return _special_functions.erfc(_real(x))
 

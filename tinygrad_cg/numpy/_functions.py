@@ -571,7 +571,7 @@ def identity(n: int, dtype: DTypeLike | None = None) -> Tensor:
 def imag(val: TensorLike) -> Tensor:
     """Return the imaginary part of val; 0 for real val.
 
-    Elementwise; the result has the shape of `val`, a tensor or what converts.
+    Elementwise; the result has the shape of `val`, a tensor or array-like.
     """
     return _complex.imag(_array(val))
 
@@ -579,7 +579,7 @@ def imag(val: TensorLike) -> Tensor:
 def real(val: TensorLike) -> Tensor:
     """Return the real part of val.
 
-    Elementwise; the result has the shape of `val`, a tensor or what converts.
+    Elementwise; the result has the shape of `val`, a tensor or array-like.
     """
     return _complex.real(_array(val))
 

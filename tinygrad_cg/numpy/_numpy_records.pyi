@@ -73,7 +73,7 @@ def divide(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Return x1 / x2, in floating point: integers give float64."""
 
 def equal(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """Whether x1 == x2."""
+    """Return whether x1 == x2."""
 
 def exp(x: TensorLike, /) -> Tensor:
     """Return e to the power x."""
@@ -95,32 +95,32 @@ def gcd(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Return the greatest common divisor of two integers, which is not negative."""
 
 def greater(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """Whether x1 > x2."""
+    """Return whether x1 > x2."""
 
 def greater_equal(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """Whether x1 >= x2."""
+    """Return whether x1 >= x2."""
 
 def hypot(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Return sqrt(x1**2 + x2**2), without overflow; its gradient at (0, 0) is 0."""
 
 def isfinite(x: TensorLike, /) -> Tensor:
-    """Whether x is neither infinite nor NaN."""
+    """Return whether x is neither infinite nor NaN."""
 
 def isinf(x: TensorLike, /) -> Tensor:
-    """Whether x is infinite."""
+    """Return whether x is infinite."""
 
 def isnan(x: TensorLike, /) -> Tensor:
-    """Whether x is NaN."""
+    """Return whether x is NaN."""
 
 def lcm(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Return the least common multiple of two integers, which is not negative; 0 if one is
     0."""
 
 def less(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """Whether x1 < x2."""
+    """Return whether x1 < x2."""
 
 def less_equal(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """Whether x1 <= x2."""
+    """Return whether x1 <= x2."""
 
 def log(x: TensorLike, /) -> Tensor:
     """Return the natural logarithm of x: -inf at 0, NaN below."""
@@ -138,13 +138,13 @@ def logaddexp(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Return log(exp(x1) + exp(x2)), without overflow."""
 
 def logical_and(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """Whether x1 and x2 are both true (not 0)."""
+    """Return whether x1 and x2 are both true (not 0)."""
 
 def logical_not(x: TensorLike, /) -> Tensor:
-    """Whether x is false (0)."""
+    """Return whether x is false (0)."""
 
 def logical_or(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """Whether x1 or x2 is true (not 0)."""
+    """Return whether x1 or x2 is true (not 0)."""
 
 def logical_xor(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Whether exactly one of x1 and x2 is true (not 0)."""
@@ -171,7 +171,7 @@ def nextafter(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     equal. Integers give float64."""
 
 def not_equal(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """Whether x1 != x2."""
+    """Return whether x1 != x2."""
 
 def positive(x: TensorLike, /) -> Tensor:
     """Return the same value as a new tensor."""

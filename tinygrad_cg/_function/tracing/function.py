@@ -452,55 +452,54 @@ def function(
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
 ) -> Any:
-    """Compile a function of tensors: Python runs once for each signature, kernels ever after.
+    """Compile a function of tensors: Python runs once for each signature, compiled kernels at each
+    call.
 
     Parameters
     ----------
     func:
-        A function, method, or callable of tensors, nested as you like, to tensors, nested as
-        you like. Tapes, jacobians and custom gradients inside become part of the program.
+        A callable of nested tensors that returns nested tensors. Tapes, Jacobians and custom
+        gradients inside become part of the program.
     input_signature:
-        A `TensorSpec` for each argument: what calls must fit, else TypeError. Where sizes are
-        None each actual size is traced, and compiled kernels serve all of them.
+        A `TensorSpec` for each argument; calls must match it (TypeError). If a size is None, each
+        actual size is traced, but compiled kernels are shared.
     static_argnums, static_argnames:
-        Arguments that Python decides with: each value of theirs has a program of its own.
+        Arguments for Python's decisions: each of their values has its own program.
     jit_compile:
-        By default the program is fused into kernels of its own, which are compiled at the first
-        call (tenths of a second to some seconds) and kept on disk. Programs that differ in
-        constants alone share them. In a program of more than 1000 operations Python's loops
-        become loops of the program, if their rounds are alike; if more than 1000 are left it runs
-        operation by operation, with a warning. True: fused in any case. False: operation by
-        operation, with nothing to compile.
+        By default the program is fused into kernels, which the first call compiles (tenths of a
+        second to some seconds) and keeps on disk. Programs that differ only in constants share
+        them. If a program has more than 1000 operations, Python loops with alike rounds become
+        loops of the program; if more than 1000 are left, it runs operation by operation, with a
+        warning. True always fuses; False runs operation by operation and compiles nothing.
     reduce_retracing:
-        No warning where each call has other sizes. Kernels are shared between sizes in any case.
+        Do not warn if each call has other sizes. Kernels are always shared between sizes.
     autograph:
         Whether Python's control flow may depend on tensors: by default `if`, `while`, `for`, `and`,
         `or`, `not`, conditional expressions, `assert` and `print` of the function, and of functions
-        of yours that it calls, become operations where a tensor decides, and stay Python's own
-        elsewhere. See docs/behaviour.md, 6.9.
+        of yours that it calls, become operations if a tensor decides, and stay Python's otherwise.
+        See docs/behaviour.md, 6.9.
     experimental_...:
         Accepted as in TensorFlow; they have no effect.
 
-    Of tensors and arrays the shape and the dtype are part of the signature, and of arguments of a
-    few integers that sizes depend on (``x[:n]``, ``zeros([n])``) the values. A Python float is an
-    input, weak as elsewhere: another value needs no new program. Integers, bools, strings, None and
-    other objects are part of it; so are Variables, which may also be captured, and are read and
-    assigned at each call. Python's own actions (print, append to a list, read a global) happen only
-    while the function is traced. The result is differentiable at every order by arguments, captured
-    tensors and Variables (zeros, not None, by those that only other outputs depend on); in `vmap`
-    and forward mode the operations run one by one.
+    The signature includes the shape and dtype of tensors and arrays, the values of small integer
+    tensors that sizes depend on (``x[:n]``, ``zeros([n])``), integers, bools, strings, None, other
+    objects, and Variables. A Python float is an input: another value needs no new program.
+    Variables, also captured ones, are read and assigned at each call. Python's own actions (print,
+    append to a list, read a global) happen only while the function is traced. The result is
+    differentiable at every order with respect to arguments, captured tensors and Variables. In
+    `vmap` and forward mode the operations run one by one.
 
-    The program runs where its tensors are: there is one for the processor and one for the GPU,
-    each with kernels of its own. Tensors made inside are there as well, whatever `tf.device`
-    says inside; without any tensor `tf.device` around the call decides.
+    The program runs on the device of its tensors: CPU and GPU have separate programs. Tensors made
+    inside are there as well, whatever `tf.device` says inside; without any tensor, `tf.device`
+    around the call decides.
 
     Raises OperatorNotAllowedInGraphError (a TypeError) where Python asks for a value: `float(x)`,
-    `x.numpy()`; AutographError (one of them) for control flow that cannot become operations. Where
-    the length of a list or TensorArray depends on values, calls run operation by operation, with a
-    FunctionWarning; for ``jit_compile=True`` it is an error. Code that needs values is called from
-    the program by `numpy_function`, `py_function` and `primitive`, or declared by
-    `custom_derivatives`. ValueError if Variables are made at other calls than the first. A
-    `FunctionWarning` says so when each call needs a new program. Modelled on ``tf.function``.
+    `x.numpy()`; AutographError (one of them) for control flow that cannot become operations. If the
+    length of a list or TensorArray depends on values, calls run operation by operation, with a
+    FunctionWarning; with ``jit_compile=True`` this is an error. For code that needs values, use
+    `numpy_function`, `py_function`, `primitive` or `custom_derivatives`. Raises ValueError if later
+    calls create Variables. If each call needs a new program, a `FunctionWarning` appears. Modelled
+    on ``tf.function``.
 
     Examples
     --------

@@ -35,15 +35,15 @@ def map_fn(
     name: Any = None,
     fn_output_signature: Any = None,
 ) -> Any:
-    """Return `fn` of each slice of `elems` along the first axis, stacked.
+    """Apply `fn` to each slice of `elems` along the first axis and stack the results.
 
     `elems` is a tensor or a structure of tensors whose first axes have one size (else ValueError);
     `fn` gets the structure of slices, and may return another structure. Its results have one shape.
     `fn_output_signature` (or `dtype`): their dtypes, where they differ from those of `elems`; they
-    are checked (TypeError) and need not be given. The other parameters make no difference. The
-    calls follow each other; `vectorized_map` makes a single one for all slices. Without slices the
-    result has no rows: `fn` runs once on a tensor without a value, unless `fn_output_signature` is
-    made of `TensorSpec`.
+    are checked (TypeError) and need not be given. The other parameters have no effect. The calls
+    follow each other; `vectorized_map` makes one call for all slices. Without slices the result has
+    no rows: `fn` runs once on a tensor without a value, unless `fn_output_signature` is made of
+    `TensorSpec`.
 
     Examples
     --------

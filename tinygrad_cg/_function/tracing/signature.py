@@ -23,7 +23,7 @@ from ..graph.values import frozen
 class TensorSpec:
     """The shape and dtype of an argument, for ``function(input_signature=[...])``.
 
-    `shape` may have None for sizes that are not known, or be None for any rank. After
+    `shape` may contain None for unknown sizes, or be None for any rank. After
     ``tf.TensorSpec``.
 
     Examples

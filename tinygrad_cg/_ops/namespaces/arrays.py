@@ -61,8 +61,8 @@ def argsort(
     name: str | None = None,
     **others: Never,
 ) -> Tensor:
-    """Return the indices (int32) that sort `values` along `axis`; equal ones stay in the order in
-    which they stand. NaN counts as larger than all else."""
+    """Return the indices (int32) that sort `values` along `axis`; the sort is stable. NaN counts as
+    larger than all else."""
     if others:
         refuse_call(argsort, others)
     return _shape.cast(_sorting.argsort(values, axis, _descending(direction)), INT32)
@@ -78,8 +78,8 @@ def boolean_mask(
 ) -> Tensor:
     """Return the slices of `tensor` where `mask` is true, in row-major order.
 
-    `mask` has the sizes of some axes of `tensor` in a row, the first or from `axis` on (else
-    InvalidArgumentError). Inside ``function`` and ``vmap`` it must be known.
+    The sizes of `mask` are those of consecutive axes of `tensor`, beginning at `axis` (else
+    InvalidArgumentError). Inside ``function`` and ``vmap`` its values must be known.
     """
     if others:
         refuse_call(boolean_mask, others)
@@ -111,8 +111,8 @@ def clip_by_global_norm(
 ) -> tuple[list[Any], Tensor]:
     """Return tensors scaled down to a norm of `clip_norm` all together, and their norm before.
 
-    None stays None. With a norm that is not finite all are NaN. `use_norm` is the norm, if it is
-    known. After R. Pascanu et al., "On the difficulty of training recurrent neural networks"
+    None stays None. If the norm is not finite, all results are NaN. `use_norm` is the norm, if you
+    have it. After R. Pascanu et al., "On the difficulty of training recurrent neural networks"
     (2012). TypeError for anything but a list or tuple.
     """
     return _ops.normalizations.clip_by_global_norm(t_list, clip_norm, use_norm)
@@ -127,8 +127,8 @@ def clip_by_norm(
 
 @hides_others
 def concat(values: Any, axis: Axes = REQUIRED, name: str | None = None, **others: Never) -> Tensor:
-    """Return the tensors `values` joined along an axis that they have; one tensor is a list of
-    itself."""
+    """Return the tensors `values` joined along an existing axis; a single tensor counts as a
+    list."""
     if others or axis is REQUIRED:
         refuse_call(concat, others)
     return _shape.concatenate([values] if is_tensor(values) else values, axis)
@@ -148,9 +148,9 @@ def dynamic_partition(
 def dynamic_stitch(indices: TensorLike, data: Any, name: str | None = None) -> Tensor:
     """Return the rows of several tensors, each at its position: the inverse of `dynamic_partition`.
 
-    ``data[m][i, ...]`` goes to row ``indices[m][i]``; of several for one row the last counts, and a
-    row that none goes to is 0. The tensors of `data` have the axes of their `indices`, then those
-    of a row (else InvalidArgumentError). Inside ``function`` and ``vmap`` indices must be known.
+    ``data[m][i, ...]`` goes to row ``indices[m][i]``; if several go to one row, the last counts;
+    rows without data are 0. The tensors of `data` have the axes of their `indices`, then those of a
+    row (else InvalidArgumentError). Inside ``function`` and ``vmap`` indices must be known.
     """
     return _ops.updates.dynamic_stitch(indices, data)
 
@@ -187,7 +187,7 @@ def gather(
     **others: Never,
 ) -> Tensor:
     """Return slices of `params` along `axis`, by default the first not shared, at integer
-    `indices`; the first `batch_dims` axes of both are gone through together."""
+    `indices`; the first `batch_dims` axes are common to both."""
     if others:
         refuse_call(gather, others)
     return _indexing.gather(params, indices, batch_dims if axis is None else axis, batch_dims)
@@ -199,8 +199,8 @@ def gather_nd(
     """Return the slices of `params` at `indices`, whose last axis has coordinates.
 
     The shape is that of `indices` without its last axis, then that of a slice; the first
-    `batch_dims` axes of both are gone through together. Raises InvalidArgumentError for indices
-    that are not integers, or point outside.
+    `batch_dims` axes are common to both. Raises InvalidArgumentError for indices that are not
+    integers, or point outside.
     """
     return _ops.updates.gather_nd(params, indices, batch_dims)
 
@@ -290,8 +290,8 @@ def pad(
     name: str | None = None,
 ) -> Tensor:
     """Return `tensor` with more elements before and after along each axis: `paddings` is a pair for
-    each. They are `constant_values`; or the elements at the border, which REFLECT does not repeat
-    and SYMMETRIC does."""
+    each. They are `constant_values`, or mirrored elements: SYMMETRIC repeats the border, REFLECT
+    does not."""
     rank = convert(tensor).ndim
     if np.shape(paddings) != (rank, 2):
         raise InvalidArgumentError(
@@ -372,8 +372,8 @@ def size(input: TensorLike, out_type: DTypeLike | None = None, name: str | None 
 
 
 def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:
-    """Return the part of `input_` that starts at `begin`, one number for each axis, and has the
-    sizes `size`; -1 is all that is left."""
+    """Return the part of `input_` that starts at `begin` (one number for each axis) and has the
+    sizes `size`; -1 means all remaining elements."""
     x, sizes = convert(input_), list(as_shape("slice", size))
     several = isinstance(begin, (list, builtins.tuple)) or (
         isinstance(begin, Tensor) and begin.ndim
@@ -513,8 +513,7 @@ def unstack(
     name: str | None = None,
     **others: Never,
 ) -> list[Tensor]:
-    """Return the slices of `value` along `axis`, as a list, which must have `num` parts if that is
-    given."""
+    """Return the slices of `value` along `axis` as a list, of `num` parts if that is given."""
     if others:
         refuse_call(unstack, others)
     return check_count(_shape.unstack(value, axis), num)

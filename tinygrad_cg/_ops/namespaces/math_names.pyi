@@ -46,7 +46,7 @@ def divide(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return x / y, in floating point: integers give float64."""
 
 def equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Whether x == y."""
+    """Return whether x == y."""
 
 def erf(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the error function, 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x."""
@@ -78,25 +78,25 @@ def floormod(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return x - y floor(x / y), with the sign of y, as Python's %."""
 
 def greater(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Whether x > y."""
+    """Return whether x > y."""
 
 def greater_equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Whether x >= y."""
+    """Return whether x >= y."""
 
 def is_finite(x: TensorLike, name: str | None = None) -> Tensor:
-    """Whether x is neither infinite nor NaN."""
+    """Return whether x is neither infinite nor NaN."""
 
 def is_inf(x: TensorLike, name: str | None = None) -> Tensor:
-    """Whether x is infinite."""
+    """Return whether x is infinite."""
 
 def is_nan(x: TensorLike, name: str | None = None) -> Tensor:
-    """Whether x is NaN."""
+    """Return whether x is NaN."""
 
 def less(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Whether x < y."""
+    """Return whether x < y."""
 
 def less_equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Whether x <= y."""
+    """Return whether x <= y."""
 
 def lgamma(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the logarithm of the absolute value of gamma(x); infinite at 0, -1, -2, ..."""
@@ -111,13 +111,13 @@ def log_sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the logarithm of sigmoid(x), without overflow."""
 
 def logical_and(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Whether x and y are both true (not 0)."""
+    """Return whether x and y are both true (not 0)."""
 
 def logical_not(x: TensorLike, name: str | None = None) -> Tensor:
-    """Whether x is false (0)."""
+    """Return whether x is false (0)."""
 
 def logical_or(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Whether x or y is true (not 0)."""
+    """Return whether x or y is true (not 0)."""
 
 def logical_xor(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Whether exactly one of x and y is true (not 0)."""
@@ -141,7 +141,7 @@ def nextafter(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     equal. Integers give float64."""
 
 def not_equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Whether x != y."""
+    """Return whether x != y."""
 
 def rint(x: TensorLike, name: str | None = None) -> Tensor:
     """Return x rounded to integers, half to even. It has no gradient."""

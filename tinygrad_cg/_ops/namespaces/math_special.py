@@ -99,7 +99,7 @@ def expint(x: TensorLike, name: str | None = None) -> Tensor:
     there). Accurate by approximations of our own, and differentiable at every order. After
     ``tf.math.special.expint``.
 
-    Elementwise; the result has the shape of `x`, a tensor or what converts.
+    Elementwise; the result has the shape of `x`, a tensor or array-like.
     """
     return _ops.integrals.expint(x)
 
@@ -109,7 +109,7 @@ def fresnel_cos(x: TensorLike, name: str | None = None) -> Tensor:
     Accurate by approximations of our own, and differentiable at every order. After
     ``tf.math.special.fresnel_cos``.
 
-    Elementwise; the result has the shape of `x`, a tensor or what converts.
+    Elementwise; the result has the shape of `x`, a tensor or array-like.
     """
     return _ops.integrals.fresnel_cos(x)
 
@@ -119,7 +119,7 @@ def fresnel_sin(x: TensorLike, name: str | None = None) -> Tensor:
     Accurate by approximations of our own, and differentiable at every order. After
     ``tf.math.special.fresnel_sin``.
 
-    Elementwise; the result has the shape of `x`, a tensor or what converts.
+    Elementwise; the result has the shape of `x`, a tensor or array-like.
     """
     return _ops.integrals.fresnel_sin(x)
 

@@ -71,7 +71,8 @@ def _unique(name: str, x: Any, kind: Any) -> builtins.tuple[Tensor, Tensor, Tens
 
 @reads_own_arguments
 def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) -> Tensor:
-    """Return `input` with each slice along `axis` `repeats` times; flattened if it is None.
+    """Return `input` with each slice along `axis` repeated `repeats` times; flattened if `axis` is
+    None.
 
     Modelled on ``tf.repeat``.
 
@@ -107,7 +108,7 @@ def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
 
 
 def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[Tensor]:
-    """Return the coordinates of the points of a grid, a tensor for each of its axes.
+    """Return the coordinates of the points of a grid, one tensor for each axis.
 
     Modelled on ``tf.meshgrid``: `indexing` is "xy" (the first axis goes along columns) or "ij".
 
@@ -131,7 +132,7 @@ def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[
 
 
 def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
-    """Return `x`; InvalidArgumentError unless it has `shape`, in which None fits any size."""
+    """Return `x`; InvalidArgumentError unless it has `shape`, where None fits any size."""
     x = convert(x)
     wanted = list(shape)
     fits = len(wanted) == x.ndim and all(
@@ -186,7 +187,7 @@ def strided_slice(
 
 
 def group(*inputs: Any, **kwargs: Any) -> None:
-    """Return None: everything is computed when it is called. Modelled on ``tf.group``."""
+    """Return None: operations run immediately. Modelled on ``tf.group``."""
 
 
 def no_op(name: str | None = None) -> None:
@@ -194,7 +195,7 @@ def no_op(name: str | None = None) -> None:
 
 
 def control_dependencies(control_inputs: Any) -> Any:
-    """Return a context that does nothing: everything is computed in the order it is written in."""
+    """Return a context that does nothing: operations already run in the order of the program."""
     return nullcontext()
 
 
@@ -265,8 +266,8 @@ def batch_to_space(
 ) -> Tensor:
     """Return the inverse of `space_to_batch`: blocks from the batch, then `crops` cut off.
 
-    Modelled on ``tf.batch_to_space``. InvalidArgumentError unless the batch is a multiple of the
-    size of a block, and the crops leave something.
+    Modelled on ``tf.batch_to_space``. Raises InvalidArgumentError unless the batch is a multiple of
+    the block size and the crops leave elements.
     """
     return _blocks.batch_to_space(input, block_shape, crops)
 
@@ -335,7 +336,7 @@ def confusion_matrix(
     Modelled on ``tf.math.confusion_matrix``: `labels` and `predictions` are integers from 0, of one
     dimension; `num_classes` is by default what the largest asks for. Instead of 1 each counts by
     its element of `weights`, which are cast to `dtype` first, and are differentiable if that is a
-    floating one. Raises InvalidArgumentError for what does not fit. Inside ``function`` and
+    floating one. Raises InvalidArgumentError for sizes that do not fit. Inside ``function`` and
     ``vmap`` labels and predictions must be known.
     """
     return _counting.confusion_matrix(labels, predictions, num_classes, weights, dtype)
@@ -367,9 +368,9 @@ def histogram_fixed_width_bins(
     dtype: DTypeLike = INT32,
     name: str | None = None,
 ) -> Tensor:
-    """Return which of `nbins` equal bins of a range, a pair, each of `values` falls into.
+    """Return the index of the bin, of `nbins` equal bins of a range (a pair), for each of `values`.
 
-    Modelled on ``tf.histogram_fixed_width_bins``: what is outside the range falls into the first or
+    Modelled on ``tf.histogram_fixed_width_bins``: values outside the range fall into the first or
     last bin. Raises InvalidArgumentError for a range that does not increase, for no bins, and for
     NaN.
     """
@@ -377,7 +378,7 @@ def histogram_fixed_width_bins(
 
 
 def identity_n(input: Any, name: str | None = None) -> list[Tensor]:
-    """Return the tensors of a list as they are."""
+    """Return the tensors of a list unchanged."""
     return [identity(tensor) for tensor in input]
 
 
@@ -421,7 +422,7 @@ def polyval(coeffs: Any, x: TensorLike, name: str | None = None) -> Tensor:
 def realdiv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return x / y, in floating point: integers give float64.
 
-    Elementwise; `x` and `y`, tensors or what converts, broadcast to the shape of the result. Raises
+    Elementwise; `x` and `y`, tensors or array-likes, broadcast to the shape of the result. Raises
     InvalidArgumentError if their shapes do not.
     """
     return _elementwise.divide(x, y)
@@ -542,8 +543,7 @@ def truncatediv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor
 
 
 def tuple(tensors: Any, control_inputs: Any = None, name: str | None = None) -> list[Any]:
-    """Return the tensors of a list as they are; everything is computed in the order it is written
-    in."""
+    """Return the tensors of a list unchanged."""
     return [tensor if tensor is None else identity(tensor) for tensor in tensors]
 
 
@@ -554,15 +554,15 @@ def truncatemod(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor
 
 
 def unique(x: TensorLike, out_idx: Any = INT32, name: str | None = None) -> Unique:
-    """Return the different elements of 1-D `x` in the order of their first appearance, and which of
-    them each one is. The gradient goes to the first of those that are equal."""
+    """Return the different elements of 1-D `x` in the order of their first appearance, and the
+    index of each element of `x` among them. The gradient goes to the first of equal elements."""
     return Unique(*_unique("unique", x, out_idx)[:2])
 
 
 def unique_with_counts(
     x: TensorLike, out_idx: Any = INT32, name: str | None = None
 ) -> UniqueWithCounts:
-    """Return what ``unique`` does, and how many there are of each."""
+    """Return the results of ``unique``, and the count of each element."""
     return UniqueWithCounts(*_unique("unique_with_counts", x, out_idx))
 
 

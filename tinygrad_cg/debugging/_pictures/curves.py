@@ -35,10 +35,10 @@ def plot_derivatives(
     f:
         A function of one tensor, elementwise: ``f(x)[i]`` depends on ``x[i]`` alone.
     low, high, points, dtype:
-        Where it is evaluated: ``points`` equally spaced numbers of this dtype.
+        The points: ``points`` equally spaced numbers of this dtype.
     order:
-        The highest derivative. Each is the derivative of the one before, by reverse mode, so
-        rules inside `f` serve as they do under nested tapes.
+        The highest derivative. Each is the derivative of the one before, by reverse mode, so rules
+        inside `f` are used as under nested tapes.
     references:
         The expected curves, as functions of a NumPy array: of `f`, of its first derivative
         and so on; None leaves one out. They are dashed; the legend has the largest
@@ -56,7 +56,7 @@ def plot_derivatives(
 
     Returns the figure. Points where a curve is not finite are marked on the edge: on the upper
     one where it is inf, on the lower one where it is -inf or NaN. Needs
-    matplotlib, ``pip install tinygrad_cg[plot]``: ImportError without. Raises ValueError for an
+    matplotlib, ``pip install matplotlib``: ImportError without. Raises ValueError for an
     empty interval, a negative order, too many references, another scale, or another number of
     axes than of panels.
 
@@ -68,7 +68,7 @@ def plot_derivatives(
     try:
         from matplotlib import pyplot
     except ImportError:
-        words = "plot_derivatives needs matplotlib: pip install 'tinygrad_cg[plot]'"
+        words = "plot_derivatives needs matplotlib: pip install matplotlib"
         raise ImportError(words) from None
     count = order + 1 if panels else 1
     if axes is None:

@@ -24,7 +24,7 @@ class FigureCanvas:
             from matplotlib.transforms import Affine2D
         except ImportError:
             raise ImportError(
-                "Picture: PDF and PNG need matplotlib: pip install 'tinygrad_cg[plot]'; or save "
+                "Picture: PDF and PNG need matplotlib: pip install matplotlib; or save "
                 "the picture as .svg"
             ) from None
         self.scale = scale * POINTS
