@@ -4,56 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .program import (
-    Array,
-    ArrayProgram,
-    Block,
-    For,
-    If,
-    LoadElement,
-    Number,
-    Op,
-    Pop,
-    PopArray,
-    Push,
-    PushArray,
-    Store,
-    While,
-    walk,
-)
+from . import program as ir
 
-Thing = Number | Array
+Thing = ir.Number | ir.Array
 
 
-def varied(program: ArrayProgram, sources: Iterable[Thing]) -> set[Thing]:
+def varied(program: ir.ArrayProgram, sources: Iterable[Thing]) -> set[Thing]:
     """Return the floats, and arrays of floats, that depend on sources."""
     reached = set(sources)
     return _closure(program.body, reached, forward=True)
 
 
-def useful(program: ArrayProgram, targets: Iterable[Thing]) -> set[Thing]:
+def useful(program: ir.ArrayProgram, targets: Iterable[Thing]) -> set[Thing]:
     """Return the floats, and arrays of floats, that targets depend on."""
     reached = set(targets)
     return _closure(program.body, reached, forward=False)
 
 
-def active(program: ArrayProgram, sources: Iterable[Thing], targets: Iterable[Thing]) -> set[Thing]:
+def active(
+    program: ir.ArrayProgram, sources: Iterable[Thing], targets: Iterable[Thing]
+) -> set[Thing]:
     """Return what depends on sources and matters to targets."""
     return varied(program, sources) & useful(program, targets)
 
 
-def _closure(body: Block, reached: set[Thing], forward: bool) -> set[Thing]:
+def _closure(body: ir.Block, reached: set[Thing], forward: bool) -> set[Thing]:
     edges = list(_edges(body))
-    pushed: list[Thing] = [v for x in walk(body) if isinstance(x, Push) for v in x.values]
-    popped: list[Thing] = [v for x in walk(body) if isinstance(x, Pop) for v in x.outs]
-    pushed += [x.array for x in walk(body) if isinstance(x, PushArray)]
-    popped += [x.array for x in walk(body) if isinstance(x, PopArray)]
+    pushed: list[Thing] = [v for x in ir.walk(body) if isinstance(x, ir.Push) for v in x.values]
+    popped: list[Thing] = [v for x in ir.walk(body) if isinstance(x, ir.Pop) for v in x.outs]
+    pushed += [x.array for x in ir.walk(body) if isinstance(x, ir.PushArray)]
+    popped += [x.array for x in ir.walk(body) if isinstance(x, ir.PopArray)]
     pushed, popped = ([x for x in things if x.is_float] for things in (pushed, popped))
     if popped:  # which number was pushed is not known
         edges += [(x, popped[0]) for x in (*pushed, *popped)]
         edges += [(popped[0], y) for y in popped]
         # What is popped has a tangent, so arrays that are pushed have one, if only of zeros.
-        edges += [(popped[0], x) for x in pushed if isinstance(x, Array)]
+        edges += [(popped[0], x) for x in pushed if isinstance(x, ir.Array)]
     following: dict[Thing, list[Thing]] = {}
     for source, target in edges:
         if source.is_float and target.is_float:
@@ -68,20 +54,20 @@ def _closure(body: Block, reached: set[Thing], forward: bool) -> set[Thing]:
     return reached
 
 
-def _edges(body: Block) -> Iterable[tuple[Thing, Thing]]:
-    for statement in walk(body):
+def _edges(body: ir.Block) -> Iterable[tuple[Thing, Thing]]:
+    for statement in ir.walk(body):
         match statement:
-            case Op(out, _, args):
+            case ir.Op(out, _, args):
                 yield from ((arg, out) for arg in args)
-            case LoadElement(out, array, _):
+            case ir.LoadElement(out, array, _):
                 yield array, out
-            case Store(array, _, value):
+            case ir.Store(array, _, value):
                 yield value, array
-            case If():
+            case ir.If():
                 for merge in statement.merges:
                     yield merge.then, merge.out
                     yield merge.otherwise, merge.out
-            case For() | While():
+            case ir.For() | ir.While():
                 for carry in statement.carries:
                     yield carry.init, carry.inside
                     yield carry.result, carry.inside

@@ -1,9 +1,10 @@
 """Reverse mode: the program of a program's gradients.
 
-A forward sweep runs the program, and saves what the backward sweep needs and cannot compute again:
-that is pushed at the end of each round of a loop and of each branch in a loop. The backward sweep
-runs rounds and statements in reverse order. In each round it takes back what was saved, computes
-again what follows from it, and propagates the adjoints.
+A forward sweep runs the program, and saves what the backward sweep needs and cannot compute again,
+or one value instead of several from which it follows. That is pushed at the end of each round of a
+loop and of each branch in a loop. The backward sweep runs rounds and statements in reverse order.
+In each round it takes back what was saved, computes again what follows from it, loads elements that
+nothing has overwritten, and propagates the adjoints.
 
 A loop with checkpoints saves its state at the beginning of rounds 0, 1, 3, 6, 10, ... instead: what
 it carries, and arrays that it changes. The backward sweep takes these segments from the last one
@@ -18,43 +19,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from . import program as ir
 from .activity import Thing, active
-from .program import (
-    Array,
-    ArrayProgram,
-    Block,
-    Carry,
-    Fill,
-    FixedNumber,
-    For,
-    If,
-    LoadElement,
-    Merge,
-    Number,
-    Op,
-    Pop,
-    PopArray,
-    Push,
-    PushArray,
-    Require,
-    Statement,
-    Store,
-    While,
-    blocks_of,
-    constant,
-    copied,
-    operands,
-    results,
-    walk,
-    zero,
-)
 from .reloading import Access, Reloading
 from .scalar_operations import TEXTS, OpBuilder, Operands, scaled
 
 
 def adjoint(
-    program: ArrayProgram, wanted: Sequence[bool], values: bool = False, checkpoint: int = 0
-) -> ArrayProgram:
+    program: ir.ArrayProgram, wanted: Sequence[bool], values: bool = False, checkpoint: int = 0
+) -> ir.ArrayProgram:
     """Return the program that has upstream gradients of the float outputs as further inputs.
 
     It gives the outputs, if `values` are wanted (they are numbers then), and the gradients of the
@@ -76,18 +49,20 @@ class _BackwardScope:
     `once` is true of blocks that run once, whose values are there when the backward sweep begins.
     """
 
-    def __init__(self, block: Block, parent: _BackwardScope | None, once: bool, owner: _Adjoints):
+    def __init__(
+        self, block: ir.Block, parent: _BackwardScope | None, once: bool, owner: _Adjoints
+    ):
         self.block, self.parent, self.once, self.owner = block, parent, once, owner
-        self.values: dict[Number, Number] = {}
-        self.saved: list[Number] = []
-        self.prologue: Block = []
+        self.values: dict[ir.Number, ir.Number] = {}
+        self.saved: list[ir.Number] = []
+        self.prologue: ir.Block = []
 
-    def fetch(self, value: Number, is_asked: bool = True) -> Number:
+    def fetch(self, value: ir.Number, is_asked: bool = True) -> ir.Number:
         """Return what has a value of the forward sweep in the backward sweep.
 
         Only values that are asked for are needed for themselves, not for other ones.
         """
-        if isinstance(value, FixedNumber) or value not in self.owner.home:
+        if isinstance(value, ir.FixedNumber) or value not in self.owner.home:
             return value
         if self.owner.home[value] is not self.block:
             assert self.parent is not None, value
@@ -100,117 +75,119 @@ class _BackwardScope:
             self.values[value] = self._again(value) or self._save(value)
         return self.values[value]
 
-    def _save(self, value: Number) -> Number:
+    def _save(self, value: ir.Number) -> ir.Number:
         self.saved.append(value)
-        return Number(value.type, value.hint, value.low)
+        return ir.Number(value.type, value.hint, value.low)
 
-    def _again(self, value: Number) -> Number | None:
+    def _again(self, value: ir.Number) -> ir.Number | None:
         """Compute a value once more, if all that it depends on is there."""
         source = self.owner.source_of(value)
-        out = Number(value.type, value.hint, value.low)
+        out = ir.Number(value.type, value.hint, value.low)
         match source:
-            case Op(_, function, args):
+            case ir.Op(_, function, args):
                 args = tuple(self.fetch(arg, False) for arg in args)
-                self.prologue.append(Op(out, function, args))
+                self.prologue.append(ir.Op(out, function, args))
                 return out
-            case LoadElement(_, _, index) | Store(_, index):
+            case ir.LoadElement(_, _, index) | ir.Store(_, index):
                 array = self.owner.memory_of(source)
                 if array is not None:
                     index = tuple(self.fetch(i, False) for i in index)
-                    self.prologue.append(LoadElement(out, array, index))
+                    self.prologue.append(ir.LoadElement(out, array, index))
                     return out
         return None
 
-    def begin(self) -> Block:
+    def begin(self) -> ir.Block:
         """Return the statements in front of a block of the backward sweep."""
-        pops = Pop(tuple(self.values[value] for value in self.saved))
+        pops = ir.Pop(tuple(self.values[value] for value in self.saved))
         return [*([pops] if self.saved else []), *self.prologue]
 
 
 class _Checkpoints(NamedTuple):
     """What a loop with checkpoints saves: its numbers and arrays at some rounds."""
 
-    rounds: Number
-    segments: Number
-    numbers: list[Number]
-    arrays: list[Array]
-    ended: list[Array]
+    rounds: ir.Number
+    segments: ir.Number
+    numbers: list[ir.Number]
+    arrays: list[ir.Array]
+    ended: list[ir.Array]
     """Arrays that the loop reads, and that change after it: saved at its end."""
 
 
 class _Adjoints:
     def __init__(
         self,
-        program: ArrayProgram,
+        program: ir.ArrayProgram,
         sources: Sequence[Thing],
         values: bool,
         checkpoint: int,
-        cuts: Collection[Number] = (),
+        cuts: Collection[ir.Number] = (),
     ):
         self.primal, self.sources, self.values = program, sources, values
         self.checkpoint, self.cut = checkpoint, cuts
-        self.asked: dict[int, dict[Number, None]] = {}  # by the id of a block
+        self.asked: dict[int, dict[ir.Number, None]] = {}  # by the id of a block
         self.depth = 0  # loops around
-        self.states: dict[Statement, _Checkpoints] = {}
-        targets = [x for x in program.outputs if x.is_float and not isinstance(x, FixedNumber)]
+        self.states: dict[ir.Statement, _Checkpoints] = {}
+        targets = [x for x in program.outputs if x.is_float and not isinstance(x, ir.FixedNumber)]
         self.active = active(program, sources, targets)
-        self.home: dict[Number, Block] = {}
-        self.definitions: dict[Number, Statement] = {}
-        self.counts: dict[Statement, Number] = {}
-        self.saved: dict[int, list[Number]] = {}  # by the id of a block
-        self.bars: dict[Number, Number] = {}
-        self.arrays: dict[Array, Array] = {}
+        self.home: dict[ir.Number, ir.Block] = {}
+        self.definitions: dict[ir.Number, ir.Statement] = {}
+        self.counts: dict[ir.Statement, ir.Number] = {}
+        self.saved: dict[int, list[ir.Number]] = {}  # by the id of a block
+        self.bars: dict[ir.Number, ir.Number] = {}
+        self.arrays: dict[ir.Array, ir.Array] = {}
         self.scope = _BackwardScope(program.body, None, True, self)
         self.b = OpBuilder([])
-        self.copies: dict[tuple[Array, For | While], Array] = {}  # of arrays that change later
+        self.copies: dict[
+            tuple[ir.Array, ir.For | ir.While], ir.Array
+        ] = {}  # of arrays that change later
         self.enter(program.body)
         self.reloading = Reloading(program)
 
-    def enter(self, block: Block) -> None:
+    def enter(self, block: ir.Block) -> None:
         """Note where values are defined."""
         for statement in block:
-            for value in results(statement):
+            for value in ir.results(statement):
                 self.home[value] = block
                 self.definitions[value] = statement
-            if isinstance(statement, (For, While)):
+            if isinstance(statement, (ir.For, ir.While)):
                 for carry in statement.carries:
                     self.home[carry.inside] = statement.body
-                if isinstance(statement, For):
+                if isinstance(statement, ir.For):
                     self.home[statement.index] = statement.body
-                if isinstance(statement, While) or statement.leaves is not None:
-                    count = self.counts[statement] = Number("i64", "rounds", 0)
+                if isinstance(statement, ir.While) or statement.leaves is not None:
+                    count = self.counts[statement] = ir.Number("i64", "rounds", 0)
                     self.home[count] = block
-            for inner in blocks_of(statement):
+            for inner in ir.blocks_of(statement):
                 self.enter(inner)
 
-    def program(self) -> ArrayProgram:
+    def program(self) -> ir.ArrayProgram:
         p = self.primal
         result = replace(p, inputs=[*p.inputs], outputs=[], scratch=[*p.scratch])
         backward = self.b.block
-        used = [x for x in walk(p.body) if isinstance(x, (LoadElement, Store, Fill))]
+        used = [x for x in ir.walk(p.body) if isinstance(x, (ir.LoadElement, ir.Store, ir.Fill))]
         for array in dict.fromkeys([*(x.array for x in used), *_arrays(p.inputs)]):
             if array in self.active:
-                self.arrays[array] = Array(array.element, array.shape, f"{array.hint}_bar")
+                self.arrays[array] = ir.Array(array.element, array.shape, f"{array.hint}_bar")
         fresh = dict(self.arrays)
         for x in p.outputs:
             if not x.is_float:
                 continue
-            if isinstance(x, Number):
-                upstream = Number(x.type, "dy")
+            if isinstance(x, ir.Number):
+                upstream = ir.Number(x.type, "dy")
                 result.inputs.append(upstream)
                 if x in self.active:
                     self.add(x, upstream)
                 continue
-            seed = Array(x.element, x.shape, f"{x.hint}_dy")
+            seed = ir.Array(x.element, x.shape, f"{x.hint}_dy")
             result.inputs.append(seed)
             if fresh.pop(x, None) is not None:
                 self.arrays[x] = seed
             elif x in self.arrays:
                 self.add_array(self.arrays[x], seed)
-        zeros: Block = []
+        zeros: ir.Block = []
         for array in fresh.values():
             result.scratch.append(array)
-            zeros.append(Fill(array, zero(array)))
+            zeros.append(ir.Fill(array, ir.zero(array)))
         self.block(p.body)
         forward = self.forward(p.body)
         result.scratch += self.copies.values()
@@ -219,24 +196,24 @@ class _Adjoints:
         result.outputs = [*(p.outputs if self.values else ()), *gradients]
         return result
 
-    def gradient(self, x: Thing, result: ArrayProgram) -> Thing:
-        if isinstance(x, Number):
-            return self.bars.get(x) or zero(x)
+    def gradient(self, x: Thing, result: ir.ArrayProgram) -> Thing:
+        if isinstance(x, ir.Number):
+            return self.bars.get(x) or ir.zero(x)
         return self.arrays.get(x) or result.add_zeros(x, f"{x.hint}_bar")
 
-    def add_array(self, total: Array, term: Array) -> None:
+    def add_array(self, total: ir.Array, term: ir.Array) -> None:
         """Add the elements of one array to those of another."""
         block = self.b.block
-        index: tuple[Number, ...] = ()
+        index: tuple[ir.Number, ...] = ()
         for size in total.shape:
-            variable = Number("i64", "k", 0)
-            body: Block = []
-            block.append(For(variable, constant(0), size, constant(1), body, []))
+            variable = ir.Number("i64", "k", 0)
+            body: ir.Block = []
+            block.append(ir.For(variable, ir.constant(0), size, ir.constant(1), body, []))
             index, block = (*index, variable), body
-        out = Number(term.element, "dy")
-        block += [LoadElement(out, term, index), Store(total, index, out, adds=True)]
+        out = ir.Number(term.element, "dy")
+        block += [ir.LoadElement(out, term, index), ir.Store(total, index, out, adds=True)]
 
-    def source_of(self, value: Number) -> Statement | None:
+    def source_of(self, value: ir.Number) -> ir.Statement | None:
         """Return what gives a value in the backward sweep: its definition, or where it is stored.
 
         It is loaded if it cannot be computed again, or if that takes long and a forward sweep for
@@ -245,15 +222,15 @@ class _Adjoints:
         if value in self.cut:
             return None
         definition, store = self.definitions.get(value), self.reloading.stored.get(value)
-        is_op = isinstance(definition, Op)
+        is_op = isinstance(definition, ir.Op)
         is_quick = is_op and (not self.values or definition.function in QUICK)
-        if store is None or is_quick or isinstance(definition, LoadElement):
+        if store is None or is_quick or isinstance(definition, ir.LoadElement):
             return definition
         return store if self.reloading.is_safe(store) else definition
 
-    def cuts(self) -> set[Number]:
+    def cuts(self) -> set[ir.Number]:
         """Return values to save instead of several others from which they would be computed."""
-        result: set[Number] = set()
+        result: set[ir.Number] = set()
         for block, asked in self.asked.items():
             leaves, chosen = {*self.saved.get(block, ())}, set()
             saved, seen = self.reached(asked, leaves)
@@ -265,8 +242,8 @@ class _Adjoints:
         return result
 
     def reached(
-        self, asked: Collection[Number], ends: Collection[Number]
-    ) -> tuple[set[Number], set[Number]]:
+        self, asked: Collection[ir.Number], ends: Collection[ir.Number]
+    ) -> tuple[set[ir.Number], set[ir.Number]]:
         """Return the `ends` from which values are computed, and what is computed on the way."""
         reached, seen, pending = set(), set(), [*asked]
         home = self.home[pending[0]]
@@ -277,10 +254,10 @@ class _Adjoints:
             elif value not in seen and self.home.get(value) is home:
                 seen.add(value)
                 source = self.source_of(value)
-                pending += () if source is None else operands(source)
+                pending += () if source is None else ir.operands(source)
         return reached, seen
 
-    def memory_of(self, load: Access) -> Array | None:
+    def memory_of(self, load: Access) -> ir.Array | None:
         """Return the array that has an element in the backward sweep: itself, or a copy."""
         if self.reloading.is_safe(load):
             return load.array
@@ -290,35 +267,35 @@ class _Adjoints:
         key = load.array, loop
         if key not in self.copies:
             hint = f"{load.array.hint}_saved"
-            self.copies[key] = Array(load.array.element, load.array.shape, hint)
+            self.copies[key] = ir.Array(load.array.element, load.array.shape, hint)
         return self.copies[key]
 
-    def copied_in(self, loop: For | While) -> list[Array]:
+    def copied_in(self, loop: ir.For | ir.While) -> list[ir.Array]:
         return [array for array, around in self.copies if around is loop]
 
     # Forward sweep ---------------------------------------------------------------------------
 
-    def forward(self, block: Block) -> Block:
+    def forward(self, block: ir.Block) -> ir.Block:
         """Return the block of the forward sweep, which saves what the backward sweep asks for."""
-        result: Block = []
+        result: ir.Block = []
         for statement in block:
             result.append(self.forward_statement(statement))
-            if isinstance(statement, (For, While)):
+            if isinstance(statement, (ir.For, ir.While)):
                 ended = self.states[statement].ended if statement in self.states else []
-                result += [PushArray(array) for array in (*ended, *self.copied_in(statement))]
+                result += [ir.PushArray(array) for array in (*ended, *self.copied_in(statement))]
         saved = self.saved.get(id(block))
         if saved:
-            result.append(Push(tuple(saved)))
+            result.append(ir.Push(tuple(saved)))
         return result
 
-    def forward_statement(self, statement: Statement) -> Statement:
+    def forward_statement(self, statement: ir.Statement) -> ir.Statement:
         match statement:
-            case If():
+            case ir.If():
                 then, otherwise = self.forward(statement.then), self.forward(statement.otherwise)
                 return replace(statement, then=then, otherwise=otherwise)
-            case For() | While() if statement in self.states:
+            case ir.For() | ir.While() if statement in self.states:
                 return self.forward_segments(statement, self.states[statement])
-            case For() | While():
+            case ir.For() | ir.While():
                 body, carries = self.forward(statement.body), [*statement.carries]
                 count = self.counts.get(statement)
                 if count is not None:
@@ -326,28 +303,28 @@ class _Adjoints:
                 return replace(statement, body=body, carries=carries)
         return statement
 
-    def forward_segments(self, loop: For | While, state: _Checkpoints) -> Statement:
+    def forward_segments(self, loop: ir.For | ir.While, state: _Checkpoints) -> ir.Statement:
         """Return a loop that saves its state where a segment begins."""
-        body: Block = []
+        body: ir.Block = []
         b = OpBuilder(body)
         rounds = _counting(b, state.rounds)
-        number, following = Number("i64", "segment", 0), Number("i64", "next", 0)
+        number, following = ir.Number("i64", "segment", 0), ir.Number("i64", "next", 0)
         begins = b.op("equal", rounds.inside, following)
         ended = b.op("add", number, b.cast(begins, "i64"))
         later = b.op("add", following, b.op("select", begins, ended, 0))
-        saved = [Push(tuple(state.numbers)), *(PushArray(array) for array in state.arrays)]
-        body += [If(begins, saved if state.numbers else saved[1:], []), *loop.body]
+        saved = [ir.Push(tuple(state.numbers)), *(ir.PushArray(array) for array in state.arrays)]
+        body += [ir.If(begins, saved if state.numbers else saved[1:], []), *loop.body]
         carries = [
             *loop.carries,
             rounds,
-            Carry(number, constant(0), ended, state.segments),
-            Carry(following, constant(0), later, Number("i64", "next", 0)),
+            ir.Carry(number, ir.constant(0), ended, state.segments),
+            ir.Carry(following, ir.constant(0), later, ir.Number("i64", "next", 0)),
         ]
         return replace(loop, body=body, carries=carries)
 
     # Backward sweep --------------------------------------------------------------------------
 
-    def add(self, value: Number, adjoint: Number) -> None:
+    def add(self, value: ir.Number, adjoint: ir.Number) -> None:
         """Add to the adjoint of a number."""
         if value not in self.active:
             return
@@ -357,17 +334,17 @@ class _Adjoints:
             adjoint = self.b.op("accumulate", current, adjoint)
         self.bars[value] = adjoint
 
-    def fetch(self, value: Number) -> Number:
+    def fetch(self, value: ir.Number) -> ir.Number:
         return self.scope.fetch(value)
 
-    def block(self, block: Block) -> None:
+    def block(self, block: ir.Block) -> None:
         for statement in reversed(block):
             self.statement(statement)
 
-    def statement(self, statement: Statement) -> None:
+    def statement(self, statement: ir.Statement) -> None:
         b = self.b
         match statement:
-            case Op(out, _, args):
+            case ir.Op(out, _, args):
                 bar = self.bars.pop(out, None)
                 if bar is not None:
                     arguments = Operands(statement, self.fetch)
@@ -376,41 +353,41 @@ class _Adjoints:
                             part = scaled(b, statement, position, bar, arguments)
                             if part is not None:
                                 self.add(arg, part)
-            case LoadElement(out, array, index):
+            case ir.LoadElement(out, array, index):
                 bar = self.bars.pop(out, None)
                 if bar is not None and array in self.arrays:
                     place = tuple(map(self.fetch, index))
-                    b.block.append(Store(self.arrays[array], place, bar, adds=True))
-            case Store(array, index, value, adds):
+                    b.block.append(ir.Store(self.arrays[array], place, bar, adds=True))
+            case ir.Store(array, index, value, adds):
                 if array in self.arrays and not (adds and value not in self.active):
                     self.store(self.arrays[array], tuple(map(self.fetch, index)), statement)
-            case Fill(array, _):
+            case ir.Fill(array, _):
                 if array in self.arrays:
-                    b.block.append(Fill(self.arrays[array], zero(array)))
-            case If():
+                    b.block.append(ir.Fill(self.arrays[array], ir.zero(array)))
+            case ir.If():
                 self.branch(statement)
-            case For() | While():
+            case ir.For() | ir.While():
                 self.loop(statement)
-            case Push() | Pop() | PushArray() | PopArray():
+            case ir.Push() | ir.Pop() | ir.PushArray() | ir.PopArray():
                 raise TypeError("a program that saves numbers has no reverse mode of its own")
-            case Require():
+            case ir.Require():
                 pass
 
-    def store(self, bar: Array, place: tuple[Number, ...], store: Store) -> None:
+    def store(self, bar: ir.Array, place: tuple[ir.Number, ...], store: ir.Store) -> None:
         block, value = self.b.block, store.value
         if value in self.active:
-            out = Number(bar.element, f"{value.hint}_bar")
-            block.append(LoadElement(out, bar, place))
+            out = ir.Number(bar.element, f"{value.hint}_bar")
+            block.append(ir.LoadElement(out, bar, place))
             self.add(value, out)
         is_read = store.array in self.sources or not self.reloading.is_first(store, self.active)
         if not store.adds and is_read:
-            block.append(Store(bar, place, zero(bar)))
+            block.append(ir.Store(bar, place, ir.zero(bar)))
 
-    def outer(self, *blocks: Block, also: Sequence[Number] = ()) -> list[Number]:
+    def outer(self, *blocks: ir.Block, also: Sequence[ir.Number] = ()) -> list[ir.Number]:
         """Return the active numbers that blocks use, and that are defined around them."""
         return [value for value in _free(blocks, also) if value in self.active]
 
-    def branch(self, statement: If) -> None:
+    def branch(self, statement: ir.If) -> None:
         sides = statement.then, statement.otherwise
         upstream = {}
         for merge in statement.merges:
@@ -436,32 +413,34 @@ class _Adjoints:
             ends_here = {}
             for value in outer:
                 bar = self.bars.get(value)
-                ends_here[value] = bar or zero(value)
+                ends_here[value] = bar or ir.zero(value)
             self.b, self.scope = around
             if scope.saved:
                 self.saved[id(block)] = scope.saved
             blocks.append([*scope.begin(), *own])
             after.append(ends_here)
         self.bars = before
-        result = If(test, *blocks)
+        result = ir.If(test, *blocks)
         for value in outer:
             pair = after[0][value], after[1][value]
-            if all(isinstance(x, FixedNumber) for x in pair):
+            if all(isinstance(x, ir.FixedNumber) for x in pair):
                 continue
             if pair[0] is pair[1]:  # neither side has changed it
                 self.bars[value] = pair[0]
                 continue
-            out = Number(value.type, f"{value.hint}_bar")
-            result.merges.append(Merge(out, *pair))
+            out = ir.Number(value.type, f"{value.hint}_bar")
+            result.merges.append(ir.Merge(out, *pair))
             self.bars[value] = out
         self.b.block.append(result)
 
-    def _has_effect(self, block: Block) -> bool:
+    def _has_effect(self, block: ir.Block) -> bool:
         """Return whether a block uses or changes the memory of adjoints."""
-        arrays = (x.array for x in walk(block) if isinstance(x, (LoadElement, Store, Fill)))
+        arrays = (
+            x.array for x in ir.walk(block) if isinstance(x, (ir.LoadElement, ir.Store, ir.Fill))
+        )
         return any(array in self.arrays for array in arrays)
 
-    def loop(self, statement: For | While) -> None:
+    def loop(self, statement: ir.For | ir.While) -> None:
         carried = [c for c in statement.carries if c.inside in self.active or c.out in self.active]
         seeds = [self.bars.pop(c.out, None) for c in carried]
         body = statement.body
@@ -470,27 +449,27 @@ class _Adjoints:
         results_of = [c.result for c in carried]
         insides = {c.inside for c in carried}
         outer = [v for v in self.outer(body, also=results_of) if v not in insides]
-        index = Number("i64", "round")
-        if isinstance(statement, For):
-            index = Number("i64", statement.index.hint, statement.index.low)
+        index = ir.Number("i64", "round")
+        if isinstance(statement, ir.For):
+            index = ir.Number("i64", statement.index.hint, statement.index.low)
         scope = _BackwardScope(body, self.scope, False, self)
-        if isinstance(statement, For):
+        if isinstance(statement, ir.For):
             scope.values[statement.index] = index
-        carries: list[Carry] = []
+        carries: list[ir.Carry] = []
         around = self.b, self.scope, self.bars
         before = dict(self.bars)
         self.b, self.scope, self.bars = OpBuilder([]), scope, {}
         own = self.b.block
         for carry, seed in zip(carried, seeds, strict=True):
-            bar = Number(carry.inside.type, f"{carry.inside.hint}_bar")
-            init = seed or zero(bar)
+            bar = ir.Number(carry.inside.type, f"{carry.inside.hint}_bar")
+            init = seed or ir.zero(bar)
             init = around[0].cast(init, bar.type)
-            carries.append(Carry(bar, init, bar, Number(bar.type, bar.hint)))
-        totals: dict[Number, Carry] = {}
+            carries.append(ir.Carry(bar, init, bar, ir.Number(bar.type, bar.hint)))
+        totals: dict[ir.Number, ir.Carry] = {}
         for value in outer:
-            bar = Number(value.type, f"{value.hint}_bar")
-            init = before.get(value) or zero(bar)
-            totals[value] = Carry(bar, init, bar, Number(bar.type, bar.hint))
+            bar = ir.Number(value.type, f"{value.hint}_bar")
+            init = before.get(value) or ir.zero(bar)
+            totals[value] = ir.Carry(bar, init, bar, ir.Number(bar.type, bar.hint))
             self.bars[value] = bar
         for carry, own_carry in zip(carried, carries, strict=True):
             self.add(carry.result, own_carry.inside)
@@ -499,7 +478,7 @@ class _Adjoints:
         self.depth -= 1
         for carry, own_carry in zip(carried, carries, strict=True):
             end = self.bars.pop(carry.inside, None)
-            own_carry.result = end or zero(own_carry.inside)
+            own_carry.result = end or ir.zero(own_carry.inside)
         for value, total in totals.items():
             total.result = self.bars[value]
         self.b, self.scope, self.bars = around
@@ -508,25 +487,25 @@ class _Adjoints:
         kept = [total for total in totals.values() if total.result is not total.inside]
         block = [*scope.begin(), *own]
         for array in reversed(self.copied_in(statement)):
-            self.b.block.append(PopArray(self.copies[array, statement]))
+            self.b.block.append(ir.PopArray(self.copies[array, statement]))
         if self.depth < self.checkpoint and self.saves(body):
             self.segments(statement, index, block, [*carries, *kept])
         else:
             bounds = self.rounds(statement)
-            self.b.block.append(For(index, *bounds, block, [*carries, *kept]))
+            self.b.block.append(ir.For(index, *bounds, block, [*carries, *kept]))
         for value, total in totals.items():
             if total in kept:
                 self.bars[value] = total.out
         for carry, own_carry in zip(carried, carries, strict=True):
             self.add(carry.init, own_carry.out)
 
-    def rounds(self, statement: For | While) -> tuple[Number, Number, FixedNumber]:
+    def rounds(self, statement: ir.For | ir.While) -> tuple[ir.Number, ir.Number, ir.FixedNumber]:
         """Return a loop's rounds in reverse order: start, stop and step."""
         b = self.b
         count = self.counts.get(statement)
-        if isinstance(statement, While):
+        if isinstance(statement, ir.While):
             assert count is not None
-            return b.op("subtract", self.fetch(count), 1), constant(-1), constant(-1)
+            return b.op("subtract", self.fetch(count), 1), ir.constant(-1), ir.constant(-1)
         start, stop = self.fetch(statement.start), self.fetch(statement.stop)
         jump = int(statement.step.number)
         end = b.op("subtract", start, jump)
@@ -538,42 +517,42 @@ class _Adjoints:
             span = b.op("subtract", stop, start) if jump > 0 else b.op("subtract", start, stop)
             whole = b.op("floor_divide", b.op("add", span, abs(jump) - 1), abs(jump))
             last = b.op("add", end, b.op("multiply", b.op("maximum", whole, 0), jump))
-        return last, end, constant(-jump)
+        return last, end, ir.constant(-jump)
 
     # Checkpoints -----------------------------------------------------------------------------
 
-    def saves(self, block: Block) -> bool:
+    def saves(self, block: ir.Block) -> bool:
         """Return whether rounds of a loop would push anything."""
-        inner = (part for x in block for part in blocks_of(x))
-        loops = (x for x in block if isinstance(x, (For, While)))
+        inner = (part for x in block for part in ir.blocks_of(x))
+        loops = (x for x in block if isinstance(x, (ir.For, ir.While)))
         own = id(block) in self.saved or any(map(self.copied_in, loops))
         return own or any(map(self.saves, inner))
 
-    def state(self, loop: For | While) -> tuple[_Checkpoints, set[Array]]:
+    def state(self, loop: ir.For | ir.While) -> tuple[_Checkpoints, set[ir.Array]]:
         """Return what a loop saves at checkpoints, and the arrays that it only writes to.
 
         A round that runs again finds arrays as they were later. That is right for an element that
         nothing overwrites after it was read, and for arrays that a round begins to fill.
         """
         read, changed, written = {}, {}, {}
-        filled: set[Array] = set()
+        filled: set[ir.Array] = set()
         for top in loop.body:
-            for x in walk([top]):
+            for x in ir.walk([top]):
                 match x:
-                    case LoadElement(_, array):
+                    case ir.LoadElement(_, array):
                         read[array] = None
                         if not self.reloading.is_safe(x):
                             changed[array] = None
-                    case Fill(array) if x is top and array not in {*read, *written}:
+                    case ir.Fill(array) if x is top and array not in {*read, *written}:
                         filled.add(array)
                         written[array] = None
-                    case Fill(array) | Store(array):
+                    case ir.Fill(array) | ir.Store(array):
                         written[array] = None
-                        if isinstance(x, Store) and x.adds:
+                        if isinstance(x, ir.Store) and x.adds:
                             changed[array] = None
         again = [x for x in changed if x in read and x not in filled]
         home = self.scope.block
-        counts = Number("i64", "rounds", 0), Number("i64", "segments", 0)
+        counts = ir.Number("i64", "rounds", 0), ir.Number("i64", "segments", 0)
         self.home |= dict.fromkeys(counts, home)
         arrays = [x for x in again if x in written], [x for x in again if x not in written]
         return _Checkpoints(*counts, [c.inside for c in loop.carries], *arrays), {*written} - {
@@ -581,63 +560,67 @@ class _Adjoints:
         }
 
     def segments(
-        self, loop: For | While, index: Number, backward: Block, carries: Sequence[Carry]
+        self,
+        loop: ir.For | ir.While,
+        index: ir.Number,
+        backward: ir.Block,
+        carries: Sequence[ir.Carry],
     ) -> None:
         """Add the backward sweep of a loop with checkpoints: `backward` is that of a round."""
         state, unread = self.state(loop)
         self.states[loop] = state
-        self.b.block += [PopArray(array) for array in reversed(state.ended)]
+        self.b.block += [ir.PopArray(array) for array in reversed(state.ended)]
         rounds, segments = self.fetch(state.rounds), self.fetch(state.segments)
-        number = Number("i64", "segment", 0)
-        block: Block = [PopArray(array) for array in reversed(state.arrays)]
+        number = ir.Number("i64", "segment", 0)
+        block: ir.Block = [ir.PopArray(array) for array in reversed(state.arrays)]
         b = OpBuilder(block)
         begin = b.op("floor_divide", b.op("multiply", number, b.op("add", number, 1)), 2)
         end = b.op("minimum", b.op("add", b.op("add", begin, number), 1), rounds)
         jump = 1
-        if isinstance(loop, For):  # from numbers of rounds to indices
+        if isinstance(loop, ir.For):  # from numbers of rounds to indices
             start, jump = self.fetch(loop.start), int(loop.step.number)
             begin = b.op("add", start, b.op("multiply", begin, jump))
             end = b.op("add", start, b.op("multiply", end, jump))
         again = self.forward(loop.body)
-        inits = [Number(x.type, x.hint, x.low) for x in state.numbers]
+        inits = [ir.Number(x.type, x.hint, x.low) for x in state.numbers]
         if inits:
-            block.append(Pop(tuple(inits)))
+            block.append(ir.Pop(tuple(inits)))
         pairs = zip(loop.carries, inits, strict=True)
-        around = [Carry(c.inside, init, c.result, Number(c.inside.type)) for c, init in pairs]
-        own = loop.index if isinstance(loop, For) else Number("i64", "round", 0)
-        rerun = For(own, begin, end, constant(jump), again, around)
+        around = [ir.Carry(c.inside, init, c.result, ir.Number(c.inside.type)) for c, init in pairs]
+        own = loop.index if isinstance(loop, ir.For) else ir.Number("i64", "round", 0)
+        rerun = ir.For(own, begin, end, ir.constant(jump), again, around)
         fetched = {x: self.fetch(x) for x in _free([[rerun]]) if x in self.home}
-        block += copied([rerun], fetched, unread)
+        block += ir.copied([rerun], fetched, unread)
         first, last = b.op("subtract", begin, jump), b.op("subtract", end, jump)
-        sums = [Number(c.out.type, c.out.hint) for c in carries]
+        sums = [ir.Number(c.out.type, c.out.hint) for c in carries]
         parts = [*zip(carries, sums, strict=True)]
-        inner = [Carry(c.inside, x, c.result, Number(x.type, x.hint)) for c, x in parts]
-        block.append(For(index, last, first, constant(-jump), backward, inner))
+        inner = [ir.Carry(c.inside, x, c.result, ir.Number(x.type, x.hint)) for c, x in parts]
+        block.append(ir.For(index, last, first, ir.constant(-jump), backward, inner))
         top = self.b.op("subtract", segments, 1)
-        outer = [Carry(x, c.init, i.out, c.out) for (c, x), i in zip(parts, inner, strict=True)]
-        self.b.block.append(For(number, top, constant(-1), constant(-1), block, outer))
+        outer = [ir.Carry(x, c.init, i.out, c.out) for (c, x), i in zip(parts, inner, strict=True)]
+        self.b.block.append(ir.For(number, top, ir.constant(-1), ir.constant(-1), block, outer))
 
 
-def _counting(b: OpBuilder, out: Number) -> Carry:
+def _counting(b: OpBuilder, out: ir.Number) -> ir.Carry:
     """Return what counts the rounds of a loop."""
-    inside = Number("i64", "round", 0)
-    return Carry(inside, constant(0), b.op("add", inside, 1), out)
+    inside = ir.Number("i64", "round", 0)
+    return ir.Carry(inside, ir.constant(0), b.op("add", inside, 1), out)
 
 
-def _free(blocks: Sequence[Block], also: Sequence[Number] = ()) -> list[Number]:
+def _free(blocks: Sequence[ir.Block], also: Sequence[ir.Number] = ()) -> list[ir.Number]:
     """Return the numbers that blocks use, and that are defined around them."""
-    inner: set[Number] = set()
-    used: dict[Number, None] = dict.fromkeys(also)
+    inner: set[ir.Number] = set()
+    used: dict[ir.Number, None] = dict.fromkeys(also)
     for block in blocks:
-        for statement in walk(block):
-            inner.update(results(statement))
-            if isinstance(statement, (For, While)):
+        for statement in ir.walk(block):
+            inner.update(ir.results(statement))
+            if isinstance(statement, (ir.For, ir.While)):
                 inner.update(carry.inside for carry in statement.carries)
-            if isinstance(statement, For):
+            if isinstance(statement, ir.For):
                 inner.add(statement.index)
-            used |= dict.fromkeys(operands(statement))
+            used |= dict.fromkeys(ir.operands(statement))
     return [value for value in used if value not in inner]
 
 
-def _arrays(things: Sequence[Thing]) -> list[Array]:
-    return [x for x in things if isinstance(x, Array)]
+def _arrays(things: Sequence[Thing]) -> list[ir.Array]:
+    return [x for x in things if isinstance(x, ir.Array)]

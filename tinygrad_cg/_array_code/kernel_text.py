@@ -13,29 +13,7 @@ from typing import NamedTuple
 
 from tinygrad_cg_kernels.runtime import generated
 
-from .program import (
-    FLOATS,
-    Array,
-    ArrayProgram,
-    Block,
-    Fill,
-    FixedNumber,
-    For,
-    If,
-    Index,
-    LoadElement,
-    Number,
-    Op,
-    Pop,
-    PopArray,
-    Push,
-    PushArray,
-    Require,
-    Statement,
-    Store,
-    While,
-    walk,
-)
+from . import program as ir
 from .scalar_operations import TEXTS
 from .splitting import are_rounds_independent
 
@@ -59,18 +37,18 @@ class KernelText(NamedTuple):
     """The text of a program, and what its parameters are."""
 
     text: str
-    arrays: list[Array | Number]
+    arrays: list[ir.Array | ir.Number]
     """Arrays, and floats, which are arrays of one element."""
-    sizes: list[Number]
+    sizes: list[ir.Number]
     """Integers: those that the caller gives, and sizes that follow from them."""
 
 
 class KernelWriter:
     """Writes one program."""
 
-    def __init__(self, program: ArrayProgram):
+    def __init__(self, program: ir.ArrayProgram):
         self.program = program
-        self.names: dict[Number | Array, str] = {}
+        self.names: dict[ir.Number | ir.Array, str] = {}
         self.lines: list[str] = []
         self.modules: set[str] = set()
         self.on_stack = arrays_on_stack(program)
@@ -81,17 +59,17 @@ class KernelWriter:
     def text(self) -> KernelText:
         """Return the text, and its parameters."""
         p = self.program
-        arrays: list[Array | Number] = [
-            *(x for x in p.inputs if isinstance(x, Array) or x.is_float),
+        arrays: list[ir.Array | ir.Number] = [
+            *(x for x in p.inputs if isinstance(x, ir.Array) or x.is_float),
             *(array for array, _ in p.constants),
             *(x for x in p.scratch if x not in self.on_stack),
-            *(x for x in dict.fromkeys(p.outputs) if isinstance(x, Number)),
+            *(x for x in dict.fromkeys(p.outputs) if isinstance(x, ir.Number)),
         ]
         sizes = sizes_of(p)
-        outputs = [x for x in dict.fromkeys(p.outputs) if isinstance(x, Number)]
+        outputs = [x for x in dict.fromkeys(p.outputs) if isinstance(x, ir.Number)]
         parameters = []
         for x in arrays[: len(arrays) - len(outputs)]:
-            if isinstance(x, Array):
+            if isinstance(x, ir.Array):
                 parameters.append(self.name(x))
             else:
                 parameters.append(f"{self.name(x)}_")
@@ -126,7 +104,7 @@ class KernelWriter:
 
     # Names ---------------------------------------------------------------------------------
 
-    def name(self, thing: Number | Array) -> str:
+    def name(self, thing: ir.Number | ir.Array) -> str:
         name = self.names.get(thing)
         if name is None:
             stem = thing.hint if thing.hint.isidentifier() else "t"
@@ -134,8 +112,8 @@ class KernelWriter:
             name = self.names[thing] = f"{stem}_{count}"
         return name
 
-    def value(self, value: Number) -> str:
-        if not isinstance(value, FixedNumber):
+    def value(self, value: ir.Number) -> str:
+        if not isinstance(value, ir.FixedNumber):
             return self.name(value)
         number = value.number
         if value.type == "b1":
@@ -150,7 +128,7 @@ class KernelWriter:
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
 
-    def index(self, array: Array, index: Index) -> str:
+    def index(self, array: ir.Array, index: ir.Index) -> str:
         """Return the text of an element."""
         text = ""
         for size, i in zip(array.shape, index, strict=True):
@@ -169,11 +147,11 @@ class KernelWriter:
 
     # Statements ----------------------------------------------------------------------------
 
-    def block(self, block: Block) -> None:
+    def block(self, block: ir.Block) -> None:
         for statement in block:
             self.statement(statement)
 
-    def inner(self, block: Block) -> None:
+    def inner(self, block: ir.Block) -> None:
         self.depth += 1
         before = len(self.lines)
         self.block(block)
@@ -181,30 +159,30 @@ class KernelWriter:
             self.line("pass")
         self.depth -= 1
 
-    def statement(self, statement: Statement) -> None:
+    def statement(self, statement: ir.Statement) -> None:
         match statement:
-            case Op(out, function, args):
+            case ir.Op(out, function, args):
                 self.line(f"{self.name(out)} = {self.call(function, [*map(self.value, args)])}")
-            case LoadElement(out, array, index):
+            case ir.LoadElement(out, array, index):
                 text = self.index(array, index)
                 if array.element not in ("f64", "f32", "i64", "b1"):
                     text = f"np.int64({text})"
                 self.line(f"{self.name(out)} = {text}")
-            case Store(array, index, value, adds):
+            case ir.Store(array, index, value, adds):
                 sign = "+=" if adds else "="
                 self.line(f"{self.index(array, index)} {sign} {self.stored(array, value)}")
-            case Fill(array, value):
+            case ir.Fill(array, value):
                 if value is not None:
                     self.line(f"{self.name(array)}[:] = {self.stored(array, value)}")
-            case Require(test, error):
-                if not (isinstance(test, FixedNumber) and test.number):
+            case ir.Require(test, error):
+                if not (isinstance(test, ir.FixedNumber) and test.number):
                     self.line(f"if not {self.value(test)}:")
                     self.stop(error)
-            case Push(values):
+            case ir.Push(values):
                 self.push(values)
-            case Pop(outs):
+            case ir.Pop(outs):
                 self.pop(outs)
-            case PushArray(array):
+            case ir.PushArray(array):
                 stack, name = self.stack_of(array), self.name(array)
                 self.room(stack, f"{name}.size")
                 self.line(f"for k in range({name}.size):")
@@ -212,24 +190,24 @@ class KernelWriter:
                 element = _wide(array.element, element)
                 self.line(f"    {stack}s[np.uintp({stack}_top + k)] = {element}")
                 self.line(f"{stack}_top += {name}.size")
-            case PopArray(array) if array in self.on_stack:
+            case ir.PopArray(array) if array in self.on_stack:
                 stack, size = self.stack_of(array), " * ".join(map(self.value, array.shape))
                 self.line(f"{stack}_top -= {size or '1'}")
                 self.line(f"{self.name(array)} = {stack}_top")
-            case PopArray(array):
+            case ir.PopArray(array):
                 stack, name = self.stack_of(array), self.name(array)
                 self.line(f"{stack}_top -= {name}.size")
                 self.line(f"for k in range({name}.size):")
                 element = f"{stack}s[np.uintp({stack}_top + k)]"
                 self.line(f"    {name}[np.uintp(k)] = {_narrow(array.element, element)}")
-            case If():
+            case ir.If():
                 self.branch(statement)
-            case For():
+            case ir.For():
                 self.loop(statement)
-            case While():
+            case ir.While():
                 self.while_loop(statement)
 
-    def stored(self, array: Array, value: Number) -> str:
+    def stored(self, array: ir.Array, value: ir.Number) -> str:
         text = self.value(value)
         if array.element in ("f64", "f32", "i64", "b1"):
             return text
@@ -246,7 +224,7 @@ class KernelWriter:
         self.modules.add(module)
         return f"{module.rpartition('.')[2]}.{name}({', '.join(args)})"
 
-    def branch(self, statement: If) -> None:
+    def branch(self, statement: ir.If) -> None:
         self.line(f"if {self.value(statement.test)}:")
         self.inner(statement.then)
         for merge in statement.merges:
@@ -257,11 +235,11 @@ class KernelWriter:
             for merge in statement.merges:
                 self.line(f"    {self.name(merge.out)} = {self.value(merge.otherwise)}")
 
-    def begin(self, statement: For | While) -> None:
+    def begin(self, statement: ir.For | ir.While) -> None:
         for carry in statement.carries:
             self.line(f"{self.name(carry.inside)} = {self.value(carry.init)}")
 
-    def end(self, statement: For | While) -> None:
+    def end(self, statement: ir.For | ir.While) -> None:
         """Write the end of a round: carried values, and whether the loop is left."""
         self.depth += 1
         moved = [carry for carry in statement.carries if carry.inside is not carry.result]
@@ -286,7 +264,7 @@ class KernelWriter:
         for carry in statement.carries:
             self.names[carry.out] = self.name(carry.inside)
 
-    def loop(self, statement: For) -> None:
+    def loop(self, statement: ir.For) -> None:
         self.begin(statement)
         start, stop, step = map(self.value, (statement.start, statement.stop, statement.step))
         if pushed := pushed_in_each_round(statement):
@@ -302,7 +280,7 @@ class KernelWriter:
         self.own_functions = self.has_room = False
         self.end(statement)
 
-    def while_loop(self, statement: While) -> None:
+    def while_loop(self, statement: ir.While) -> None:
         self.begin(statement)
         self.line("while True:")
         self.depth += 1
@@ -314,7 +292,7 @@ class KernelWriter:
         self.end(statement)
 
     @staticmethod
-    def stack_of(array: Array) -> str:
+    def stack_of(array: ir.Array) -> str:
         return "float" if array.is_float else "integer"
 
     def room(self, stack: str, count: str) -> None:
@@ -327,7 +305,7 @@ class KernelWriter:
         self.line(f"    report[0] = {error}")
         self.line("    return True")
 
-    def push(self, values: Sequence[Number]) -> None:
+    def push(self, values: Sequence[ir.Number]) -> None:
         for stack in ("float", "integer"):
             own = [value for value in values if value.is_float == (stack == "float")]
             if not own:
@@ -339,7 +317,7 @@ class KernelWriter:
                 self.line(f"{stack}s[np.uintp({stack}_top + {k})] = {text}")
             self.line(f"{stack}_top += {len(own)}")
 
-    def pop(self, outs: Sequence[Number]) -> None:
+    def pop(self, outs: Sequence[ir.Number]) -> None:
         for stack in ("float", "integer"):
             own = [out for out in outs if out.is_float == (stack == "float")]
             if not own:
@@ -350,24 +328,24 @@ class KernelWriter:
                 self.line(f"{self.name(out)} = {text}")
 
 
-def pushed_in_each_round(loop: For) -> list[Number]:
+def pushed_in_each_round(loop: ir.For) -> list[ir.Number]:
     """Return what a loop of numbers and elements pushes, if it has a round for each index."""
-    is_simple = all(isinstance(x, (Op, LoadElement, Store, Push)) for x in loop.body)
+    is_simple = all(isinstance(x, (ir.Op, ir.LoadElement, ir.Store, ir.Push)) for x in loop.body)
     if not is_simple or loop.leaves is not None or abs(loop.step.number) != 1:
         return []
-    return [value for x in loop.body if isinstance(x, Push) for value in x.values]
+    return [value for x in loop.body if isinstance(x, ir.Push) for value in x.values]
 
 
-def arrays_on_stack(program: ArrayProgram) -> set[Array]:
+def arrays_on_stack(program: ir.ArrayProgram) -> set[ir.Array]:
     """Return arrays that are read on the stack: nothing is pushed after the first pop."""
-    popped: set[Array] = set()
-    changed: set[Number | Array] = {*program.inputs, *program.outputs}
+    popped: set[ir.Array] = set()
+    changed: set[ir.Number | ir.Array] = {*program.inputs, *program.outputs}
     for top in program.body:
-        parts = [*walk([top])]
-        popped.update(x.array for x in parts if isinstance(x, PopArray))
-        if popped and any(isinstance(x, (Push, PushArray)) for x in parts):
+        parts = [*ir.walk([top])]
+        popped.update(x.array for x in parts if isinstance(x, ir.PopArray))
+        if popped and any(isinstance(x, (ir.Push, ir.PushArray)) for x in parts):
             return set()
-        changed.update(x.array for x in parts if isinstance(x, (Store, Fill, PushArray)))
+        changed.update(x.array for x in parts if isinstance(x, (ir.Store, ir.Fill, ir.PushArray)))
     return {x for x in popped if x not in changed and x.element in ("f64", "i64")}
 
 
@@ -375,7 +353,7 @@ def _wide(kind: str, text: str) -> str:
     """Return a number, or an element, as a number of a stack's."""
     if kind in ("f64", "i64"):
         return text
-    return f"np.{'float64' if kind in FLOATS else 'int64'}({text})"
+    return f"np.{'float64' if kind in ir.FLOATS else 'int64'}({text})"
 
 
 def _narrow(kind: str, text: str) -> str:
@@ -390,18 +368,18 @@ _NAMES = {
 }
 
 
-def sizes_of(program: ArrayProgram) -> list[Number]:
+def sizes_of(program: ir.ArrayProgram) -> list[ir.Number]:
     """Return the integers that a program is called with."""
-    inputs = [x for x in program.inputs if isinstance(x, Number) and not x.is_float]
-    arrays = [*(x for x in program.inputs if isinstance(x, Array)), *program.scratch]
+    inputs = [x for x in program.inputs if isinstance(x, ir.Number) and not x.is_float]
+    arrays = [*(x for x in program.inputs if isinstance(x, ir.Array)), *program.scratch]
     arrays += [array for array, _ in program.constants]
     shapes = [size for array in arrays for size in array.shape]
-    computed = [op.out for op in program.sizes if isinstance(op, Op)]
+    computed = [op.out for op in program.sizes if isinstance(op, ir.Op)]
     every = dict.fromkeys([*inputs, *shapes, *computed])
-    return [value for value in every if not isinstance(value, FixedNumber)]
+    return [value for value in every if not isinstance(value, ir.FixedNumber)]
 
 
-def emit_scalar(program: ArrayProgram, name: str, on_device: bool = False) -> str:
+def emit_scalar(program: ir.ArrayProgram, name: str, on_device: bool = False) -> str:
     """Return the text of a program of numbers alone, as a function from numbers to numbers.
 
     Where the program would stop with an error, the results are NaN. On a device, arrays are in a
@@ -415,7 +393,7 @@ class _ScalarWriter(KernelWriter):
 
     def scalar_text(self, name: str, on_device: bool) -> str:
         p = self.program
-        inputs = [x for x in p.inputs if isinstance(x, Number)]
+        inputs = [x for x in p.inputs if isinstance(x, ir.Number)]
         parameters = [f"x{k}" for k in range(len(inputs))]
         for parameter, x in zip(parameters, inputs, strict=True):
             self.line(f"{self.name(x)} = {_CASTS[x.type]}({parameter})")
@@ -424,12 +402,12 @@ class _ScalarWriter(KernelWriter):
         for array in p.scratch:
             size = " * ".join(map(self.value, array.shape)) or "1"
             if on_device:  # a constant, since no number of the program is an integer input
-                size = prod(int(x.number) for x in array.shape if isinstance(x, FixedNumber))
+                size = prod(int(x.number) for x in array.shape if isinstance(x, ir.FixedNumber))
             dtype = "np.bool_" if array.element == "b1" else _CASTS[array.element]
             memory = "cuda.local.array" if on_device else "np.empty"
             self.line(f"{self.name(array)} = {memory}({size}, {dtype})")
         self.block(p.body)
-        results = ", ".join(self.value(x) for x in p.outputs if isinstance(x, Number))
+        results = ", ".join(self.value(x) for x in p.outputs if isinstance(x, ir.Number))
         head = ['"""Generated by tinygrad_cg from a function of numbers."""', "", "import math"]
         head += ["from math import inf, nan", ""]  # of constants
         head += ["import numpy as np", "", *generated.import_lines(self.modules).splitlines()]
@@ -451,6 +429,6 @@ class _ScalarWriter(KernelWriter):
         self.line(f"    return {', '.join(['np.nan'] * count)}")
 
 
-def emit(program: ArrayProgram) -> KernelText:
+def emit(program: ir.ArrayProgram) -> KernelText:
     """Return a program's text in the language of the kernels."""
     return KernelWriter(program).text()

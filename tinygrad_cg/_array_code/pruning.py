@@ -4,63 +4,46 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .program import (
-    Array,
-    ArrayProgram,
-    Block,
-    Fill,
-    For,
-    If,
-    LoadElement,
-    Number,
-    Op,
-    Pop,
-    PopArray,
-    Push,
-    PushArray,
-    Require,
-    Statement,
-    Store,
-    While,
-    operands,
-    results,
-    walk,
-)
+from . import program as ir
 
-Thing = Number | Array
+Thing = ir.Number | ir.Array
 
 
-def prune(program: ArrayProgram) -> ArrayProgram:
+def prune(program: ir.ArrayProgram) -> ir.ArrayProgram:
     """Return a program that gives the same outputs, and computes nothing else."""
     needed = _needed(program)
     body = _without_dead_ends(_block(program.body, needed), program)
-    memory = (LoadElement, Store, Fill, PushArray, PopArray)
-    used = {x.array for x in walk(body) if isinstance(x, memory)}
+    memory = (ir.LoadElement, ir.Store, ir.Fill, ir.PushArray, ir.PopArray)
+    used = {x.array for x in ir.walk(body) if isinstance(x, memory)}
     scratch = [x for x in program.scratch if x in used or x in program.outputs]
     return replace(program, scratch=scratch, body=body)
 
 
-def _without_dead_ends(block: Block, program: ArrayProgram) -> Block:
+def _without_dead_ends(block: ir.Block, program: ir.ArrayProgram) -> ir.Block:
     """Return the statements of a program but those that change only what nothing reads later."""
-    live = {x for x in program.outputs if isinstance(x, Array)}
-    used = {x for x in program.outputs if isinstance(x, Number)}
-    kept: Block = []
+    live = {x for x in program.outputs if isinstance(x, ir.Array)}
+    used = {x for x in program.outputs if isinstance(x, ir.Number)}
+    kept: ir.Block = []
     for statement in reversed(block):
-        parts = [*walk([statement])]
-        changed = {x.array for x in parts if isinstance(x, (Store, Fill))}
-        is_pure = not any(isinstance(x, (Push, PushArray, Pop, PopArray, Require)) for x in parts)
-        defined = [value for x in parts for value in results(x)]  # a branch may be read from later
+        parts = [*ir.walk([statement])]
+        changed = {x.array for x in parts if isinstance(x, (ir.Store, ir.Fill))}
+        is_pure = not any(
+            isinstance(x, (ir.Push, ir.PushArray, ir.Pop, ir.PopArray, ir.Require)) for x in parts
+        )
+        defined = [
+            value for x in parts for value in ir.results(x)
+        ]  # a branch may be read from later
         if is_pure and live.isdisjoint(changed) and used.isdisjoint(defined):
             continue
-        if isinstance(statement, Fill):
+        if isinstance(statement, ir.Fill):
             live.discard(statement.array)
-        live.update(x.array for x in parts if isinstance(x, (LoadElement, PushArray)))
-        used.update(value for x in parts for value in operands(x))
+        live.update(x.array for x in parts if isinstance(x, (ir.LoadElement, ir.PushArray)))
+        used.update(value for x in parts for value in ir.operands(x))
         kept.append(statement)
     return kept[::-1]
 
 
-def _needed(program: ArrayProgram) -> set[Thing]:
+def _needed(program: ir.ArrayProgram) -> set[Thing]:
     """Return the values and arrays that outputs, or the course of the program, depend on."""
     sources: dict[Thing, list[Thing]] = {}
 
@@ -68,24 +51,24 @@ def _needed(program: ArrayProgram) -> set[Thing]:
         sources.setdefault(thing, []).extend(on)
 
     roots: list[Thing] = [*program.outputs]
-    for statement in walk(program.body):
+    for statement in ir.walk(program.body):
         match statement:
-            case Op(out, _, args):
+            case ir.Op(out, _, args):
                 depends(out, *args)
-            case LoadElement(out, array, index):
+            case ir.LoadElement(out, array, index):
                 depends(out, array, *index)
-            case Store(array, index, value, _):
+            case ir.Store(array, index, value, _):
                 depends(array, value, *index)
-            case Push() | Require():
-                roots += operands(statement)
-            case PushArray(array):
+            case ir.Push() | ir.Require():
+                roots += ir.operands(statement)
+            case ir.PushArray(array):
                 roots.append(array)
-            case If():
+            case ir.If():
                 roots.append(statement.test)
                 for merge in statement.merges:
                     depends(merge.out, merge.then, merge.otherwise)
-            case For() | While():
-                if isinstance(statement, For):
+            case ir.For() | ir.While():
+                if isinstance(statement, ir.For):
                     roots += [statement.start, statement.stop]
                 else:
                     roots.append(statement.test)
@@ -103,32 +86,32 @@ def _needed(program: ArrayProgram) -> set[Thing]:
     return needed
 
 
-def _block(block: Block, needed: set[Thing]) -> Block:
-    result: Block = []
+def _block(block: ir.Block, needed: set[Thing]) -> ir.Block:
+    result: ir.Block = []
     for statement in block:
         result += _statement(statement, needed)
     return result
 
 
-def _statement(statement: Statement, needed: set[Thing]) -> Block:
+def _statement(statement: ir.Statement, needed: set[Thing]) -> ir.Block:
     match statement:
-        case Op(out) | LoadElement(out):
+        case ir.Op(out) | ir.LoadElement(out):
             return [statement] if out in needed else []
-        case Store(array) | Fill(array):
+        case ir.Store(array) | ir.Fill(array):
             return [statement] if array in needed else []
-        case If():
+        case ir.If():
             sides = _block(statement.then, needed), _block(statement.otherwise, needed)
             merges = [m for m in statement.merges if m.out in needed]
             if not (sides[0] or sides[1] or merges):
                 return []
             return [replace(statement, then=sides[0], otherwise=sides[1], merges=merges)]
-        case For() | While():
+        case ir.For() | ir.While():
             carries = [c for c in statement.carries if c.inside in needed]
             body = _block(statement.body, needed)
-            if isinstance(statement, For) and not (body or carries):
+            if isinstance(statement, ir.For) and not (body or carries):
                 return []
             result = replace(statement, body=body, carries=carries)
-            if isinstance(result, While):
+            if isinstance(result, ir.While):
                 result.before = _block(result.before, needed)
             return [result]
     return [statement]

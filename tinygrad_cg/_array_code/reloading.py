@@ -4,53 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from .program import (
-    Array,
-    ArrayProgram,
-    Block,
-    Fill,
-    FixedNumber,
-    For,
-    Index,
-    LoadElement,
-    Number,
-    Op,
-    Statement,
-    Store,
-    While,
-    blocks_of,
-    results,
-    walk,
-)
+from . import program as ir
 
-Access = LoadElement | Store
-Place = tuple[int, tuple[For | While, ...]]
+Access = ir.LoadElement | ir.Store
+Place = tuple[int, tuple[ir.For | ir.While, ...]]
 """When a statement runs: its number in the program's text, and the loops around it."""
 
 
 class Reloading:
     """Answers for the loads of one program."""
 
-    def __init__(self, program: ArrayProgram):
-        self.places: dict[Statement, Place] = {}
-        self.stores: dict[Array, list[Store | Fill]] = {}
-        self.stored: dict[Number, Store] = {}
+    def __init__(self, program: ir.ArrayProgram):
+        self.places: dict[ir.Statement, Place] = {}
+        self.stores: dict[ir.Array, list[ir.Store | ir.Fill]] = {}
+        self.stored: dict[ir.Number, ir.Store] = {}
         """Where values are stored in the block that computes them."""
         self.number(program.body, ())
-        self.definitions = {x.out: x for x in walk(program.body) if isinstance(x, Op)}
+        self.definitions = {x.out: x for x in ir.walk(program.body) if isinstance(x, ir.Op)}
         self.safe: dict[Access, bool] = {}
 
-    def number(self, block: Block, loops: tuple[For | While, ...]) -> None:
-        own: set[Number] = set()
+    def number(self, block: ir.Block, loops: tuple[ir.For | ir.While, ...]) -> None:
+        own: set[ir.Number] = set()
         for statement in block:
-            own.update(results(statement))
+            own.update(ir.results(statement))
             self.places[statement] = len(self.places), loops
-            if isinstance(statement, Store) and statement.value in own and _keeps(statement):
+            if isinstance(statement, ir.Store) and statement.value in own and _keeps(statement):
                 self.stored[statement.value] = statement
-            if isinstance(statement, (Store, Fill)):
+            if isinstance(statement, (ir.Store, ir.Fill)):
                 self.stores.setdefault(statement.array, []).append(statement)
-            inner = (*loops, statement) if isinstance(statement, (For, While)) else loops
-            for part in blocks_of(statement):
+            inner = (*loops, statement) if isinstance(statement, (ir.For, ir.While)) else loops
+            for part in ir.blocks_of(statement):
                 self.number(part, inner)
 
     def is_safe(self, load: Access) -> bool:
@@ -60,13 +43,13 @@ class Reloading:
             self.safe[load] = not any(self.may_follow(store, load) for store in stores)
         return self.safe[load]
 
-    def is_first(self, store: Store, active: Collection[Number | Array]) -> bool:
+    def is_first(self, store: ir.Store, active: Collection[ir.Number | ir.Array]) -> bool:
         """Return whether no active value was in the element before."""
         others = self.stores[store.array]
-        before = [x for x in others if isinstance(x, Store) and (x.adds or x.value in active)]
+        before = [x for x in others if isinstance(x, ir.Store) and (x.adds or x.value in active)]
         return not any(self.may_follow(store, other) for other in before)
 
-    def unchanged_in(self, load: Access) -> For | While | None:
+    def unchanged_in(self, load: Access) -> ir.For | ir.While | None:
         """Return the outermost loop that goes over an array and leaves it as it is.
 
         Its loops have to go over at least one axis of the array: then it is worth saving all of it
@@ -79,32 +62,34 @@ class Reloading:
                 return loop if self.goes_over(loops[k:], load) else None
         return None
 
-    def goes_over(self, loops: tuple[For | While, ...], load: Access) -> bool:
+    def goes_over(self, loops: tuple[ir.For | ir.While, ...], load: Access) -> bool:
         """Return whether loops go over all indices of some axes, and the others are the same."""
         spanned = 0
         for size, i in zip(load.array.shape, load.index, strict=True):
-            over = [x for x in loops if isinstance(x, For) and self.offset(i, x.index) is not None]
+            over = [
+                x for x in loops if isinstance(x, ir.For) and self.offset(i, x.index) is not None
+            ]
             if any(self.spans(loop, size) for loop in over):
                 spanned += 1
-            elif not isinstance(i, FixedNumber):
+            elif not isinstance(i, ir.FixedNumber):
                 return False
         return spanned > 0
 
-    def spans(self, loop: For, size: Number) -> bool:
+    def spans(self, loop: ir.For, size: ir.Number) -> bool:
         """Return whether a loop goes over an axis, but for a few elements at the ends."""
         ends = (loop.start, loop.stop) if loop.step.number == 1 else (loop.stop, loop.start)
-        if abs(int(loop.step.number)) != 1 or not isinstance(ends[0], FixedNumber):
+        if abs(int(loop.step.number)) != 1 or not isinstance(ends[0], ir.FixedNumber):
             return False
-        if isinstance(size, FixedNumber) and isinstance(ends[1], FixedNumber):
+        if isinstance(size, ir.FixedNumber) and isinstance(ends[1], ir.FixedNumber):
             return 2 * (ends[1].number - ends[0].number) >= size.number
         gap = self.offset(ends[1], size)
         return gap is not None and abs(gap) < 16 and abs(ends[0].number) < 16
 
-    def may_follow(self, store: Store | Fill, load: Access) -> bool:
+    def may_follow(self, store: ir.Store | ir.Fill, load: Access) -> bool:
         """Return whether a store may overwrite an element after a load, or store, was there."""
         (when, loops), (then, others) = self.places[store], self.places[load]
         common = [x for x, y in zip(loops, others, strict=False) if x is y]
-        if isinstance(store, Fill):
+        if isinstance(store, ir.Fill):
             return when > then or bool(common)
         pairs = zip(store.index, load.index, strict=True)
         if any(_is_below(x, y) or _is_below(y, x) for x, y in pairs):
@@ -117,12 +102,12 @@ class Reloading:
                 return False
         return when > then
 
-    def distance(self, loop: For | While, store: Index, load: Index) -> int | None:
+    def distance(self, loop: ir.For | ir.While, store: ir.Index, load: ir.Index) -> int | None:
         """Return in how many rounds a store writes the element that a load reads now.
 
         None if that is not known; negative for earlier rounds.
         """
-        if not isinstance(loop, For):
+        if not isinstance(loop, ir.For):
             return None
         for own, other in zip(store, load, strict=True):
             first, second = self.offset(own, loop.index), self.offset(other, loop.index)
@@ -132,7 +117,7 @@ class Reloading:
                 return None if gap % jump else gap // jump
         return None
 
-    def offset(self, value: Number, index: Number) -> int | None:
+    def offset(self, value: ir.Number, index: ir.Number) -> int | None:
         """Return the number that is added to a loop's index, if a value is such a sum."""
         if value is index:
             return 0
@@ -140,21 +125,21 @@ class Reloading:
         if op is None or op.function not in ("add", "subtract"):
             return None
         x, y = op.args
-        if isinstance(y, FixedNumber):
+        if isinstance(y, ir.FixedNumber):
             inner = self.offset(x, index)
             number = int(y.number) if op.function == "add" else -int(y.number)
-        elif isinstance(x, FixedNumber) and op.function == "add":
+        elif isinstance(x, ir.FixedNumber) and op.function == "add":
             inner, number = self.offset(y, index), int(x.number)
         else:
             return None
         return None if inner is None else inner + number
 
 
-def _is_below(x: Number, y: Number) -> bool:
+def _is_below(x: ir.Number, y: ir.Number) -> bool:
     """Return whether a constant is less than all that another number may be."""
-    return isinstance(x, FixedNumber) and y.low is not None and x.number < y.low
+    return isinstance(x, ir.FixedNumber) and y.low is not None and x.number < y.low
 
 
-def _keeps(store: Store) -> bool:
+def _keeps(store: ir.Store) -> bool:
     """Return whether a store writes a number as it is."""
     return not store.adds and store.value.type == store.array.element

@@ -9,95 +9,75 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from .program import (
-    Array,
-    ArrayProgram,
-    Block,
-    Fill,
-    FixedNumber,
-    For,
-    If,
-    LoadElement,
-    Number,
-    Op,
-    PopArray,
-    Statement,
-    Store,
-    While,
-    blocks_of,
-    constant,
-    copied,
-    rebuilt,
-    walk,
-)
+from . import program as ir
 from .scalar_operations import fold
 
 MAX_ROUNDS, MAX_STATEMENTS = 4, 64
 """Of loops that are written out."""
-Available = dict[Any, Number]
+Available = dict[Any, ir.Number]
 """Values by what they are: an operation and its arguments, or an element of an array."""
 
 
-def share(program: ArrayProgram) -> ArrayProgram:
+def share(program: ir.ArrayProgram) -> ir.ArrayProgram:
     """Return a program that does the same, with each value computed once in a block."""
     sharing = _Sharing()
     body = sharing.block(program.body, {})
-    outputs = [x if isinstance(x, Array) else sharing.now(x) for x in program.outputs]
+    outputs = [x if isinstance(x, ir.Array) else sharing.now(x) for x in program.outputs]
     return replace(program, outputs=outputs, body=body)
 
 
 class _Sharing:
     def __init__(self) -> None:
-        self.replaced: dict[Number, Number] = {}
+        self.replaced: dict[ir.Number, ir.Number] = {}
 
-    def now(self, value: Number) -> Number:
+    def now(self, value: ir.Number) -> ir.Number:
         return self.replaced.get(value, value)
 
-    def block(self, block: Block, available: Available) -> Block:
-        result: Block = []
+    def block(self, block: ir.Block, available: Available) -> ir.Block:
+        result: ir.Block = []
         for statement in block:
             self.statement(statement, available, result)
         return result
 
-    def statement(self, statement: Statement, available: Available, block: Block) -> None:
-        blocks: list[Block] = []
-        if isinstance(statement, (If, For, While)):
-            written = set().union(*map(_written, blocks_of(statement)))
-            if isinstance(statement, If):  # whose branches begin with what is available
-                blocks = [self.block(side, dict(available)) for side in blocks_of(statement)]
+    def statement(self, statement: ir.Statement, available: Available, block: ir.Block) -> None:
+        blocks: list[ir.Block] = []
+        if isinstance(statement, (ir.If, ir.For, ir.While)):
+            written = set().union(*map(_written, ir.blocks_of(statement)))
+            if isinstance(statement, ir.If):  # whose branches begin with what is available
+                blocks = [self.block(side, dict(available)) for side in ir.blocks_of(statement)]
             _forget(available, written)
-            if not isinstance(statement, If):  # a loop's body sees nothing of its test
-                blocks = [self.block(part, dict(available)) for part in blocks_of(statement)]
-        new = rebuilt(statement, self.now, lambda value: value, blocks)
+            if not isinstance(statement, ir.If):  # a loop's body sees nothing of its test
+                blocks = [self.block(part, dict(available)) for part in ir.blocks_of(statement)]
+        new = ir.rebuilt(statement, self.now, lambda value: value, blocks)
         match new:
-            case Op(out, function, args):
+            case ir.Op(out, function, args):
                 integers = _integers(args)
                 if integers and function in ("add", "subtract", "multiply"):
-                    self.replaced[out] = constant(fold(function, integers))
+                    self.replaced[out] = ir.constant(fold(function, integers))
                     return
                 if self.is_available(out, (function, *map(_key, args), out.type), available):
                     return
-            case LoadElement(out, array, index):
+            case ir.LoadElement(out, array, index):
                 if self.is_available(out, (array, *map(_key, index)), available):
                     return
-            case Store(array, index, value, adds):
+            case ir.Store(array, index, value, adds):
                 _forget(available, {array})
                 if not adds and value.type == array.element:
                     available[(array, *map(_key, index))] = value
-            case Fill(array) | PopArray(array):
+            case ir.Fill(array) | ir.PopArray(array):
                 _forget(available, {array})
-            case For() if (rounds := _few_rounds(new)) is not None:
+            case ir.For() if (rounds := _few_rounds(new)) is not None:
                 values = {c.inside: c.init for c in new.carries}
                 for k in rounds:
-                    own = {new.index: constant(k), **values}
-                    for x in copied(new.body, own):
+                    own = {new.index: ir.constant(k), **values}
+                    for x in ir.copied(new.body, own):
                         self.statement(x, available, block)
                     values = {c.inside: self.now(own.get(c.result, c.result)) for c in new.carries}
                 self.replaced |= {c.out: values[c.inside] for c in new.carries}
                 return
         block.append(new)
 
-    def is_available(self, out: Number, key: tuple, available: Available) -> bool:
+    def is_available(self, out: ir.Number, key: tuple, available: Available) -> bool:
         """Return whether there is a value for a key, which `out` is from now on."""
         found = available.setdefault(key, out)
         if found is not out:
@@ -105,34 +85,34 @@ class _Sharing:
         return found is not out
 
 
-def _integers(values: Sequence[Number]) -> list[int] | None:
+def _integers(values: Sequence[ir.Number]) -> list[int] | None:
     """Return integers that are known; None if not all are."""
-    numbers = [int(x.number) for x in values if isinstance(x, FixedNumber) and x.type == "i64"]
+    numbers = [int(x.number) for x in values if isinstance(x, ir.FixedNumber) and x.type == "i64"]
     return numbers if len(numbers) == len(values) else None
 
 
-def _few_rounds(loop: For) -> range | None:
+def _few_rounds(loop: ir.For) -> range | None:
     """Return the indices of a loop of numbers and elements that has few rounds, for certain."""
     ends = _integers((loop.start, loop.stop, loop.step))
     if not ends or loop.leaves is not None:
         return None
     rounds = range(*ends)
-    is_simple = all(isinstance(x, (Op, LoadElement, Store)) for x in loop.body)
+    is_simple = all(isinstance(x, (ir.Op, ir.LoadElement, ir.Store)) for x in loop.body)
     is_short = len(rounds) <= MAX_ROUNDS and len(rounds) * len(loop.body) <= MAX_STATEMENTS
     return rounds if is_simple and is_short else None
 
 
-def _key(value: Number) -> Any:
-    if isinstance(value, FixedNumber):
+def _key(value: ir.Number) -> Any:
+    if isinstance(value, ir.FixedNumber):
         return value.type, repr(value.number)
     return value
 
 
-def _written(block: Block) -> set[Array]:
-    return {x.array for x in walk(block) if isinstance(x, (Store, Fill, PopArray))}
+def _written(block: ir.Block) -> set[ir.Array]:
+    return {x.array for x in ir.walk(block) if isinstance(x, (ir.Store, ir.Fill, ir.PopArray))}
 
 
-def _forget(available: Available, arrays: set[Array]) -> None:
+def _forget(available: Available, arrays: set[ir.Array]) -> None:
     """Forget the elements of arrays."""
-    for key in [key for key in available if isinstance(key[0], Array) and key[0] in arrays]:
+    for key in [key for key in available if isinstance(key[0], ir.Array) and key[0] in arrays]:
         del available[key]

@@ -14,32 +14,7 @@ from typing import Any
 
 from tinygrad_cg_kernels import elementary
 
-from .program import (
-    Array,
-    ArrayProgram,
-    Block,
-    Carry,
-    Fill,
-    FixedNumber,
-    For,
-    If,
-    LoadElement,
-    Merge,
-    Number,
-    Op,
-    Pop,
-    PopArray,
-    PushArray,
-    Statement,
-    Store,
-    While,
-    constant,
-    copied,
-    operands,
-    results,
-    walk,
-    zero,
-)
+from . import program as ir
 from .scalar_operations import OpBuilder
 
 CHUNK = 256
@@ -50,7 +25,7 @@ MIN_ROUNDS = 16
 """Loops of fewer rounds are left as they are."""
 
 
-def split(program: ArrayProgram, primal: ArrayProgram) -> ArrayProgram:
+def split(program: ir.ArrayProgram, primal: ir.ArrayProgram) -> ir.ArrayProgram:
     """Return a program that does the same, where loops that add to several elements are split.
 
     `primal` is the program that it is a derivative of, or itself.
@@ -61,9 +36,9 @@ def split(program: ArrayProgram, primal: ArrayProgram) -> ArrayProgram:
     return replace(program, scratch=scratch, body=body)
 
 
-def are_sums(loop: For) -> bool:
+def are_sums(loop: ir.For) -> bool:
     """Return whether all that rounds hand on is sums in any order, which nothing else reads."""
-    ops = {x.out: x for x in loop.body if isinstance(x, Op)}
+    ops = {x.out: x for x in loop.body if isinstance(x, ir.Op)}
     uses = _uses(loop)
     for carry in loop.carries:
         value = carry.result
@@ -74,14 +49,14 @@ def are_sums(loop: For) -> bool:
     return True
 
 
-def _uses(loop: For) -> Counter[Number]:
+def _uses(loop: ir.For) -> Counter[ir.Number]:
     """Return how often the values of a loop of numbers and elements are read."""
-    uses = Counter(value for x in loop.body for value in operands(x))
+    uses = Counter(value for x in loop.body for value in ir.operands(x))
     uses.update(carry.result for carry in loop.carries)
     return uses
 
 
-def are_rounds_independent(loop: For) -> bool:
+def are_rounds_independent(loop: ir.For) -> bool:
     """Return whether a loop's rounds use nothing of each other, but for sums in any order.
 
     All places of an array that is written to have the same index of some axis, another in each
@@ -89,78 +64,82 @@ def are_rounds_independent(loop: For) -> bool:
     """
     if loop.leaves is not None or not are_sums(loop):
         return False
-    inner = {value: x for x in loop.body for value in results(x)}
-    shared: dict[Array, set[tuple[int, Any]]] = {}
+    inner = {value: x for x in loop.body for value in ir.results(x)}
+    shared: dict[ir.Array, set[tuple[int, Any]]] = {}
     for x in loop.body:
-        if isinstance(x, (LoadElement, Store)):
+        if isinstance(x, (ir.LoadElement, ir.Store)):
             axes = set(enumerate(map(_key, x.index)))
             shared[x.array] = shared.get(x.array, axes) & axes
-        elif not isinstance(x, Op):
+        elif not isinstance(x, ir.Op):
             return False
     return all(
-        any(isinstance(i, Number) and _moves(i, loop.index, inner) for _, i in shared[x.array])
+        any(isinstance(i, ir.Number) and _moves(i, loop.index, inner) for _, i in shared[x.array])
         for x in loop.body
-        if isinstance(x, Store)
+        if isinstance(x, ir.Store)
     )
 
 
-def ascending(loop: For, block: Block) -> For:
+def ascending(loop: ir.For, block: ir.Block) -> ir.For:
     """Return a loop that goes up, if the order of its rounds does not matter."""
     if loop.step.number != -1 or not are_rounds_independent(loop):
         return loop
     ends = [OpBuilder(block).op("add", end, 1) for end in (loop.stop, loop.start)]
-    return replace(loop, start=ends[0], stop=ends[1], step=constant(1))
+    return replace(loop, start=ends[0], stop=ends[1], step=ir.constant(1))
 
 
-def totals(loop: For, primal: Collection[Array]) -> tuple[For, Block]:
+def totals(loop: ir.For, primal: Collection[ir.Array]) -> tuple[ir.For, ir.Block]:
     """Return a loop that adds up in numbers what it adds to the same element in all rounds.
 
     And what adds these numbers to the elements, after a loop that has rounds. Sums of the `primal`
     program stay as they are.
     """
-    inner = {value for x in walk(loop.body) for value in results(x)} | {loop.index}
+    inner = {value for x in ir.walk(loop.body) for value in ir.results(x)} | {loop.index}
     inner.update(carry.inside for carry in loop.carries)
-    used = Counter(x.array for x in walk(loop.body) if isinstance(x, (LoadElement, PopArray)))
-    used.update(x.array for x in walk(loop.body) if isinstance(x, Store) and not x.adds)
-    used.update(x.array for x in walk(loop.body) if isinstance(x, (Fill, PushArray)))
+    used = Counter(
+        x.array for x in ir.walk(loop.body) if isinstance(x, (ir.LoadElement, ir.PopArray))
+    )
+    used.update(x.array for x in ir.walk(loop.body) if isinstance(x, ir.Store) and not x.adds)
+    used.update(x.array for x in ir.walk(loop.body) if isinstance(x, (ir.Fill, ir.PushArray)))
     used.update(primal)
     body, carries, stores = [], [*loop.carries], []
     b = OpBuilder(body)
     for x in loop.body:
-        if isinstance(x, Store) and x.adds and not used[x.array] and inner.isdisjoint(x.index):
-            inside, out = (Number(x.array.element, x.array.hint) for _ in range(2))
-            carries.append(Carry(inside, zero(x.array), b.op("accumulate", inside, x.value), out))
-            stores.append(Store(x.array, x.index, out, adds=True))
+        if isinstance(x, ir.Store) and x.adds and not used[x.array] and inner.isdisjoint(x.index):
+            inside, out = (ir.Number(x.array.element, x.array.hint) for _ in range(2))
+            carries.append(
+                ir.Carry(inside, ir.zero(x.array), b.op("accumulate", inside, x.value), out)
+            )
+            stores.append(ir.Store(x.array, x.index, out, adds=True))
         else:
             body.append(x)
     if not stores:
         return loop, []
-    after: Block = []
+    after: ir.Block = []
     test = OpBuilder(after).op("less" if loop.step.number > 0 else "greater", loop.start, loop.stop)
-    if isinstance(test, FixedNumber):
+    if isinstance(test, ir.FixedNumber):
         after = stores if test.number else []
     else:
-        after.append(If(test, stores, []))
-    return For(loop.index, loop.start, loop.stop, loop.step, body, carries, loop.leaves), after
+        after.append(ir.If(test, stores, []))
+    return ir.For(loop.index, loop.start, loop.stop, loop.step, body, carries, loop.leaves), after
 
 
-def can_be_split(loop: For) -> bool:
+def can_be_split(loop: ir.For) -> bool:
     """Return whether a loop has many rounds of numbers and elements alone, one after the other."""
     ends = loop.start, loop.stop
-    constants = [int(x.number) for x in ends if isinstance(x, FixedNumber)]
+    constants = [int(x.number) for x in ends if isinstance(x, ir.FixedNumber)]
     if len(constants) == 2 and abs(constants[1] - constants[0]) < MIN_ROUNDS:
         return False
     if loop.leaves is not None or abs(int(loop.step.number)) != 1:
         return False
-    return all(isinstance(x, (Op, LoadElement, Store, Pop)) for x in loop.body)
+    return all(isinstance(x, (ir.Op, ir.LoadElement, ir.Store, ir.Pop)) for x in loop.body)
 
 
-def ordered_sums(loop: For) -> list[Carry]:
+def ordered_sums(loop: ir.For) -> list[ir.Carry]:
     """Return sums in the order of the rounds, if rounds have nothing else in common.
 
     And if they call functions, which a loop without these sums computes in vectors.
     """
-    ops = {x.out: x for x in loop.body if isinstance(x, Op)}
+    ops = {x.out: x for x in loop.body if isinstance(x, ir.Op)}
     calls = {x.function for x in ops.values() if not isinstance(x.function, str)}
     if not (can_be_split(loop) and loop.step.number == 1 and calls - {elementary.sqrt}):
         return []
@@ -178,26 +157,26 @@ def ordered_sums(loop: For) -> list[Carry]:
 
 
 class _Splitting:
-    def __init__(self, program: ArrayProgram, primal: ArrayProgram) -> None:
-        self.buffers: dict[tuple[int, str], Array] = {}
+    def __init__(self, program: ir.ArrayProgram, primal: ir.ArrayProgram) -> None:
+        self.buffers: dict[tuple[int, str], ir.Array] = {}
         self.primal = {*primal.inputs, *primal.scratch}
-        self.definitions = {x.out: x for x in walk(program.body) if isinstance(x, Op)}
+        self.definitions = {x.out: x for x in ir.walk(program.body) if isinstance(x, ir.Op)}
 
-    def block(self, block: Block) -> Block:
-        result: Block = []
+    def block(self, block: ir.Block) -> ir.Block:
+        result: ir.Block = []
         for statement in block:
             result += self.statement(statement)
         return result
 
-    def statement(self, statement: Statement) -> Block:
+    def statement(self, statement: ir.Statement) -> ir.Block:
         match statement:
-            case If(_, then, otherwise):
+            case ir.If(_, then, otherwise):
                 sides = self.block(then), self.block(otherwise)
                 return [replace(statement, then=sides[0], otherwise=sides[1])]
-            case While(_, _, body):
+            case ir.While(_, _, body):
                 return [replace(statement, body=self.block(body))]
-            case For():
-                block: Block = []
+            case ir.For():
+                block: ir.Block = []
                 loop = replace(statement, body=self.block(statement.body))
                 loop, after = totals(loop, self.primal)
                 loop = ascending(loop, block)
@@ -206,25 +185,25 @@ class _Splitting:
                 return [*block, *(self.both(loop, stores, sums) if is_split else [loop]), *after]
         return [statement]
 
-    def candidates(self, loop: For) -> list[Store]:
+    def candidates(self, loop: ir.For) -> list[ir.Store]:
         """Return the additions that can take place after the rounds of a chunk."""
         body = loop.body
         if not can_be_split(loop):
             return []
-        inner = {value: x for x in body for value in results(x)}
+        inner = {value: x for x in body for value in ir.results(x)}
         inside = {*inner, *(carry.inside for carry in loop.carries), loop.index}
-        others = [x for x in body if isinstance(x, LoadElement) or _sets(x)]
+        others = [x for x in body if isinstance(x, ir.LoadElement) or _sets(x)]
         adds = [
             x
             for x in body
-            if isinstance(x, Store)
+            if isinstance(x, ir.Store)
             and x.adds
             and all(_is_simple(i, loop.index, inner) for i in x.index)
             and all(self.are_apart(x, other, inside) for other in others)
         ]
         return [x for x in adds if not all(y is x or self.are_apart(x, y, inside) for y in adds)]
 
-    def are_apart(self, store: Store, other: Any, inside: Collection[Number]) -> bool:
+    def are_apart(self, store: ir.Store, other: Any, inside: Collection[ir.Number]) -> bool:
         """Return whether two statements of a loop never meet at an element.
 
         Their indices of some axis differ by a number, and are the same in all rounds.
@@ -237,42 +216,42 @@ class _Splitting:
                 return True
         return False
 
-    def sum_of(self, value: Number) -> tuple[Number | None, int]:
+    def sum_of(self, value: ir.Number) -> tuple[ir.Number | None, int]:
         """Return the number and the constant whose sum a value is."""
-        if isinstance(value, FixedNumber):
+        if isinstance(value, ir.FixedNumber):
             return None, int(value.number)
         op = self.definitions.get(value)
         if op is not None and op.function in ("add", "subtract"):
             x, y = op.args
-            if op.function == "add" and isinstance(x, FixedNumber):
+            if op.function == "add" and isinstance(x, ir.FixedNumber):
                 x, y = y, x
-            if isinstance(y, FixedNumber):
+            if isinstance(y, ir.FixedNumber):
                 base, gap = self.sum_of(x)
                 return base, gap + (1 if op.function == "add" else -1) * int(y.number)
         return value, 0
 
-    def both(self, loop: For, stores: Sequence[Store], sums: Sequence[Carry]) -> Block:
+    def both(self, loop: ir.For, stores: Sequence[ir.Store], sums: Sequence[ir.Carry]) -> ir.Block:
         """Return the loop in chunks where it has many rounds, else as it is."""
-        block: Block = []
+        block: ir.Block = []
         b = OpBuilder(block)
         down = loop.step.number < 0
         ends = (loop.stop, loop.start) if down else (loop.start, loop.stop)
         rounds = b.op("subtract", ends[1], ends[0], hint="rounds")
-        outs = [Number(c.out.type, c.out.hint) for c in loop.carries]
+        outs = [ir.Number(c.out.type, c.out.hint) for c in loop.carries]
         pairs = [*zip(loop.carries, outs, strict=True)]
-        plain = [Carry(c.inside, c.init, c.result, out) for c, out in pairs]
-        short = For(loop.index, loop.start, loop.stop, loop.step, loop.body, plain)
+        plain = [ir.Carry(c.inside, c.init, c.result, out) for c, out in pairs]
+        short = ir.For(loop.index, loop.start, loop.stop, loop.step, loop.body, plain)
         chunks, ends_of = self.chunks(loop, stores, sums, rounds)
-        merges = [Merge(c.out, end, out) for (c, out), end in zip(pairs, ends_of, strict=True)]
+        merges = [ir.Merge(c.out, end, out) for (c, out), end in zip(pairs, ends_of, strict=True)]
         many = b.op("greater_equal", rounds, MIN_ROUNDS)
-        block.append(If(many, chunks, [short], merges))
+        block.append(ir.If(many, chunks, [short], merges))
         return block
 
     def chunks(
-        self, loop: For, stores: Sequence[Store], sums: Sequence[Carry], rounds: Number
-    ) -> tuple[Block, list[Number]]:
-        block: Block = []
-        first, chunk = Number("i64", "first", 0), []
+        self, loop: ir.For, stores: Sequence[ir.Store], sums: Sequence[ir.Carry], rounds: ir.Number
+    ) -> tuple[ir.Block, list[ir.Number]]:
+        block: ir.Block = []
+        first, chunk = ir.Number("i64", "first", 0), []
         b = OpBuilder(chunk)
         count = b.op("minimum", b.op("subtract", rounds, first), CHUNK, hint="count")
         if loop.step.number < 0:
@@ -284,23 +263,27 @@ class _Splitting:
         ascends = loop.step.number > 0 or are_rounds_independent(replace(loop, body=rest))
         chosen = {id(store): k for k, store in enumerate(stores)}
         carries, outer, additions = [], [], []
-        replaced: dict[Number, Number] = {}
+        replaced: dict[ir.Number, ir.Number] = {}
         insides = {c.inside for c in sums}
         added, terms = {c.result for c in sums}, {}
         for c in loop.carries:
-            around = Number(c.inside.type, c.inside.hint)
+            around = ir.Number(c.inside.type, c.inside.hint)
             if c.result in added:
                 buffer = self.buffer(len(stores) + len(additions), c.inside.type)
                 total, addition = self.ordered_addition(c, around, buffer, count)
                 additions.append(addition)
-                outer.append(Carry(around, c.init, total, Number(c.out.type, c.out.hint)))
+                outer.append(ir.Carry(around, c.init, total, ir.Number(c.out.type, c.out.hint)))
                 terms[c.result] = buffer
                 continue
-            inside = replaced[c.inside] = Number(c.inside.type, c.inside.hint)
-            carries.append(Carry(inside, around, c.result, Number(c.inside.type, c.inside.hint)))
-            outer.append(Carry(around, c.init, carries[-1].out, Number(c.out.type, c.out.hint)))
-        position = Number("i64", "k", 0)
-        body: Block = []
+            inside = replaced[c.inside] = ir.Number(c.inside.type, c.inside.hint)
+            carries.append(
+                ir.Carry(inside, around, c.result, ir.Number(c.inside.type, c.inside.hint))
+            )
+            outer.append(
+                ir.Carry(around, c.init, carries[-1].out, ir.Number(c.out.type, c.out.hint))
+            )
+        position = ir.Number("i64", "k", 0)
+        body: ir.Block = []
         inner = OpBuilder(body)
         begin = lowest if ascends else start
         index = inner.op("add" if ascends else "subtract", begin, position, hint="i")
@@ -313,19 +296,22 @@ class _Splitting:
         places = {x: k for k, x in enumerate(dict.fromkeys(store.value for store in stores))}
         buffers = [self.buffer(places[store.value], store.array.element) for store in stores]
         for statement in loop.body:
-            if isinstance(statement, Op) and statement.out in terms:
+            if isinstance(statement, ir.Op) and statement.out in terms:
                 value = next(x for x in statement.args if x not in insides)
                 value = replaced.get(value, value)
-                body.append(Store(terms[statement.out], (place,), value))
-            elif isinstance(statement, Store) and id(statement) in chosen:
+                body.append(ir.Store(terms[statement.out], (place,), value))
+            elif isinstance(statement, ir.Store) and id(statement) in chosen:
                 value = replaced.get(statement.value, statement.value)
-                body.append(Store(buffers[chosen[id(statement)]], (place,), value))
+                body.append(ir.Store(buffers[chosen[id(statement)]], (place,), value))
             else:
-                body += copied([statement], replaced)
+                body += ir.copied([statement], replaced)
         for carry in carries:
             carry.result = replaced.get(carry.result, carry.result)
-        chunk += [For(position, constant(0), count, constant(1), body, carries), *additions]
-        groups: dict[Any, list[tuple[Store, Array, int]]] = {}
+        chunk += [
+            ir.For(position, ir.constant(0), count, ir.constant(1), body, carries),
+            *additions,
+        ]
+        groups: dict[Any, list[tuple[ir.Store, ir.Array, int]]] = {}
         for k, (store, buffer) in enumerate(zip(stores, buffers, strict=True)):
             offset = self.offset(loop, store)
             rest = tuple(map(_key, store.index[:-1]))
@@ -333,33 +319,33 @@ class _Splitting:
             groups.setdefault(key, []).append((store, buffer, offset or 0))
         for group in groups.values():
             self.addition(b, loop, group, lowest, count)
-        block.append(For(first, constant(0), rounds, constant(CHUNK), chunk, outer))
+        block.append(ir.For(first, ir.constant(0), rounds, ir.constant(CHUNK), chunk, outer))
         return block, [c.out for c in outer]
 
-    def buffer(self, k: int, element: str) -> Array:
+    def buffer(self, k: int, element: str) -> ir.Array:
         key = k, element
         if key not in self.buffers:
-            self.buffers[key] = Array(element, (constant(CHUNK + 2 * PAD),), "terms")
+            self.buffers[key] = ir.Array(element, (ir.constant(CHUNK + 2 * PAD),), "terms")
         return self.buffers[key]
 
     @staticmethod
     def ordered_addition(
-        carry: Carry, init: Number, buffer: Array, count: Number
-    ) -> tuple[Number, For]:
+        carry: ir.Carry, init: ir.Number, buffer: ir.Array, count: ir.Number
+    ) -> tuple[ir.Number, ir.For]:
         """Return a sum after the terms of a chunk, and the loop that adds them in their order."""
-        position, body = Number("i64", "k", 0), []
-        inside, term, out = (Number(carry.inside.type, carry.inside.hint) for _ in range(3))
+        position, body = ir.Number("i64", "k", 0), []
+        inside, term, out = (ir.Number(carry.inside.type, carry.inside.hint) for _ in range(3))
         b = OpBuilder(body)
-        body.append(LoadElement(term, buffer, (b.op("add", position, PAD),)))
-        own = Carry(inside, init, b.op("add", inside, term), out)
-        return out, For(position, constant(0), count, constant(1), body, [own])
+        body.append(ir.LoadElement(term, buffer, (b.op("add", position, PAD),)))
+        own = ir.Carry(inside, init, b.op("add", inside, term), out)
+        return out, ir.For(position, ir.constant(0), count, ir.constant(1), body, [own])
 
     @staticmethod
-    def offset(loop: For, store: Store) -> int | None:
+    def offset(loop: ir.For, store: ir.Store) -> int | None:
         """Return what is added to the loop's index for a place, if only the last axis has it."""
-        definitions = {x.out: x for x in loop.body if isinstance(x, Op)}
+        definitions = {x.out: x for x in loop.body if isinstance(x, ir.Op)}
 
-        def depends(value: Number) -> bool:
+        def depends(value: ir.Number) -> bool:
             op = definitions.get(value)
             return value is loop.index or (op is not None and any(map(depends, op.args)))
 
@@ -372,19 +358,19 @@ class _Splitting:
         if op is None:
             return None
         (x, y), sign = op.args, -1 if op.function == "subtract" else 1
-        if sign == 1 and isinstance(x, FixedNumber):
+        if sign == 1 and isinstance(x, ir.FixedNumber):
             x, y = y, x
-        if x is not loop.index or not isinstance(y, FixedNumber) or abs(int(y.number)) > PAD:
+        if x is not loop.index or not isinstance(y, ir.FixedNumber) or abs(int(y.number)) > PAD:
             return None
         return sign * int(y.number)
 
     def addition(
         self,
         b: OpBuilder,
-        loop: For,
-        group: Sequence[tuple[Store, Array, int]],
-        lowest: Number,
-        count: Number,
+        loop: ir.For,
+        group: Sequence[tuple[ir.Store, ir.Array, int]],
+        lowest: ir.Number,
+        count: ir.Number,
     ) -> None:
         """Add the loop that adds the terms of a chunk to elements of an array."""
         offsets = [offset for _, _, offset in group]
@@ -392,63 +378,65 @@ class _Splitting:
         if most > least:
             end = b.op("add", count, PAD)
             for buffer in dict.fromkeys(buffer for _, buffer, _ in group):
-                self.clear(b, buffer, constant(PAD + least - most), most - least)
+                self.clear(b, buffer, ir.constant(PAD + least - most), most - least)
                 self.clear(b, buffer, end, most - least)
-        position = Number("i64", "k", 0)
-        body: Block = []
+        position = ir.Number("i64", "k", 0)
+        body: ir.Block = []
         inner = OpBuilder(body)
         store = group[0][0]
         index = inner.op("add", lowest, position, hint="i")
         index.low = loop.index.low
         replaced = {loop.index: index}
-        definitions = {x.out: x for x in loop.body if isinstance(x, Op)}
+        definitions = {x.out: x for x in loop.body if isinstance(x, ir.Op)}
         for value in store.index:
             op = definitions.get(value)
             if op is not None and value not in replaced:
-                body += copied([op], replaced)
+                body += ir.copied([op], replaced)
         place = [replaced.get(value, value) for value in store.index]
         if most > least:
             place[-1] = inner.op("add", inner.op("add", lowest, position), least, hint="i")
-        total: Number | None = None
+        total: ir.Number | None = None
         for _, buffer, offset in group:
-            term = Number(buffer.element, "term")
+            term = ir.Number(buffer.element, "term")
             own = inner.op("add", position, PAD + least - offset, hint="k")
-            body.append(LoadElement(term, buffer, (own,)))
+            body.append(ir.LoadElement(term, buffer, (own,)))
             total = term if total is None else inner.op("add", total, term)
         assert total is not None
-        body.append(Store(store.array, tuple(place), total, adds=True))
+        body.append(ir.Store(store.array, tuple(place), total, adds=True))
         stop = b.op("add", count, most - least)
-        b.block.append(For(position, constant(0), stop, constant(1), body, []))
+        b.block.append(ir.For(position, ir.constant(0), stop, ir.constant(1), body, []))
 
     @staticmethod
-    def clear(b: OpBuilder, buffer: Array, start: Number, count: int) -> None:
+    def clear(b: OpBuilder, buffer: ir.Array, start: ir.Number, count: int) -> None:
         """Set some elements of a buffer to zero, in front of or behind the terms."""
-        position = Number("i64", "k", 0)
-        body: Block = []
+        position = ir.Number("i64", "k", 0)
+        body: ir.Block = []
         place = OpBuilder(body).op("add", start, position, hint="k")
-        body.append(Store(buffer, (place,), zero(buffer)))
-        b.block.append(For(position, constant(0), constant(count), constant(1), body, []))
+        body.append(ir.Store(buffer, (place,), ir.zero(buffer)))
+        b.block.append(
+            ir.For(position, ir.constant(0), ir.constant(count), ir.constant(1), body, [])
+        )
 
 
-def _sets(statement: Statement) -> bool:
-    return isinstance(statement, Store) and not statement.adds
+def _sets(statement: ir.Statement) -> bool:
+    return isinstance(statement, ir.Store) and not statement.adds
 
 
-def _key(value: Number) -> Any:
-    return value.number if isinstance(value, FixedNumber) else value
+def _key(value: ir.Number) -> Any:
+    return value.number if isinstance(value, ir.FixedNumber) else value
 
 
-def _is_simple(value: Number, index: Number, inner: dict[Number, Statement]) -> bool:
+def _is_simple(value: ir.Number, index: ir.Number, inner: dict[ir.Number, ir.Statement]) -> bool:
     """Return whether a place is the loop's index, a constant more, or the same in all rounds."""
     op = inner.get(value)
     if op is None:
         return True
-    if not isinstance(op, Op) or op.function not in ("add", "subtract"):
+    if not isinstance(op, ir.Op) or op.function not in ("add", "subtract"):
         return False
     return all(arg is index or arg not in inner for arg in op.args)
 
 
-def _moves(value: Number, index: Number, inner: dict[Number, Statement]) -> bool:
+def _moves(value: ir.Number, index: ir.Number, inner: dict[ir.Number, ir.Statement]) -> bool:
     """Return whether a place is another in each round."""
-    own = operands(inner[value]) if value in inner else (value,)
+    own = ir.operands(inner[value]) if value in inner else (value,)
     return _is_simple(value, index, inner) and own.count(index) == 1

@@ -6,42 +6,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from . import program as ir
 from .activity import Thing, varied
-from .program import (
-    Array,
-    ArrayProgram,
-    Block,
-    Carry,
-    Fill,
-    For,
-    If,
-    LoadElement,
-    Merge,
-    Number,
-    Op,
-    Pop,
-    PopArray,
-    Push,
-    PushArray,
-    Statement,
-    Store,
-    While,
-    fixed,
-    zero,
-)
 from .scalar_operations import OpBuilder, Operands, scaled
 
 
-def partial(program: ArrayProgram, position: int) -> ArrayProgram:
+def partial(program: ir.ArrayProgram, position: int) -> ir.ArrayProgram:
     """Return the program of the derivatives of a program's outputs by one of its numbers."""
     source = program.inputs[position]
     tangents = _Tangents(program, [source])
-    assert isinstance(source, Number)
-    tangents.numbers[source] = fixed(source.type, 1.0)
+    assert isinstance(source, ir.Number)
+    tangents.numbers[source] = ir.fixed(source.type, 1.0)
     return tangents.program(False)
 
 
-def tangent(program: ArrayProgram, wanted: Sequence[bool], values: bool = True) -> ArrayProgram:
+def tangent(
+    program: ir.ArrayProgram, wanted: Sequence[bool], values: bool = True
+) -> ir.ArrayProgram:
     """Return the program that has tangents of the wanted inputs as further inputs.
 
     It gives the outputs, if `values` are wanted, and the tangents of those that are floats.
@@ -51,14 +32,14 @@ def tangent(program: ArrayProgram, wanted: Sequence[bool], values: bool = True) 
 
 
 class _Tangents:
-    def __init__(self, program: ArrayProgram, sources: Sequence[Thing]):
+    def __init__(self, program: ir.ArrayProgram, sources: Sequence[Thing]):
         self.primal = program
         self.sources = sources
         self.active = varied(program, sources)
-        self.numbers: dict[Number, Number] = {}
-        self.arrays: dict[Array, Array] = {}
+        self.numbers: dict[ir.Number, ir.Number] = {}
+        self.arrays: dict[ir.Array, ir.Array] = {}
 
-    def program(self, values: bool) -> ArrayProgram:
+    def program(self, values: bool) -> ir.ArrayProgram:
         p = self.primal
         result = replace(p, inputs=[*p.inputs], outputs=[], scratch=[*p.scratch], body=[])
         for x in self.sources:
@@ -68,7 +49,7 @@ class _Tangents:
             if array in self.active and array not in p.inputs:
                 result.scratch.append(self.new(array))
         for x in p.inputs:
-            if isinstance(x, Array) and x in self.active and x not in self.arrays:
+            if isinstance(x, ir.Array) and x in self.active and x not in self.arrays:
                 self.arrays[x] = result.add_zeros(x, f"{x.hint}_dot")
         result.body += self.block(p.body)
         dots = [self.output(x, result) for x in p.outputs if x.is_float]
@@ -77,70 +58,70 @@ class _Tangents:
 
     def new(self, thing: Any) -> Any:
         """Return the tangent of a number or an array, which has none yet."""
-        if isinstance(thing, Array):
-            self.arrays[thing] = own = Array(thing.element, thing.shape, f"{thing.hint}_dot")
+        if isinstance(thing, ir.Array):
+            self.arrays[thing] = own = ir.Array(thing.element, thing.shape, f"{thing.hint}_dot")
         else:
-            self.numbers[thing] = own = Number(thing.type, f"{thing.hint}_dot")
+            self.numbers[thing] = own = ir.Number(thing.type, f"{thing.hint}_dot")
         return own
 
-    def output(self, x: Thing, result: ArrayProgram) -> Thing:
-        if isinstance(x, Number):
+    def output(self, x: Thing, result: ir.ArrayProgram) -> Thing:
+        if isinstance(x, ir.Number):
             return self.dot(x)
         return self.arrays.get(x) or result.add_zeros(x, f"{x.hint}_dot")
 
-    def dot(self, value: Number) -> Number:
+    def dot(self, value: ir.Number) -> ir.Number:
         """Return the tangent of a number."""
-        return self.numbers.get(value) or zero(value)
+        return self.numbers.get(value) or ir.zero(value)
 
-    def block(self, block: Block) -> Block:
-        result: Block = []
+    def block(self, block: ir.Block) -> ir.Block:
+        result: ir.Block = []
         for statement in block:
             self.statement(statement, result)
         return result
 
-    def statement(self, statement: Statement, block: Block) -> None:
+    def statement(self, statement: ir.Statement, block: ir.Block) -> None:
         b = OpBuilder(block)
         match statement:
-            case Op():
+            case ir.Op():
                 block.append(statement)
                 self.op(b, statement)
-            case LoadElement(out, array, index):
+            case ir.LoadElement(out, array, index):
                 block.append(statement)
                 if array in self.active:
-                    block.append(LoadElement(self.new(out), self.arrays[array], index))
-            case Store(array, index, value, adds):
+                    block.append(ir.LoadElement(self.new(out), self.arrays[array], index))
+            case ir.Store(array, index, value, adds):
                 block.append(statement)
                 if array in self.active and not (adds and value not in self.numbers):
                     moved = b.cast(self.dot(value), array.element)
-                    block.append(Store(self.arrays[array], index, moved, adds))
-            case Fill(array, value):
+                    block.append(ir.Store(self.arrays[array], index, moved, adds))
+            case ir.Fill(array, value):
                 block.append(statement)
                 if array in self.active:
-                    block.append(Fill(self.arrays[array], zero(array)))
-            case Push(values):
+                    block.append(ir.Fill(self.arrays[array], ir.zero(array)))
+            case ir.Push(values):
                 dots = tuple(self.dot(value) for value in values if value.is_float)
-                block.append(Push((*values, *dots)))
-            case Pop(outs):
-                block.append(Pop((*outs, *(self.new(out) for out in outs if out.is_float))))
-            case PushArray(array):
+                block.append(ir.Push((*values, *dots)))
+            case ir.Pop(outs):
+                block.append(ir.Pop((*outs, *(self.new(out) for out in outs if out.is_float))))
+            case ir.PushArray(array):
                 block.append(statement)
                 if array in self.arrays:
-                    block.append(PushArray(self.arrays[array]))
-            case PopArray(array):
+                    block.append(ir.PushArray(self.arrays[array]))
+            case ir.PopArray(array):
                 if array in self.arrays:
-                    block.append(PopArray(self.arrays[array]))
+                    block.append(ir.PopArray(self.arrays[array]))
                 block.append(statement)
-            case If():
+            case ir.If():
                 block.append(self.branch(statement))
-            case For() | While():
+            case ir.For() | ir.While():
                 block.append(self.loop(statement))
             case _:
                 block.append(statement)
 
-    def op(self, b: OpBuilder, op: Op) -> None:
+    def op(self, b: OpBuilder, op: ir.Op) -> None:
         if op.out not in self.active:
             return
-        total: Number | None = None
+        total: ir.Number | None = None
         operands = Operands(op, lambda value: value)
         for position, arg in enumerate(op.args):
             if arg in self.numbers and arg.is_float:
@@ -150,16 +131,16 @@ class _Tangents:
         if total is not None:
             self.numbers[op.out] = b.cast(total, op.out.type)
 
-    def branch(self, statement: If) -> If:
+    def branch(self, statement: ir.If) -> ir.If:
         then, otherwise = self.block(statement.then), self.block(statement.otherwise)
-        result = If(statement.test, then, otherwise, [*statement.merges])
+        result = ir.If(statement.test, then, otherwise, [*statement.merges])
         for merge in statement.merges:
             if merge.then in self.numbers or merge.otherwise in self.numbers:
                 sides = self.dot(merge.then), self.dot(merge.otherwise)
-                result.merges.append(Merge(self.new(merge.out), *sides))
+                result.merges.append(ir.Merge(self.new(merge.out), *sides))
         return result
 
-    def loop(self, statement: For | While) -> For | While:
+    def loop(self, statement: ir.For | ir.While) -> ir.For | ir.While:
         carried = [c for c in statement.carries if c.inside.is_float and c.inside in self.active]
         for carry in carried:
             self.new(carry.inside)
@@ -168,8 +149,8 @@ class _Tangents:
         carries = [*statement.carries]
         for c in carried:
             ends = self.dot(c.init), self.dot(c.result)
-            carries.append(Carry(self.dot(c.inside), *ends, self.dot(c.out)))
+            carries.append(ir.Carry(self.dot(c.inside), *ends, self.dot(c.out)))
         result = replace(statement, body=body, carries=carries)
-        if isinstance(result, While):
+        if isinstance(result, ir.While):
             result.before = self.block(result.before)
         return result
