@@ -175,3 +175,59 @@ def test_while_somebody_observes(monkeypatch):
             return gradient(CHAINS["sin, tanh, exp, cos"], x)
 
     assert_array_equal(observed().numpy(), without(monkeypatch, observed).numpy())
+
+
+PARTS = {
+    "elements": lambda x: sum(x[i] * x[-i] for i in range(5)),
+    "rows and columns": lambda x: x[1] * x[:, 0] + x[2, 1:4] @ tf.exp(x[1:4]),
+    "strides and new axes": lambda x: x[::-1, ::2] * x[:, None, -1],
+    "a part of a part": lambda x: x[1:][::2][0] * tf.sin(x)[2] + x[1:4][1],
+    "arrays of indices": lambda x: x[np.array([0, 0, 3])] * x[1:4] * x[x > 0.5][0],
+    "one upstream gradient": lambda x: x + x[0] + x[1] + tf.identity(x),
+    "also used whole": lambda x: x[0] * tf.reduce_sum(x**2) + x[1] * x,
+    "float32 of it": lambda x: tf.cast(x, "float32")[0] * tf.cast(x[1], "float32"),
+    "complex": lambda x: tf.abs(tf.complex(x, x[::-1])[0] * tf.complex(x[1], x[2])),
+    "infinite": lambda x: tf.math.log(x - x)[0] * 0.0 + x[0] / (x[1] - x[1]),
+}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("size", [5, 600])
+def test_gradients_of_parts_are_added_in_place(name, size, monkeypatch):
+    x = tf.constant(np.random.default_rng(size).uniform(0.1, 0.9, (5, size)))
+    f = lambda x: PARTS[name](tf.cos(x))
+    narrow = lambda x: f(x[:, :5])
+
+    def results():
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            middle = tf.sin(x)
+            before = middle[0] * 2.0
+            tape.watch(middle)
+            y = PARTS[name](middle if size == 5 else middle[:, :5]) * before[0]
+        gradients = [tape.gradient(y, [x, middle, before]) for _ in range(2)]
+        first = tf.grad(lambda x: tf.reduce_sum(narrow(x)))
+        second = tf.grad(lambda x: tf.reduce_sum(first(x) ** 2))(x)
+        return [*tf.nest.flatten(gradients), first(x), second, tf.jacobian(narrow)(x)]
+
+    mine = results()
+    monkeypatch.setattr(sweep, "adding_rules", {})
+    for result, expected in zip(mine, results(), strict=True):
+        assert_array_equal(result, expected)
+
+
+@pytest.mark.quick
+def test_parts_are_added_without_arrays_of_the_whole(monkeypatch):
+    added = []
+    adds = sweep._adds_to_total
+
+    def counted(*arguments):
+        added.append(adds(*arguments))
+        return added[-1]
+
+    monkeypatch.setattr(sweep, "_adds_to_total", counted)
+    x = tf.constant(np.arange(1.0, 6.0))
+    gradient = tf.grad(lambda x: sum(x[i] ** 2 for i in range(5)))(x)
+    assert_array_equal(gradient, 2 * x.numpy())
+    assert added == [False, True, True, True, True]

@@ -68,6 +68,9 @@ class Primitive:
     jvp: Sequence[Callable[..., Any] | None] | None = None
     analytic: bool = True  # conj(f'(x)) = f'(conj(x)), so rules see conjugates
     aliases: bool = False  # the result may be a view of an operand
+    # add_to(total, dy, saved) adds the gradient of the only operand to an array, in place, from
+    # what the rule saved; False where it cannot. Else a sweep adds arrays of the operand's size.
+    add_to: Callable[[ndarray, ndarray, Any], bool] | None = None
     # batch(params, size) gives the parameters for operands with one more axis in front
     batch: Callable[[dict, int], dict] | None = None
     # carry_out(level, inputs, params) does it for all examples of a batch in its own way

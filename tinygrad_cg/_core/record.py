@@ -450,6 +450,9 @@ def _never_in_place(rule: Callable, fused: Callable, parameters: tuple[str, ...]
     return None
 
 
+adding_rules: dict[Any, Callable[[np.ndarray, np.ndarray, Any], bool]] = {}
+"""What adds to the gradient of the operand in place, by the rule: see `Primitive.add_to`."""
+
 RuleCompiler = Callable[[str, Callable, tuple[str, ...]], Callable]
 InPlaceCompiler = Callable[[Callable, Callable, tuple[str, ...]], Callable | None]
 fuse_rule: RuleCompiler = _leave
@@ -604,6 +607,8 @@ def compile_rule(primitive: Any, mask: int, conjugate: Callable) -> Rule:
     rule.operation = primitive.name
     if in_place is not None:
         rule.large = functions["large"]
+    if primitive.add_to is not None:
+        adding_rules[rule] = primitive.add_to
     return Rule(functions["save"], rule, functions["attach"])
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from tinygrad_cg_kernels.move import gather as kmove
 from tinygrad_cg_kernels.runtime import promotion
+from tinygrad_cg_kernels.runtime.errstate import ignore_errors
 
 from .._core import conversion, device_runs, devices
 from .._core.conversion import convert, is_tensor, refuse_masked
@@ -42,13 +43,27 @@ def _getitem_on_gpu(x: Any, key: tuple) -> Any:
     return x[device_runs.moved(key)]
 
 
+def _part(x: Any, key: tuple) -> Any:
+    return x[key] if any(part is Ellipsis for part in key) else x[(*key, ...)]
+
+
+def _add_to_part(total: np.ndarray, dy: np.ndarray, key: tuple) -> bool:
+    """Add to ``total[key]``; not at arrays, where an element may occur several times."""
+    if any(isinstance(part, np.ndarray) for part in key):
+        return False
+    part = _part(total, key)
+    ignore_errors(np.add, part, dy, part)
+    return True
+
+
 _getitem = operation(
     "getitem",
-    lambda x, key: x[key] if any(part is Ellipsis for part in key) else x[(*key, ...)],
+    _part,
     lambda x, key: Aval(np.broadcast_to(np.zeros((), x.dtype), x.shape)[key].shape, x.dtype),
     (lambda dy, shape, key: apply(_getitem_adjoint, (dy,), {"shape": shape, "key": key}),),
     linear=True,
     aliases=True,
+    add_to=_add_to_part,
     on_gpu=_getitem_on_gpu,
     batch=lambda params, size: {"key": _batched_key(params["key"], size)},
     samples=[

@@ -23,6 +23,7 @@ from .._core.record import (
     LARGE,
     Expired,
     Node,
+    adding_rules,
     expired,
     find,
     find_tokens,
@@ -310,6 +311,12 @@ def sweep(
                     gradients = node.rule(node, dy) if run is None else run(node, dy)
             elif run is not None:
                 gradients = run(node, dy)
+            elif node.rule in adding_rules and state.frame is None:
+                if _adds_to_total(token, node, dy, totals, owned):
+                    pending = ()
+                    continue
+                gradients = node.rule(node, dy)
+                fresh = gradients[0]._data
             elif has_large and (large := _large_rule(node, dy)) is not None:
                 gradient = total = data = gradients = None
                 pending = ()  # what they refer to is freed before the rule makes more
@@ -350,6 +357,18 @@ def _add_up(node: Node, total: Tensor, gradient: Tensor, owned: set[Node]) -> Te
         return total
     owned.add(node)
     return add(total, gradient)
+
+
+def _adds_to_total(token: Token, node: Any, dy: Tensor, totals: dict, owned: set[Node]) -> bool:
+    """Add the gradient of a part to that of the whole in place; False if the sweep cannot."""
+    whole = node.inputs[0]
+    if whole is not None and token not in whole.group:
+        whole = find(whole, token)
+    if whole not in owned or (whole.rule is None and watched_since(whole, token) > node.serial):
+        return False
+    total, data = totals[whole]._data, dy._data
+    is_alike = type(data) is ndarray and data.dtype == total.dtype
+    return is_alike and adding_rules[node.rule](total, data, node.saved)
 
 
 def _is_first_part(node: Node, joint: Any, dy: Tensor, totals: dict) -> bool:
