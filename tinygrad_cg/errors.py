@@ -256,8 +256,7 @@ def _joined(links: list[TracebackType]) -> TracebackType | None:
 def hide_frames(error: BaseException | None) -> None:
     """Mark the library's frames in an exception's tracebacks as ``__tracebackhide__``.
 
-    IPython and pytest leave frames out where this is a local variable. Frames of contextlib
-    that the library called are marked as well.
+    IPython and pytest leave frames out where this is a local variable.
     """
     for link, ours in [pair for each in _chain(error) for pair in _links(each.__traceback__)]:
         if ours:

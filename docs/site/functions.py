@@ -311,11 +311,13 @@ def linked(content: str, here: str, used: set[str]) -> str:
     up = "../" * here.count("/")
 
     def link(match: re.Match[str]) -> str:
-        address = addresses().get(match[1])
-        if address is None:
+        name = match[1]
+        while name not in addresses() and name.count(".") > 1:  # a method, say
+            name = name.rpartition(".")[0]
+        if name not in addresses():
             return match[0]
-        used.add(match[1])
-        return f'<a href="{up}reference/api/{address}">{match[0]}</a>'
+        used.add(name)
+        return f'<a href="{up}reference/api/{addresses()[name]}">{match[0]}</a>'
 
     parts = re.split(r"(<pre.*?</pre>|<a .*?</a>|<h\d.*?</h\d>)", content, flags=re.S)
     pattern = r"<code>(tf(?:\.\w+)+)(?:\([^<]*\))?</code>"

@@ -417,9 +417,7 @@ class _FunctionCode(Code):
                 self.captured[tensor_key(tensor)] = tensor
         for key in set(map(tensor_key, self.tensors)) - set(self.variables.values()):
             self.captured.pop(key, None)
-        flat = [
-            None if leaf is None else _value(leaf, self.leaves) for leaf in nest.flatten(result)
-        ]
+        flat = [None if x is None else _value(x, self.leaves) for x in nest.flatten(result)]
         self.structure = nest.pack_sequence_as(result, [leaf is not None for leaf in flat])
         self.avals: list[Any] = [_aval(tensor) for tensor in flat]
         self.first: list[Tensor | None] | None = flat
@@ -470,9 +468,7 @@ class _FunctionCode(Code):
         inner = self.inside(tensors)
         with inner:
             result = self.run_function(*nest.pack_sequence_as(self.args, filled))
-        flat = [
-            None if leaf is None else convert_result(leaf, filled) for leaf in nest.flatten(result)
-        ]
+        flat = [None if x is None else convert_result(x, filled) for x in nest.flatten(result)]
         present = nest.flatten(self.structure)
         if len(flat) != len(present):
             raise InvalidArgumentError(
@@ -519,8 +515,7 @@ class _FunctionCode(Code):
 
 
 def _value(value: Any, args: Sequence) -> Tensor:
-    tensor = convert_result(value, args)
-    return Tensor(np.asarray(tensor._example()))
+    return Tensor(np.asarray(convert_result(value, args)._example()))
 
 
 def _call(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
