@@ -184,6 +184,15 @@ def test_forms_of_products(dtype):
         )
 
 
+def test_parts_of_a_concatenation_are_read_by_other_operations():
+    x, y = parameter((4, 3)), parameter((3, 3))
+    part = apply("sin", x)
+    rows = apply("concatenate", part, apply("cos", x), axis=0)
+    columns = apply("concatenate", part, apply("exp", x), axis=1)
+    graph = FuncGraph([x, y], [rows, apply("matmul", part, y), columns])
+    assert check(graph, 1).sources[0].count("run_") == 2  # the kernel has written the rows
+
+
 def test_neighbours_without_temporaries():
     program = check(rosenbrock(50), 2)
     assert program.sources[0].count("empty") == 2  # the outputs

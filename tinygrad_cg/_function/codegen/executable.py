@@ -138,7 +138,7 @@ class Executable:
             for array, operand in zip(operands, node.operands, strict=True)
         ]
         name, run = self._name(node), self._target.operation(node)
-        if base(node.operands[0]) in self._joined if node.operands else False:
+        if operands and self._joined.get(operands[0], (None, 0))[0] is node:
             return  # kernels have written all parts
         if self._is_constant(node):
             self._constants.add(node)
