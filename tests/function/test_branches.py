@@ -292,7 +292,7 @@ def test_switch_case_and_case_choose_eagerly():
         tf.case([(False, lambda: 1)])
     with pytest.raises(tf.errors.InvalidArgumentError, match="exclusive"):
         tf.case([(True, lambda: 1), (True, lambda: 2)], exclusive=True)
-    with pytest.raises(ValueError, match="comes twice"):
+    with pytest.raises(ValueError, match="has a number twice"):
         tf.switch_case(0, [(3, lambda: 1), (3, lambda: 2)])
     with pytest.raises(TypeError, match="callable"):
         tf.switch_case(0, [3])

@@ -145,7 +145,7 @@ def test_states_that_grow(run):
             tf.errors.InvalidArgumentError, match=rf"^{called}: .*({words})"
         ) as info:
             run(f)(x)
-        assert "as zeros that each round fills in part" in str(info.value)
+        assert "zeros that each round fills in part" in str(info.value)
         assert "(2,)" in str(info.value)
 
 

@@ -147,7 +147,7 @@ class Limit(Listener):
             raise DerivativeOrderError(
                 f"`{self.definition.name}`: the derivative of order {order} was asked for, its "
                 f"rule is for orders up to max_order={self.most} ({self.definition.where()}). "
-                "Watch only what you differentiate by, or write a rule that is right to this "
+                "Watch only tensors that need derivatives, or write a rule that is right at this "
                 "order and raise max_order",
                 function=self.definition.name,
                 line=source_line(self.definition.function),

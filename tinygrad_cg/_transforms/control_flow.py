@@ -444,8 +444,8 @@ def case(
         return nest.map_structure(lambda leaf: leaf if leaf is None else to_tensor(leaf), chosen())
     if default is None or exclusive:
         raise ValueError(
-            "case: where predicates have no value, in a `function`, `default` must be given and "
-            "`exclusive` be False: a program cannot raise an error for what they turn out to be"
+            "case: if predicates have no value, in a `function`, give `default` and leave "
+            "`exclusive` False: a program cannot raise an error that depends on them"
         )
     otherwise = default
     for pred, function in reversed(pairs):
@@ -461,7 +461,7 @@ def _numbered(name: str, functions: Any) -> list[tuple[int, Any]]:
     if all(isinstance(entry, (tuple, list)) and len(entry) == 2 for entry in listed):
         pairs = [(as_int(name, "branch_fns", key), branch) for key, branch in listed]
         if len(dict(pairs)) < len(pairs):
-            raise ValueError(f"{name}: a number comes twice in `branch_fns`")
+            raise ValueError(f"{name}: `branch_fns` has a number twice")
         return sorted(pairs, key=itemgetter(0))
     return list(enumerate(listed))
 

@@ -256,7 +256,7 @@ def norm(
     if axis is None:
         axis = tuple(range(x.ndim)) if x.ndim == 2 else 0
         if x.ndim > 2:
-            raise InvalidArgumentError("norm: with an order, axis must be given beyond matrices")
+            raise InvalidArgumentError("norm: for more than 2 dimensions, ord needs axis")
     if isinstance(axis, tuple) and len(axis) == 1:
         axis = axis[0]
     if isinstance(axis, tuple):

@@ -250,8 +250,8 @@ class Loop(LoopProgram):
             )
             if before.shape != after.shape:
                 raise InvalidArgumentError(
-                    f"{said}; broadcast or reshape one of them. What grows in a loop has to begin "
-                    "with its last shape, as zeros that each round fills in part"
+                    f"{said}; broadcast or reshape one of them. Give a growing variable its "
+                    "final shape at the start, as zeros that each round fills in part"
                 )
             if before.dtype != after.dtype:
                 raise _ChangedDtypeError(f"{said}; cast one of them", k, after.dtype)

@@ -327,7 +327,7 @@ def _stack_rounds(name: str, column: Sequence[Any]) -> Tensor:
         if shape != shapes[0]:
             raise InvalidArgumentError(
                 f"{name}: each round must return the same shapes, got {shapes[0]} for slice 0 and "
-                f"{shape} for slice {k}: what grows in a loop has to begin with its last shape, as "
+                f"{shape} for slice {k}: give a growing result its final shape at the start, as "
                 "zeros that each round fills in part; or pad the results to one shape"
             )
     return stack(rows)
