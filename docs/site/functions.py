@@ -307,11 +307,11 @@ def _namesakes(name: str) -> list[tuple[str, str]]:
 
 
 def linked(content: str, here: str, used: set[str]) -> str:
-    """Return the HTML of a guide with links from each ``tf.name``; add the names to `used`."""
+    """Return the HTML of a guide with links from each ``tf.name``; add them to `used`."""
     up = "../" * here.count("/")
 
     def link(match: re.Match[str]) -> str:
-        name = match[1]
+        name = match[1] if match[1].startswith("tf.") else f"tf.{match[1]}"
         while name not in addresses() and name.count(".") > 1:  # a method, say
             name = name.rpartition(".")[0]
         if name not in addresses():
@@ -320,7 +320,7 @@ def linked(content: str, here: str, used: set[str]) -> str:
         return f'<a href="{up}reference/api/{addresses()[name]}">{match[0]}</a>'
 
     parts = re.split(r"(<pre.*?</pre>|<a .*?</a>|<h\d.*?</h\d>)", content, flags=re.S)
-    pattern = r"<code>(tf(?:\.\w+)+)(?:\([^<]*\))?</code>"
+    pattern = r"<code>(tf(?:\.\w+)+|[a-z]+_\w+)(?:\([^<]*\))?</code>"  # check_gradients(f, x), too
     parts[::2] = [re.sub(pattern, link, part) for part in parts[::2]]
     return "".join(parts)
 
