@@ -250,7 +250,7 @@ def test_errors_show_both_branches():
         tf.function(lambda x: tf.cond(x > 0, lambda: x, lambda: x))(x)
     with pytest.raises(TypeError, match="must be an integer"):
         tf.function(lambda x: tf.switch_case(x[0], [lambda: x]))(x)
-    with pytest.raises(ValueError, match="`default` must be given"):
+    with pytest.raises(ValueError, match="give `default`"):
         tf.function(lambda x: tf.case([(x[0] > 0, lambda: x)]))(x)
     with pytest.raises(ValueError, match=r"creates a tf\.Variable"):
         tf.function(lambda x: tf.cond(x[0] > 0, lambda: tf.Variable(1.0) * x, lambda: x))(x)
