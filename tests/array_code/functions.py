@@ -841,7 +841,21 @@ def running_sum(a, b):
     for i in range(1, len(a)):
         s += a[i] - 0.5 * a[i - 1]
         total += s * b[i]
+    s = 0.0
+    for i in range(1, len(a)):
+        s += a[i] + a[i - 1]
+        total += s * b[i]
     return total
+
+
+def steps_of_a_counter(a):
+    """Adds at places that a counter tells, not the loop's index."""
+    out, k = np.zeros(2 * len(a) + 2), 0
+    for i in range(len(a)):
+        out[k] += a[i]
+        out[k + 1] += a[i] * a[i]
+        k += 2 if a[i] > 0 else 1
+    return out
 
 
 def reloaded(a, n):
@@ -960,5 +974,6 @@ CASES = [
     (pair_of_states, (0.9, 3)),
     (weighted_pairs, (r(4), (0.3, 0.8))),
     (running_sum, (r(40), r(40))),
+    (steps_of_a_counter, (r(40),)),
     (reloaded, (r(20), 4)),
 ]

@@ -49,6 +49,12 @@ def are_sums(loop: ir.For) -> bool:
     return True
 
 
+def _inner(loop: ir.For) -> dict[ir.Number, ir.Statement]:
+    """Return the values of a loop's rounds, but for its index, and what defines them."""
+    inner: dict[ir.Number, ir.Statement] = {c.inside: loop for c in loop.carries}
+    return inner | {value: x for x in loop.body for value in ir.results(x)}
+
+
 def _uses(loop: ir.For) -> Counter[ir.Number]:
     """Return how often the values of a loop of numbers and elements are read."""
     uses = Counter(value for x in loop.body for value in ir.operands(x))
@@ -56,17 +62,20 @@ def _uses(loop: ir.For) -> Counter[ir.Number]:
     return uses
 
 
-def are_rounds_independent(loop: ir.For) -> bool:
+def are_rounds_independent(loop: ir.For, ignored: Collection[ir.Statement] = ()) -> bool:
     """Return whether a loop's rounds use nothing of each other, but for sums in any order.
+
+    Stores that are `ignored` take place after the rounds.
 
     All places of an array that is written to have the same index of some axis, another in each
     round.
     """
     if loop.leaves is not None or not are_sums(loop):
         return False
-    inner = {value: x for x in loop.body for value in ir.results(x)}
+    inner = _inner(loop)
     shared: dict[ir.Array, set[tuple[int, Any]]] = {}
-    for x in loop.body:
+    body = [x for x in loop.body if x not in ignored]
+    for x in body:
         if isinstance(x, (ir.LoadElement, ir.Store)):
             axes = set(enumerate(map(_key, x.index)))
             shared[x.array] = shared.get(x.array, axes) & axes
@@ -74,7 +83,7 @@ def are_rounds_independent(loop: ir.For) -> bool:
             return False
     return all(
         any(isinstance(i, ir.Number) and _moves(i, loop.index, inner) for _, i in shared[x.array])
-        for x in loop.body
+        for x in body
         if isinstance(x, ir.Store)
     )
 
@@ -190,8 +199,8 @@ class _Splitting:
         body = loop.body
         if not can_be_split(loop):
             return []
-        inner = {value: x for x in body for value in ir.results(x)}
-        inside = {*inner, *(carry.inside for carry in loop.carries), loop.index}
+        inner = _inner(loop)
+        inside = {*inner, loop.index}
         others = [x for x in body if isinstance(x, ir.LoadElement) or _sets(x)]
         adds = [
             x
@@ -259,8 +268,7 @@ class _Splitting:
             lowest = b.op("subtract", start, b.op("subtract", count, 1))
         else:
             start = lowest = b.op("add", loop.start, first)
-        rest = [x for x in loop.body if x not in stores]
-        ascends = loop.step.number > 0 or are_rounds_independent(replace(loop, body=rest))
+        ascends = loop.step.number > 0 or are_rounds_independent(loop, stores)
         chosen = {id(store): k for k, store in enumerate(stores)}
         carries, outer, additions = [], [], []
         replaced: dict[ir.Number, ir.Number] = {}
