@@ -1,6 +1,7 @@
 """Derivatives over blocks of data, in this process."""
 
 import gc
+import inspect
 import threading
 import weakref
 from collections import Counter, namedtuple
@@ -492,3 +493,13 @@ def test_map_shows_progress(monkeypatch, capsys):
     monkeypatch.setattr("tinygrad_cg._core.tracking._tqdm", lambda *_: None)
     assert distributed.map(abs, [-1, -2, -3], label="starts") == [1, 2, 3]
     assert "tinygrad_cg: starts, 0 of 3 after" in capsys.readouterr().err
+
+
+def test_signatures_name_all_arguments():
+    """For `help` and type checkers."""
+    first, *others = (
+        inspect.signature(getattr(distributed, name))
+        for name in ("value_and_grad", "grad", "hvp", "hessian")
+    )
+    assert all(signature == first for signature in others)
+    assert {"executor", "reduction", "argnums", "allow_nan"} < {*first.parameters}

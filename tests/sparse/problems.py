@@ -67,13 +67,15 @@ def arrowhead(n: int) -> Problem:
 
 
 def bundle_adjustment(n: int, cameras: int = 4) -> Problem:
-    """Cameras of nine parameters see n points; Agarwal et al., "Bundle adjustment in the large"."""
+    """Cameras of nine parameters see n points; Agarwal et al., "Bundle adjustment in the large".
+
+    The measurements are those of a scene, with noise, and x is a scene that differs from it.
+    """
     generator = np.random.default_rng(0)
     seen = np.repeat(np.arange(n), 2)
     by = (seen + np.tile([0, 1], n)) % cameras
-    measured = generator.normal(size=(2 * n, 2))
 
-    def residuals(x: Any) -> Any:
+    def image(x: Any) -> Any:
         camera = tf.gather(tf.reshape(x[: 9 * cameras], (cameras, 9)), by)
         point = tf.gather(tf.reshape(x[9 * cameras :], (n, 3)), seen)
         axis, shift = camera[:, :3], camera[:, 3:6]
@@ -92,14 +94,17 @@ def bundle_adjustment(n: int, cameras: int = 4) -> Problem:
         flat = -moved[:, :2] / moved[:, 2:]
         square = tf.reduce_sum(flat * flat, 1, keepdims=True)
         distortion = 1.0 + square * (camera[:, 7:8] + square * camera[:, 8:9])
-        return tf.reshape(camera[:, 6:7] * distortion * flat - measured, (-1,))
+        return tf.reshape(camera[:, 6:7] * distortion * flat, (-1,))
 
     poses = generator.normal(0.0, 0.1, (cameras, 9))
     poses[:, 5] = -5.0
     poses[:, 6] = 1.0
     poses[:, 7:] *= 0.01
     points = generator.normal(0.0, 0.5, (n, 3))
-    return _least_squares(residuals, np.concatenate([poses.ravel(), points.ravel()]))
+    scene = np.concatenate([poses.ravel(), points.ravel()])
+    measured = image(tf.constant(scene)).numpy() + 0.01 * generator.normal(size=4 * n)
+    start = scene + 0.02 * generator.normal(size=scene.size)
+    return _least_squares(lambda x: image(x) - measured, start)
 
 
 def optimal_control(n: int) -> Problem:

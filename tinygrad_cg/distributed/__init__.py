@@ -97,10 +97,18 @@ def value_and_grad(
     return _total("value_and_grad", f, over, executor, reduction, argnums, allow_nan)
 
 
-def grad(f: Callable[..., Any], *, over: Any, **options: Any) -> Callable[..., Any]:
+def grad(
+    f: Callable[..., Any],
+    *,
+    over: Any,
+    executor: Any = None,
+    reduction: str = "sum",
+    argnums: int | Sequence[int] = 0,
+    allow_nan: bool = False,
+) -> Callable[..., Any]:
     """Return a function of the parameters that gives the gradient over all blocks.
 
-    Options and errors are those of `value_and_grad`.
+    Arguments and errors are those of `value_and_grad`.
 
     Examples
     --------
@@ -109,13 +117,21 @@ def grad(f: Callable[..., Any], *, over: Any, **options: Any) -> Callable[..., A
     >>> tf.distributed.grad(loss, over=data)(np.array(1.0))
     np.float64(-6.0)
     """
-    return _total("grad", f, over, **options)
+    return _total("grad", f, over, executor, reduction, argnums, allow_nan)
 
 
-def hvp(f: Callable[..., Any], *, over: Any, **options: Any) -> Callable[..., Any]:
+def hvp(
+    f: Callable[..., Any],
+    *,
+    over: Any,
+    executor: Any = None,
+    reduction: str = "sum",
+    argnums: int | Sequence[int] = 0,
+    allow_nan: bool = False,
+) -> Callable[..., Any]:
     """Return a function of the parameters and a vector: the Hessian over all blocks, times it.
 
-    The vector is as for ``tf.hvp``; options and errors are those of `value_and_grad`.
+    The vector is as for ``tf.hvp``; arguments and errors are those of `value_and_grad`.
 
     Examples
     --------
@@ -124,13 +140,21 @@ def hvp(f: Callable[..., Any], *, over: Any, **options: Any) -> Callable[..., An
     >>> product(np.array([1.0, 1.0]), np.array([1.0, 0.0]))
     array([24.,  0.])
     """
-    return _total("hvp", f, over, **options)
+    return _total("hvp", f, over, executor, reduction, argnums, allow_nan)
 
 
-def hessian(f: Callable[..., Any], *, over: Any, **options: Any) -> Callable[..., Any]:
+def hessian(
+    f: Callable[..., Any],
+    *,
+    over: Any,
+    executor: Any = None,
+    reduction: str = "sum",
+    argnums: int | Sequence[int] = 0,
+    allow_nan: bool = False,
+) -> Callable[..., Any]:
     """Return a function of the parameters that gives the second derivatives over all blocks.
 
-    They are nested as for ``tf.hessian``; options and errors are those of `value_and_grad`.
+    They are nested as for ``tf.hessian``; arguments and errors are those of `value_and_grad`.
 
     Examples
     --------
@@ -139,7 +163,7 @@ def hessian(f: Callable[..., Any], *, over: Any, **options: Any) -> Callable[...
     array([[4., 0.],
            [0., 8.]])
     """
-    return _total("hessian", f, over, **options)
+    return _total("hessian", f, over, executor, reduction, argnums, allow_nan)
 
 
 def jacobian(
@@ -196,10 +220,10 @@ def _total(
     name: str,
     f: Any,
     over: Any,
-    executor: Any = None,
-    reduction: str = "sum",
-    argnums: Any = 0,
-    allow_nan: bool = False,
+    executor: Any,
+    reduction: str,
+    argnums: Any,
+    allow_nan: bool,
 ) -> Callable[..., Any]:
     """Return the function of the parameters that a transform makes of `f` and its data."""
     transform = Differentiable(name, f, argnums)
