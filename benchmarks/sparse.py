@@ -32,8 +32,11 @@ from tinygrad_cg._tour.console import table
 SIZES = (32, 100, 320)
 MOST_OF_SPARSEJAC = 100
 LEAST_SQUARES: dict[str, Any] = {
-    **{"x_scale": "jac", "ftol": 1e-3, "max_nfev": 50},
-    **{"tr_solver": "lsmr", "tr_options": {"maxiter": 50}},
+    "x_scale": "jac",
+    "ftol": 1e-3,
+    "max_nfev": 50,
+    "tr_solver": "lsmr",
+    "tr_options": {"maxiter": 50},
 }
 
 
