@@ -38,13 +38,13 @@ def show() -> None:
         """
     )
     say(
-        """tf.check_gradients(op, 2.0) compares each order with references that need no rule,
-        says where the rule goes wrong, and writes the rule that is right:"""
+        """tf.check_gradients(op, 2.0) compares each order with numerical references,
+        explains the mistake, and proposes a correct rule:"""
     )
     lines(str(tf.check_gradients(op, 2.0)))
     say(
-        """tf.show(outer, inner) draws what two nested tapes have recorded: as a picture in a
-        notebook, as lines elsewhere, and by .save("path.svg") into a file. The derivative
+        """tf.show(outer, inner) draws the records of two nested tapes: as a picture in a
+        notebook, as text elsewhere; .save("path.svg") writes a file. The derivative
         "uses x, but is not differentiated with respect to it": order 2 loses this path."""
     )
     lines(picture())

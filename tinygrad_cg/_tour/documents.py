@@ -33,12 +33,12 @@ def show() -> None:
     heading("1. A gradient that was NaN")
     naive, ruled = (gradient_in_graph(f, 100.0) for f in (naive_log1pexp, log1pexp))
     say(
-        """'The documents' are those of tf.custom_gradient and keras.ops.custom_gradient. Their
-        first example:"""
+        """This is the first example in the documents of tf.custom_gradient and
+        keras.ops.custom_gradient:"""
     )
     say(
-        f"""log(1 + exp(x)) at x = 100, float32: exp overflows, and the gradient as the chain
-        rule finds it, inf / inf, is {number(naive)}. With the documents' custom rule,
+        f"""log(1 + exp(x)) at x = 100, float32: exp overflows, and the gradient by the
+        chain rule, inf / inf, is {number(naive)}. With the documents' custom rule,
         dy * (1 - 1 / (1 + e)), it is {number(ruled)}."""
     )
     functions = (naive_log1pexp, log1pexp, softplus)
@@ -50,15 +50,15 @@ def show() -> None:
     ]
     table(("log(1 + exp(x))", *("value" if n == 0 else f"order {n}" for n in ORDERS)), rows)
     say(
-        """Rules are differentiated in their turn, so the documents' rule, right at order 1,
-        has the old trouble at order 2: 0 * inf. The third function, softplus, has a rule
-        whose own operations cannot overflow: dy * sigmoid(x). Part 4 needs it."""
+        """Order 2 differentiates the rule. The documents' rule is right at order 1, but its
+        derivative is 0 * inf. The operations in the rule of the third function, softplus,
+        cannot overflow: dy * sigmoid(x). Part 4 uses it."""
     )
     x, y = tf.constant(2.0), tf.constant(3.0)
     with tf.GradientTape(persistent=True) as tape:
         tape.watch([x, y])
         z = bar(x, y)
-    say("Two arguments take two gradients: z = bar(x, y), which multiplies.")
+    say("Two arguments need two gradients: z = bar(x, y) is x * y.")
     by_x, by_y = (number(tape.gradient(z, source)) for source in (x, y))
     rows = [("z", number(z)), ("tape.gradient(z, x)", by_x), ("tape.gradient(z, y)", by_y)]
     table(("x = 2, y = 3", "value"), rows)

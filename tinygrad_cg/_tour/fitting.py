@@ -51,7 +51,7 @@ def show_start(problem: LogisticProblem) -> None:
     say(
         f"""The start is the plane halfway between the two classes' means. There x @ w reaches
         {margins.max():.3g} in size, and exp overflows in float64 above {limit:.2f}. The loss
-        is mean(log(1 + exp(x @ w)) - y * (x @ w)) + ridge; with each way to write
+        is mean(log(1 + exp(x @ w)) - y * (x @ w)) + ridge. The table has each way to write
         log(1 + exp(z)), at the start:"""
     )
     functions = (naive_log1pexp, log1pexp, softplus)
@@ -72,8 +72,8 @@ def finiteness(values: np.ndarray) -> str:
 def show_fit(problem: LogisticProblem) -> None:
     """Fit with the stable rule, and print each step."""
     say(
-        """Newton's method needs the Hessian. Each of its rows is one sweep of a tape around
-        the tape that gave the gradient, through softplus and then through its rule."""
+        """Newton's method needs the Hessian. Each row is one backward pass of a tape around
+        the tape of the gradient, through softplus and then through its rule."""
     )
     steps, trouble = run_newton(problem, softplus)
     if not steps:

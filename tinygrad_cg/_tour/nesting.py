@@ -107,9 +107,9 @@ def gradient_by_upstream(op, upstream: float):
 def show() -> None:
     heading("2. Rules inside rules")
     say(
-        f"""op(x) = x**3 at x = {POINT:g}, with its true first derivative, and an inner rule
-        that can be recognised by its factor. What should each order give, and what does it
-        give? The numbers are TensorFlow's, which the documents call unintuitive."""
+        f"""op(x) = x**3 at x = {POINT:g}, with its correct first derivative, and an inner rule
+        with a factor that is easy to recognise. TensorFlow gives the same numbers, and its
+        documents call them unintuitive."""
     )
     show_first()
     show_second()
@@ -190,9 +190,8 @@ def show_second() -> None:
     table(("", "order 1", "order 2", "of op**2", "order 3"), rows)
     say(
         """Here x reaches the inner rule as an argument, so the inner rule is the second
-        derivative, and dy stays outside it, to be differentiated as usual: each order is as
-        right as the rule written for it. The wrong rule is used as it is written; it
-        is constant in x, so order 3 is None."""
+        derivative. dy stays outside and is differentiated as usual. Each order is as correct as
+        its rule. The wrong rule is constant in x, so order 3 is None."""
     )
     try:
         derivative(as_printed, 2)(tf.constant(POINT))

@@ -95,10 +95,10 @@ def show(problem: LogisticProblem) -> None:
     table(("microseconds", *columns, "ratio"), rows)
     say(
         """Value and gradient are those of sum(log(1 + exp(x))), in float64; a Newton step takes
-        loss, gradient and Hessian. Times are medians of rounds in turn, and all values were
-        compared before. NumPy runs formulas that someone derived on paper; tapes derive them
-        each time they run; `function` compiles a program once for each signature. The ratio is
-        NumPy's time by that of `function`: above 1, the program is faster than the formulas."""
+        loss, gradient and Hessian. Times are medians of rounds in turn; all values were
+        compared first. NumPy runs formulas derived by hand, tapes derive them at each run, and
+        `function` compiles a program once for each signature. The ratio is NumPy's time divided
+        by the time of `function`: above 1, `function` is faster."""
     )
     if others:
         say(
