@@ -258,9 +258,9 @@ def hide_frames(error: BaseException | None) -> None:
 
     IPython and pytest leave frames out where this is a local variable.
     """
-    for link, ours in [pair for each in _chain(error) for pair in _links(each.__traceback__)]:
-        if ours:
-            link.tb_frame.f_locals["__tracebackhide__"] = True
+    links = [pair for each in _chain(error) for pair in _links(each.__traceback__)]
+    for link in [link for link, ours in links if ours]:
+        link.tb_frame.f_locals["__tracebackhide__"] = True
 
 
 def _print_short(kind: type, error: BaseException, trace: Any) -> None:

@@ -86,6 +86,8 @@ def test_a_namespace_of_another_library_names_ours(module, name, words):
         ("losses.absolute_difference", "tf.losses.mean_absolute_error"),
         ("keras.utils.plot_model", "tf.show(y)"),
         ("keras.utils.get_file", "urllib.request.urlretrieve"),
+        ("compat.v1.Session", "the values themselves"),
+        ("compat.v1.train", "tf.train"),
     ],
 )
 def test_parts_of_tensorflow_that_are_absent_say_what_to_use(path, words):

@@ -81,14 +81,10 @@ def refuse_name(module: str, name: str) -> NoReturn:
     raise AttributeError(f"{message}: use {suggestion}", obj=home)
 
 
-def _is_ours(module: str) -> bool:
-    return module.partition(".")[0] == _LIBRARY
-
-
 def _is_asked_by_import() -> bool:
     """Return whether an import statement outside of the library asks for a module's attribute."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _is_ours(frame.f_globals.get("__name__", "")):
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == _LIBRARY:
         frame = frame.f_back
     return frame is not None and frame.f_code.co_code[frame.f_lasti] == opmap["IMPORT_FROM"]
 

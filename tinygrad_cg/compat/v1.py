@@ -1,5 +1,8 @@
 """The names that programs for TensorFlow 1 and the older documents use."""
 
+from functools import partial
+
+from .._core.suggestions import refuse_name
 from .._reverse.graph_mode import (
     Graph,
     disable_eager_execution,
@@ -52,3 +55,4 @@ __all__ = [
     "tanh",
     "variable_scope",
 ]
+__getattr__ = partial(refuse_name, __name__)
