@@ -240,9 +240,12 @@ def load_kernels(compiler: Compiler) -> None:
         return compile_ptx(*arguments)
 
     adapter.compile_ptx, adapter.driver = counted, lambda: driver
-    x = tf.ones((3, 4)).gpu()
+    x, i = tf.ones((40, 50)).gpu(), tf.constant([0, 1]).gpu()
     for operation in (tf.sin, tf.nn.softmax, tf.reduce_sum, tf.cumsum, tf.argmax):
         operation(x)
+    tf.reduce_sum(x, 0)
+    tf.sin(tf.transpose(x))
+    tf.grad(lambda y: tf.reduce_sum(tf.gather(y, i)))(x)
     tf.function(lambda x: tf.reduce_sum(tf.tanh(x) * x[0]))(x)
 
 

@@ -66,6 +66,6 @@ def test_nvidias_compiler_takes_every_kernel(which):
 def test_the_second_process_finds_compiled_kernels_on_disk(tmp_path, monkeypatch):
     monkeypatch.setenv("TINYGRAD_CG_CACHE_DIR", str(tmp_path))
     first, second = told_by("disk"), told_by("disk")
-    assert first["launched"] == second["launched"] > 6
-    assert first["compiled"] > 6
+    assert first["launched"] == second["launched"] > 12
+    assert first["compiled"] > 12
     assert second["compiled"] == 0

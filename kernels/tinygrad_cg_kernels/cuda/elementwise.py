@@ -250,7 +250,7 @@ class Map:
         else:
             turned, arguments, steps = tiles
             source = _tiled_source(turned, len(results))
-            types |= {f"kind{k}": adapter.scalar_type(x) for k, x in enumerate(dtypes)}
+            types |= {f"kind{k}": dtype.type for k, dtype in enumerate(dtypes)}
             blocks = adapter.blocks_for(arguments[0] * THREADS)
         for dtype, (offset, count, _, first), own in zip(dtypes, extents, steps, strict=True):
             place = launches.Place(dtype, offset, count)
