@@ -35,7 +35,8 @@ class Dataset:
     Datasets are made by `from_tensor_slices`, `from_tensors`, `range` and `zip`; their methods
     return other datasets, and nothing is computed until a loop asks. Functions that are given to
     `map` and `filter` are called with values, for one element after the other: an element that is a
-    tuple gives several arguments. `prefetch`, `num_parallel_calls` and the like change nothing.
+    tuple gives several arguments. `prefetch`, `num_parallel_calls` and similar options have no
+    effect.
 
     Examples
     --------

@@ -80,7 +80,7 @@ class AxisError(InvalidArgumentError, np.exceptions.AxisError):
 
 
 class OutOfRangeError(IndexError, ValueError):
-    """An index outside of what there is, or an iteration that has ended."""
+    """An index out of range, or an iteration that has ended."""
 
 
 class MatrixError(InvalidArgumentError, np.linalg.LinAlgError):
@@ -92,14 +92,14 @@ class ArgumentTypeError(TypeError, ValueError):
 
 
 class NonFiniteError(WithFields, InvalidArgumentError, FloatingPointError):
-    """A NaN or an infinity was made where a context watches for them (see `debugging`)."""
+    """A NaN or an infinity appeared where a context checks for them (see `debugging`)."""
 
     order: int | None = None
     """The number of derivatives that had been taken."""
 
 
 class DerivativeOrderError(WithFields, LookupError):
-    """A derivative of a higher order than what the user declared, or vouches for."""
+    """A derivative of a higher order than the rule declares."""
 
     order: int = 0
     """The order that was asked for."""
@@ -123,7 +123,7 @@ class GradientCountError(WithFields, ValueError):
 
 
 class GradientShapeError(WithFields, ValueError):
-    """A gradient rule returned a gradient of another shape than that of its input."""
+    """A gradient rule returned a gradient whose shape differs from its input's."""
 
     index: int | None = None
     """The index of the gradient; None for that of a Variable."""
@@ -138,7 +138,7 @@ class GradientShapeError(WithFields, ValueError):
 
 
 class NotLinearError(WithFields, TypeError):
-    """A gradient rule is not linear in its upstream gradient, and was asked for its transpose."""
+    """A gradient rule has no transpose: it is not linear in its upstream gradient."""
 
 
 class GradientError(WithFields, AssertionError):
@@ -156,7 +156,7 @@ class CustomGradientWarning(WithFields, UserWarning):
 
 
 class TapeWarning(UserWarning):
-    """A tape was used in a way that records nothing, or more than was meant."""
+    """A tape was used in a way that records nothing, or more than intended."""
 
 
 class DerivativeWarning(UserWarning):
@@ -168,13 +168,13 @@ class FunctionWarning(UserWarning):
 
 
 class OperatorNotAllowedInGraphError(TypeError, NotImplementedError):
-    """A value was asked for while a function is traced, when there are none yet."""
+    """A value was requested while a function is traced, when tensors have none."""
 
     size_of: Any = None  # the traced tensor, where the library asked for it, as for a size
 
 
 class AutographError(WithFields, OperatorNotAllowedInGraphError):
-    """Python's control flow, decided by a tensor, that cannot become part of a program."""
+    """Control flow that depends on a tensor and cannot become part of a program."""
 
     length_varies: bool = False  # of a list or TensorArray, which values decide
 
@@ -184,9 +184,10 @@ class FailedAssertion(InvalidArgumentError, AssertionError):
 
 
 class UnsupportedCodeError(TypeError):
-    """Code that `differentiable` cannot differentiate: the message says what, where, and why.
+    """Code that `differentiable` cannot differentiate; the message names the code, the line and the
+    reason.
 
-    Also an operation that a program for Numba code cannot have.
+    Also raised for operations that programs for Numba code do not support.
     """
 
     operation: str = ""
@@ -197,7 +198,7 @@ class InaccessibleTensorError(TypeError, ValueError):
 
 
 class DeviceError(RuntimeError, ValueError):
-    """A device that is not there, or that an operation has no implementation for."""
+    """A device that does not exist, or that an operation does not support."""
 
 
 class ResourceExhaustedError(MemoryError):

@@ -297,7 +297,7 @@ def lstsq(
 ) -> Tensor:
     """Return the x for which the squared length of ``matrix x - rhs`` and `l2_regularizer` times
     that of x are together the least; of the least length where there are several. By singular
-    values; `fast` makes no difference."""
+    values; `fast` has no effect."""
     x, y = convert_operands((matrix, rhs))
     if isinstance(l2_regularizer, (int, float)) and not l2_regularizer:
         return _least_squares.lstsq(x, y)

@@ -512,7 +512,7 @@ def space_to_depth(
     """Return images whose channels are the blocks of `block_size` by `block_size` of `input`.
 
     Modelled on ``tf.nn.space_to_depth``: height and width are that much smaller and must be
-    multiples of `block_size`, or it is an InvalidArgumentError.
+    multiples of `block_size` (else InvalidArgumentError).
     """
     return _ops.block_moves.space_to_depth(input, block_size, data_format)
 
@@ -737,7 +737,7 @@ def moments(
     **others: Never,
 ) -> tuple[Tensor, Tensor]:
     """Return the mean and the variance of elements over `axes`, as a pair; float16 is summed in
-    float32. `shift` makes no difference."""
+    float32. `shift` has no effect."""
     if others:
         refuse_call(moments, others)
     return _ops.normalizations.mean_and_variance(x, axes, keepdims)
@@ -956,7 +956,7 @@ def space_to_batch(
     """Return `input`, padded, cut into blocks of `block_shape` that become part of the batch.
 
     Modelled on ``tf.space_to_batch``: `paddings` is a pair for each axis of a block. The padded
-    sizes must be multiples of those of a block, or it is an InvalidArgumentError.
+    sizes must be multiples of the block's (else InvalidArgumentError).
     """
     return _ops.block_moves.space_to_batch(input, block_shape, paddings)
 

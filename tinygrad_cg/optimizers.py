@@ -58,7 +58,7 @@ __dir__ = __all__.copy  # what dir() shows
 class Optimizer(ABC):
     """Base of optimizers: learning rate, count of steps, clipping, weight decay.
 
-    A class of one's own defines ``update_step(gradient, variable, learning_rate)``; one that does
+    Your own class defines ``update_step(gradient, variable, learning_rate)``; one that does
     not cannot be made: TypeError. Steps are differentiable inside
     ``experimental.recorded_assignments``, and by `stateless_apply`.
 

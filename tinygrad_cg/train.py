@@ -41,7 +41,7 @@ class Checkpoint:
         the names that they have in the file. More can be set as attributes.
 
     A file is NumPy's ``.npz``: an array for each Variable, named by the path to it, such as
-    ``model/layers/0/kernel``. It can be read by `numpy.load`; it is none of TensorFlow's. An
+    ``model/layers/0/kernel``. `numpy.load` can read it; TensorFlow cannot. An
     optimizer's slots for a Variable are named by the path to that Variable: both belong in the same
     checkpoint.
 

@@ -109,7 +109,8 @@ def docstrings() -> Iterator[tuple[str, str]]:
                 found.append(inspect.getdoc(value) or "")
                 members = vars(value).items() if inspect.isclass(value) else ()
                 found += [inspect.getdoc(member) or "" for key, member in members if key[0] != "_"]
-        yield name, "\n\n".join(_prose(text) for text in dict.fromkeys(found))
+        texts = (re.sub(r"^ +(?!>|\.\.\.)", "", text, flags=re.M) for text in dict.fromkeys(found))
+        yield name, "\n\n".join(map(_prose, texts))
 
 
 def _public_modules() -> Iterator[str]:

@@ -66,11 +66,11 @@ def primitive(
         results, whose shapes `shape` gives; it must not write to inputs. Parameters after the
         results have the names of attributes. The configuration is (blocks, threads), each a number
         or a tuple of up to three, or a function of what `shape` is given that returns such a pair;
-        by default each element of the first result has a thread, in blocks of 256, of which the
-        last may have threads to spare. The gradient is the same on either device. Without `cuda`
-        the function of `elementwise` is compiled for the GPU, and so are derivatives from its
-        source (tried in Numba's CUDA simulator only); another kernel runs there if CuPy has the
-        functions that it uses.
+        by default each element of the first result has a thread, in blocks of 256; the last may
+        have spare threads. The gradient is the same on either device. Without `cuda` the function
+        of `elementwise` is compiled for the GPU, and so are derivatives from its source (tried in
+        Numba's CUDA simulator only); another kernel runs there if CuPy has the functions that it
+        uses.
 
     The function takes tensors or array-likes by position, attributes by keyword.
     Raises KeyError for a name in use, TypeError for a kernel that is not callable, or for

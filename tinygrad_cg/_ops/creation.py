@@ -45,7 +45,7 @@ def constant(
     """Return a tensor of `value`: a number, a nested list of numbers, or an array (copied).
 
     Python floats become float32, integers int32 (int64 where they need it), arrays keep their
-    dtype. `shape` reshapes the value, or repeats a single number. A Tensor comes back as it is.
+    dtype. `shape` reshapes the value, or repeats a single number. A Tensor is returned unchanged.
 
     After ``tf.constant``. Raises TypeError for values that are not numbers or lose their fractions
     in `dtype`, OverflowError for integers that do not fit, ValueError for ragged lists and wrong

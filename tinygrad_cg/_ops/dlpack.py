@@ -34,13 +34,12 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
     device:
         None, "cpu" or "gpu:0": where the tensor is; None is where `x` is.
     copy:
-        False shares the memory: the caller promises that nobody writes to it while the tensor,
-        or a tape that saw it, is in use. True copies. None shares what is read-only, and copies
-        all else.
+        False shares the memory: the caller must not write to it while the tensor, or a tape that
+        saw it, is in use. True copies. None shares what is read-only, and copies all else.
 
-    A Tensor comes back as it is. Raises TypeError for objects without ``__dlpack__`` and for dtypes
-    that tensors cannot have, BufferError for a device that there is not, for one that cannot be
-    had without a copy, and for what cannot be exported, such as a PyTorch tensor that requires
+    A Tensor is returned unchanged. Raises TypeError for objects without ``__dlpack__`` and for
+    dtypes that tensors cannot have, BufferError for a device that there is not, for one that cannot
+    be had without a copy, and for what cannot be exported, such as a PyTorch tensor that requires
     gradients.
     """
     wanted = None if device is None else _find(device)

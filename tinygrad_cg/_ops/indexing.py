@@ -297,7 +297,7 @@ _gather_adjoint = operation(
 def gather(x: Any, indices: Any, axis: Any = 0, batch_dims: int = 0) -> Tensor:
     """Return slices of `x` along `axis` at integer `indices`; negative indices count from the end.
 
-    With `batch_dims` the first axes of `x` and `indices` are gone through together.
+    With `batch_dims` the first axes of `x` and `indices` are common.
     """
     x, indices = convert(x), as_integers("gather", "indices", indices)
     shared = as_int("gather", "batch_dims", batch_dims)
@@ -370,7 +370,7 @@ def set_row(x: Tensor, value: Tensor, index: Tensor) -> Tensor:
 def scatter_rows(values: Tensor, indices: Tensor, size: int, batch_dims: int = 0) -> Tensor:
     """Return `size` rows, zeros to which the rows of `values` are added at `indices`.
 
-    The first `batch_dims` axes of both are gone through together; `indices` may have several more.
+    The first `batch_dims` axes are common to both; `indices` may have several more.
     """
     values_shape, rank = values._data.shape, indices._data.ndim
     shape = (*values_shape[:batch_dims], size, *values_shape[rank:])

@@ -40,7 +40,8 @@ if hasattr(os, "register_at_fork"):  # NumPy's generator has a lock of its own: 
 def set_seed(seed: int) -> None:
     """Start the sequence of all later draws without a seed of their own at `seed`.
 
-    After ``tf.random.set_seed``. TypeError for no integer, InvalidArgumentError for a negative one.
+    After ``tf.random.set_seed``. TypeError for anything but an integer, InvalidArgumentError for a
+    negative one.
 
     Examples
     --------

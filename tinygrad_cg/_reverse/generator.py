@@ -226,7 +226,7 @@ _global: list[Generator] = []
 
 
 def get_global_generator() -> Generator:
-    """Return the generator that all of a program share; it starts anywhere.
+    """Return the generator that the whole program shares; its start is random.
 
     After ``tf.random.get_global_generator``. `set_seed` has no part in it.
     """

@@ -82,7 +82,7 @@ def sparse_jacobian(
         ``(data, indices, indptr)`` of compressed rows, which needs no SciPy.
     chunk_size:
         How many products one call of the program computes, as a batch, which takes memory. By
-        default as many as have 16 million elements; those of a gradient, and those that have more
+        default as many as have 16 million elements. Products of a gradient, and products with more
         than four million elements together, follow each other.
 
     The pattern, its colouring and the program are made at the first call with arguments of some
@@ -124,8 +124,8 @@ def sparse_hessian(
 
     Rows and columns are the raveled arguments. Entries on both sides of the diagonal are stored,
     and have the same bits. `coloring` is a `Coloring` that is symmetric, or the colours of a star
-    colouring; by default `hessian_coloring` finds it, for the pattern of `hessian_sparsity`.
-    Each colour costs a product of the Hessian with a vector. All else is as in `sparse_jacobian`;
+    colouring; by default `hessian_coloring` finds it, for the pattern of `hessian_sparsity`. Each
+    colour costs a product of the Hessian with a vector. Everything else is as in `sparse_jacobian`;
     an output that is not a scalar raises InvalidArgumentError.
 
     After Coleman and Moré, "Estimation of sparse Hessian matrices and graph coloring problems"

@@ -27,10 +27,10 @@ def declare_sparsity(pattern: Any) -> Callable[[Callable[P, Y]], Callable[P, Y]]
     Parameters
     ----------
     pattern:
-        What `SparsityPattern.of` takes, or a function that returns it for the arguments of a call
-        (it may use their shapes, not their values). Rows are the elements of the results that are
-        floats, in the order of ``nest.flatten``; columns those of the positional arguments that are
-        float tensors, arrays or numbers.
+        Anything that `SparsityPattern.of` accepts, or a function that returns it for the arguments
+        of a call (it may use their shapes, not their values). Rows are the elements of the results
+        that are floats, in the order of ``nest.flatten``; columns those of the positional arguments
+        that are float tensors, arrays or numbers.
 
     `jacobian_sparsity`, `hessian_sparsity`, `sparse_jacobian` and `sparse_hessian` use the pattern
     instead of looking inside: at functions that would count as dense, as custom gradients whose

@@ -1,4 +1,4 @@
-"""Functions with gradients of one's own: autograd's ``primitive``, ``defvjp`` and ``defjvp``."""
+"""Functions with your own gradients: autograd's ``primitive``, ``defvjp`` and ``defjvp``."""
 
 from __future__ import annotations
 

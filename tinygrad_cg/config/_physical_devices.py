@@ -22,7 +22,7 @@ __dir__ = __all__.copy  # what dir() shows
 
 
 class PhysicalDevice(NamedTuple):
-    """A device that there is: the processor, or a GPU."""
+    """An existing device: the CPU or a GPU."""
 
     name: str
     device_type: str
@@ -42,11 +42,11 @@ class LogicalDeviceConfiguration(NamedTuple):
 
 
 def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
-    """Return the devices that there are, of type "CPU" or "GPU", or of both.
+    """Return the existing devices of type "CPU" or "GPU", or of both.
 
-    There is a GPU if NVIDIA's driver, Numba's CUDA target and CuPy are there; of several one is
-    used, the first that the environment's CUDA_VISIBLE_DEVICES names. `set_visible_devices` makes
-    no difference.
+    A GPU exists if NVIDIA's driver, Numba's CUDA target and CuPy are installed. Of several, the
+    first in the environment variable CUDA_VISIBLE_DEVICES is used. `set_visible_devices` makes no
+    difference.
 
     Examples
     --------

@@ -54,7 +54,7 @@ def value_and_grad(
     argnums: int | Sequence[int] = 0,
     allow_nan: bool = False,
 ) -> Callable[..., Any]:
-    """Return a function of the parameters that gives the value and the gradient over all blocks.
+    """Return a function of the parameters that returns the value and gradient over all blocks.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def value_and_grad(
         tuple has several of these, which are read in parallel. Of a block, a tuple gives several
         arguments, a dataframe a dict of its columns, and a list one stack of its elements.
     executor:
-        What computes: None for this process, an executor with the interface of
+        The engine: None for this process, an executor with the interface of
         ``concurrent.futures``, or a Dask client. For Dask's collections, None is the current client
         if there is one.
     reduction:
@@ -106,7 +106,7 @@ def grad(
     argnums: int | Sequence[int] = 0,
     allow_nan: bool = False,
 ) -> Callable[..., Any]:
-    """Return a function of the parameters that gives the gradient over all blocks.
+    """Return a function of the parameters that returns the gradient over all blocks.
 
     Arguments and errors are those of `value_and_grad`.
 
@@ -152,7 +152,7 @@ def hessian(
     argnums: int | Sequence[int] = 0,
     allow_nan: bool = False,
 ) -> Callable[..., Any]:
-    """Return a function of the parameters that gives the second derivatives over all blocks.
+    """Return a function of the parameters that returns the second derivatives over all blocks.
 
     They are nested as for ``tf.hessian``; arguments and errors are those of `value_and_grad`.
 
@@ -174,7 +174,7 @@ def jacobian(
     argnums: int | Sequence[int] = 0,
     allow_nan: bool = False,
 ) -> Callable[..., Any]:
-    """Return a function of the parameters that gives the rows of the Jacobian of all blocks.
+    """Return a function of the parameters that returns the Jacobian's rows of all blocks.
 
     ``f(w, block)`` returns tensors whose first axis counts the rows of a block. The result is
     ``tf.jacobian`` of each block, concatenated along that axis in the order of the blocks. This

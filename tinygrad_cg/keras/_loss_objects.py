@@ -88,10 +88,10 @@ class Loss(ABC):
         "sum_over_batch_size" (the mean over all losses), "sum", "mean_with_sample_weight" (the sum
         over the sum of weights), or None: a loss for each example.
     dtype:
-        The dtype in which the loss is computed; by default that of the predictions (the original
-        casts to float32, or what `set_floatx` says).
+        The dtype in which the loss is computed; by default that of the predictions (Keras casts to
+        float32, or to the dtype of `set_floatx`).
 
-    A loss of one's own defines ``call(y_true, y_pred)``, which returns a loss for each example; one
+    Your own loss defines ``call(y_true, y_pred)``, which returns a loss for each example; one
     that does not cannot be made: TypeError. ``loss(y_true, y_pred, sample_weight=None)`` multiplies
     them by weights, which broadcast from the left, and reduces them. ValueError for another
     reduction. Modelled on ``keras.losses.Loss``.

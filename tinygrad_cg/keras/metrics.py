@@ -38,7 +38,7 @@ __getattr__ = partial(refuse_name, __name__)
 class Metric(ABC):
     """Base of metrics: `update_state` takes values in, `result` returns the number so far.
 
-    A metric of one's own defines these two, and makes its state by `add_weight` in ``__init__``;
+    Your own metric defines these two, and makes its state by `add_weight` in ``__init__``;
     one that does not define both cannot be made: TypeError. A metric is called with values, which
     updates it, and returns its result. `reset_state` begins anew. The state is in Variables that
     tapes do not watch, so that a `function` can update it.

@@ -948,7 +948,7 @@ def moments(
     x: TensorLike, axes: Any, keepdims: bool = False, synchronized: bool = False, **others: Never
 ) -> tuple[Tensor, Tensor]:
     """Return the mean and the variance of elements over `axes`, as a pair; float16 is summed in
-    float32. There is one device: `synchronized` makes no difference."""
+    float32. There is one device: `synchronized` has no effect."""
     if others:
         refuse_call(moments, others)
     return _normalizations.mean_and_variance(_real(x), axes, keepdims)
@@ -1121,7 +1121,7 @@ def _segments_of(kind: str) -> _SegmentReduction:
     ) -> Tensor:
         """Return the sum, product or extreme of rows of `data` with equal `segment_ids`, which have
         the first axes of `data`; by default there are as many segments as the largest id asks for.
-        `sorted` makes no difference."""
+        `sorted` has no effect."""
         return _segments.unsorted_segments(kind, data, segment_ids, num_segments)
 
     return spelled(reduce, f"segment_{kind}")
@@ -1441,7 +1441,7 @@ def space_to_depth(x: TensorLike, block_size: Any, data_format: str = "channels_
     """Return images whose channels are the blocks of `block_size` by `block_size` of `x`.
 
     Modelled on ``tf.nn.space_to_depth``: height and width are that much smaller and must be
-    multiples of `block_size`, or it is an InvalidArgumentError.
+    multiples of `block_size` (else InvalidArgumentError).
     """
     return _blocks.space_to_depth(x, block_size, data_format)
 
@@ -1459,7 +1459,7 @@ def dot_product_attention(
 ) -> Tensor:
     """Return ``softmax(query key' * scale + bias) value`` for each head: (batch, T, N, H) from
     queries of that shape and keys and values (batch, S, K, H), with N a multiple of K. `mask` is
-    true where a key is seen. `flash_attention` makes no difference."""
+    true where a key is seen. `flash_attention` has no effect."""
     return _attention.dot_product_attention(
         query, key, value, bias, mask, scale, is_causal, attn_logits_soft_cap
     )

@@ -982,7 +982,7 @@ def sort(
     a: TensorLike, axis: Axes = -1, kind: Any = None, *, stable: Any = None, **others: Never
 ) -> Tensor:
     """Return `a` sorted along `axis`, or flattened first if it is None; NaN counts as larger than
-    all else. `kind` and `stable` make no difference to the result."""
+    all else. `kind` and `stable` have no effect to the result."""
     if others:
         refuse_call(sort, others)
     return _sorting.sort(*flattened(_array(a), axis))

@@ -116,7 +116,7 @@ def scan(
     reverse:
         Go through the slices from the last to the first; states stay in the order of slices.
     checkpoint:
-        What is kept for the gradient in a `function`. None: the state of each round, and results
+        Values kept for the gradient in a `function`. None: the state of each round, and results
         that take long to compute. "every": the state of each round. "sqrt": of n rounds about
         2 sqrt(n) states at a time; `fn` runs once more. Anything else is a ValueError. Eagerly
         tapes keep all results (`recompute_grad` does not).

@@ -243,7 +243,7 @@ def get_static_value(tensor: Any, partial: bool = False) -> Any:
     """Return the values of `tensor` as an array, or None where it has none yet.
 
     Modelled on ``tf.get_static_value``: inside a `function` only constants have values. Other
-    leaves are returned unchanged; `partial` makes no difference.
+    leaves are returned unchanged; `partial` has no effect.
     """
     if not is_tensor(tensor):
         return tensor
@@ -515,7 +515,7 @@ def space_to_batch(
     """Return `input`, padded, cut into blocks of `block_shape` that become part of the batch.
 
     Modelled on ``tf.space_to_batch``: `paddings` is a pair for each axis of a block. The padded
-    sizes must be multiples of those of a block, or it is an InvalidArgumentError.
+    sizes must be multiples of the block's (else InvalidArgumentError).
     """
     return _blocks.space_to_batch(input, block_shape, paddings)
 
