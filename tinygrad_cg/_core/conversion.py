@@ -7,7 +7,7 @@ dtype of the tensor they meet; arrays are not.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from numbers import Number
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from tinygrad_cg_kernels.runtime.errstate import cast, ignore_errors
 from tinygrad_cg_kernels.runtime.promotion import SUPPORTED, promote
 
+from .. import nest
 from ..errors import ArgumentTypeError
 from . import devices
 from .kinds import is_bool, is_complex, is_exact, is_floating, is_inexact, is_integer
@@ -411,11 +412,12 @@ class _NumbersByDtype(dict):
 weak_arrays: dict[np.dtype, _Numbers] = _NumbersByDtype()
 
 
-def convert_result(value: Any, args: Iterable[Any]) -> Tensor:
+def convert_result(value: Any, args: Any) -> Tensor:
     """Return what a user's function made of `args`: a Python number gets their dtype."""
     if type(value) not in (float, complex):
         return convert(value)
-    others = [arg for arg in args if isinstance(arg, (ArrayLike, np.ndarray, np.generic))]
+    kinds = (ArrayLike, np.ndarray, np.generic)
+    others = [arg for arg in nest.flatten(args) if isinstance(arg, kinds)]
     return convert_operands((*others, value))[-1]
 
 

@@ -199,8 +199,8 @@ class _Decorated:
         single = type(y) is Tensor
         outputs: Sequence[Tensor] = (y,)
         if not single:
-            flat = nest.flatten((args, kwargs))
-            outputs = [convert_result(leaf, flat) for leaf in nest.flatten(y) if leaf is not None]
+            leaves = [leaf for leaf in nest.flatten(y) if leaf is not None]
+            outputs = [convert_result(leaf, (args, kwargs)) for leaf in leaves]
         variables = _own_variables(accessed, args, kwargs, grad_fn) if accessed else None
         rule = definition.rule(grad_fn, 1 if single else len(outputs), variables)
         if frame is None:
