@@ -73,8 +73,8 @@ def segment_extremum(x: Tensor, rows: Tensor, size: int, largest: bool) -> Tenso
 def _rows(ids: np.ndarray, size: int, name: str) -> np.ndarray:
     """Return where rows go: what is dropped goes to one more, after the last."""
     if isinstance(ids, devices.array_types):
-        check = partial(_rows, size=size, name=name)
-        devices.bounds().flag(ids, check)[...] = (ids >= size).any()
+        check, wrong = partial(_rows, size=size, name=name), (ids >= size).any()
+        devices.bounds().check_later(ids, check, lambda flag: flag.fill(wrong))
     elif ids.size and ids.max() >= size:
         index = np.unravel_index(int(ids.argmax()), ids.shape)
         raise InvalidArgumentError(

@@ -16,7 +16,7 @@ from tinygrad_cg_kernels.cuda import adapter, programs
 from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
 from tinygrad_cg_kernels.cuda.elementwise import contiguous, define, keep
 from tinygrad_cg_kernels.move.gather import check_positions
-from tinygrad_cg_kernels.runtime.promotion import INT64, is_integer
+from tinygrad_cg_kernels.runtime.promotion import INT64
 
 FLAGS = 64  # the host reads them when this many are in use
 MAX_KEPT = 2**26  # or when indices that are kept for errors take this many bytes
@@ -49,17 +49,20 @@ class _OpenChecks:
         self._lock, self._flags, self._kept = RLock(), None, 0
         self._checks: list[tuple[Any, Callable[[np.ndarray], Any]]] = []
 
-    def flag(self, array: Any, check: Callable[[np.ndarray], Any]) -> Any:
-        """Return memory for a number that is not 0 if `check` has to raise an error for `array`."""
+    def add(self, array: Any, check: Callable[[np.ndarray], Any], launch: Callable) -> None:
+        """Have `check` raise an error for an array if what `launch` does sets the flag it is given.
+
+        Another thread reads the flags before or after it.
+        """
         with self._lock:
             if len(self._checks) == FLAGS or self._kept > MAX_KEPT:
                 self.raise_errors()
             if self._flags is None:
                 self._flags = adapter.array_module().zeros(FLAGS, dtype=INT64)
                 self._views = [self._flags[k : k + 1] for k in range(FLAGS)]
+            launch(self._views[len(self._checks)])
             self._checks.append((array, check))
             self._kept += array.nbytes
-            return self._views[len(self._checks) - 1]
 
     def raise_errors(self) -> None:
         """Read the flags, and raise the error of the first operation whose flag is set."""
@@ -78,7 +81,7 @@ class _OpenChecks:
 
 
 _checks = _OpenChecks()
-flag, raise_errors = _checks.flag, _checks.raise_errors
+check_later, raise_errors = _checks.add, _checks.raise_errors
 _kernels: list[Any] = []
 _plans: dict[tuple, Any] = {}
 
@@ -86,7 +89,7 @@ _plans: dict[tuple, Any] = {}
 def positions(name: str, indices: Any, size: int) -> Any:
     """Return indices as int64 from 0 to size - 1, as the CPU's `check_positions`."""
     check = partial(check_positions, name, size=size)
-    if not is_integer(indices.dtype):
+    if indices.dtype.kind not in "iu":
         check(indices.get())  # which raises
     return located(indices, indices.shape, (size,), True, check)
 
@@ -104,13 +107,16 @@ def located(
     if 0 in sizes:
         check(indices.get())  # which raises
     indices = indices if indices.flags.c_contiguous else contiguous(indices)
-    arrays = indices, flag(indices, check), out
-    key = indices.dtype, out.size, sizes, wraps
-    plan = _plans.get(key)
-    if plan is None:
-        if not _kernels:
-            _kernels.append(define(_SOURCE, {}, globals()))
-        blocks, numbers = adapter.blocks_for(out.size), [out.size, sizes, int(wraps)]
-        plan = keep(_plans, key, programs.prepare(_kernels[0], blocks, arrays, numbers))
-    plan(arrays)
+
+    def launch(flag: Any) -> None:
+        arrays, key = (indices, flag, out), (indices.dtype, out.size, sizes, wraps)
+        plan = _plans.get(key)
+        if plan is None:
+            if not _kernels:
+                _kernels.append(define(_SOURCE, {}, globals()))
+            blocks, numbers = adapter.blocks_for(out.size), [out.size, sizes, int(wraps)]
+            plan = keep(_plans, key, programs.prepare(_kernels[0], blocks, arrays, numbers))
+        plan(arrays)
+
+    check_later(indices, check, launch)
     return out
