@@ -27,7 +27,7 @@ from .trace import Build, FunctionTrace, aval_of, sites
 
 new = object.__new__
 MAX_OPERATIONS = 1000
-"""A program with more operations takes minutes to compile."""
+"""A program with more operations is not compiled: each takes some 4 ms of a processor."""
 
 
 _MIN_ROUNDS = 8  # enough for a loop where the program is too long to compile otherwise

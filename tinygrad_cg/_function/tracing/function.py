@@ -368,11 +368,12 @@ def _fuse_unless_long(graph: FuncGraph) -> Callable[[Sequence[Any]], list[Any]]:
     if count <= MAX_OPERATIONS:
         return fused(graph)
     warn(
-        f"a program of {count} operations would take minutes to compile, so it runs operation by "
-        "operation, as function(jit_compile=False) does without this warning. A Python loop "
-        "becomes a loop of the program where its rounds do the same on arrays of the same shapes, "
-        "but for numbers and x[i]: there is too much else. Use scan or while_loop, keep long loops "
-        "outside of the function, or compile it all the same by function(jit_compile=True)",
+        f"a program of {count} operations would take some {count // 250} seconds of a processor to "
+        "compile, so it runs operation by operation, as function(jit_compile=False) does without "
+        "this warning. A Python loop becomes a loop of the program where its rounds do the same on "
+        "arrays of the same shapes, but for numbers and x[i]: there is too much else. Use scan or "
+        "while_loop, keep long loops outside of the function, or compile it all the same by "
+        "function(jit_compile=True)",
         FunctionWarning,
     )
     return interpreter(graph)
