@@ -313,6 +313,8 @@ def _color_as(
 def _long_rows(pattern: SparsityPattern, tallest: int) -> tuple[np.ndarray, float]:
     """Return the rows that are best coloured as rows, beside columns, and a bound of the cost."""
     lengths = np.diff(pattern.indptr)
+    if lengths.size and lengths.min() == lengths.max():
+        return np.zeros(lengths.size, bool), float(lengths[0])
     sizes, counts = np.unique(lengths, return_counts=True)
     longer = counts.sum() - np.cumsum(counts)  # rows with more entries than each size
     costs = sizes + REVERSE_COST * np.minimum(longer, tallest)
@@ -351,19 +353,16 @@ def _distance2(vertices: Any, lines: Any, order: str) -> np.ndarray:
     for turn in range(_ROUNDS if order == "best" else 0):
         if fewest <= bound or spent > _MAX_STEPS or idle == _PATIENCE:
             break
-        places = np.arange(fewest + 1)
+        places = np.arange(fewest, -1, -1)  # of the colours
         if turn % 2:  # the largest colours first, each together
-            places = np.argsort(np.argsort(np.bincount(best), kind="stable"))
-        best = kernels.color_distance2(vertices, lines, _descending(places[best]))
+            places = np.argsort(np.argsort(np.bincount(best), kind="stable")[::-1])
+        keys = places.astype(np.min_scalar_type(fewest))[best]
+        numbers = np.argsort(keys, kind="stable").astype(_INT32)
+        best = kernels.color_distance2(vertices, lines, numbers)
         previous, fewest = fewest, int(best.max())
         idle = idle + 1 if fewest == previous else 0
         spent += steps
     return best - 1
-
-
-def _descending(keys: np.ndarray) -> np.ndarray:
-    keys = (keys.max(initial=0) - keys).astype(np.min_scalar_type(int(keys.max(initial=0))))
-    return np.argsort(keys, kind="stable").astype(_INT32)
 
 
 def hessian_coloring(pattern: Any, order: str = "best") -> Coloring:

@@ -152,7 +152,10 @@ ORDERS = ("natural", "smallest_last", "largest_first", "incidence_degree")
 
 def degrees(vertices: Rows, lines: Rows) -> np.ndarray:
     """Return how many vertices share lines with each vertex, once for each line: int32."""
-    others = np.concatenate([[0], np.cumsum((np.diff(lines[0]) - 1)[vertices[1]])])
+    sizes = np.diff(lines[0]) - 1
+    if sizes.size and sizes.min() == sizes.max():
+        return (np.diff(vertices[0]) * sizes[0]).astype(INT32)
+    others = np.concatenate([[0], np.cumsum(sizes[vertices[1]])])
     return np.diff(others[vertices[0]]).astype(INT32)
 
 
