@@ -308,7 +308,7 @@ def _too_large(value: Any, dtype: np.dtype) -> str:
 def _refusal(value: Any) -> str:
     remedy = ""
     if isinstance(value, (str, bytes)):
-        remedy = ". Keep text in lists, and make tensors of the numbers that stand for it"
+        remedy = ". Keep text in lists, and convert it to numbers first"
     elif type(value).__module__.startswith("scipy.sparse"):
         remedy = ". Write value.toarray() for a sparse array"
     return (

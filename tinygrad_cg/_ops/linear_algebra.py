@@ -196,6 +196,6 @@ def _refuse(
     )
     raise InvalidArgumentError(
         f"{name}: shapes {left} and {right} do not fit: the last size of "
-        "the first and the last but one of the second must be equal, and neither may be a scalar; "
+        "the first and the second-to-last of the second must be equal, and scalars do not work; "
         "a matrix times a vector is linalg.matvec(a, x)"
     )
