@@ -54,5 +54,5 @@ def test_series_of_objects(use):
     """4.4: object array: TypeError with the remedy, which does not make NaN of what is missing."""
     with pytest.raises(TypeError, match=r"dtype=object; call \.astype\(float\)"):
         use(pd.Series([1.0, 2], dtype=object))
-    with pytest.raises(TypeError, match=r"element \[1\] is None of type NoneType, no number"):
+    with pytest.raises(TypeError, match=r"element \[1\] is None of type NoneType, not a number"):
         use(pd.Series([1.0, None], dtype=object))
