@@ -281,7 +281,7 @@ def test_objects_name_the_first_that_is_no_number():
     """4.4: and are not advised to become NaN."""
     odd = np.array([[1.0, 2], ["a", None]], dtype=object)
     for make in (tf.constant, tf.exp, lambda x: tf.ones((2, 2)) + x):
-        with pytest.raises(TypeError, match=r"element \[1, 0\] is 'a' of type str, not a number") as e:
+        with pytest.raises(TypeError, match=r"\[1, 0\] is 'a' of type str, not a number") as e:
             make(odd)
         assert "astype" not in str(e.value)
     with pytest.raises(TypeError, match=r"element \[1\] is None of type NoneType"):
