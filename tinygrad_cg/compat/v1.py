@@ -55,4 +55,5 @@ __all__ = [
     "tanh",
     "variable_scope",
 ]
+__dir__ = __all__.copy  # what dir() shows
 __getattr__ = partial(refuse_name, __name__)
