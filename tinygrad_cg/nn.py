@@ -470,8 +470,7 @@ def erosion2d(
     dilations: Any,
     name: str | None = None,
 ) -> Tensor:
-    """Return the least of differences of the elements under `filters` and `filters`, channel by
-    channel.
+    """Return the least of differences of elements and `filters`, channel by channel.
 
     Modelled on ``tf.nn.erosion2d``: the negative of ``dilation2d`` of the negative by the filters
     turned by half a turn.
@@ -909,8 +908,7 @@ def sigmoid_cross_entropy_with_logits(
 
 
 def silu(features: TensorLike, beta: Any = 1.0) -> Tensor:
-    """Return ``features * sigmoid(beta * features)``, also called swish; `beta` has a gradient,
-    too.
+    """Return ``features * sigmoid(beta * features)``, also called swish; `beta` has a gradient.
 
     After P. Ramachandran, B. Zoph and Q. Le, "Searching for activation functions" (2017).
     """

@@ -49,8 +49,7 @@ def check_gradients(
     ----------
     f:
         A function or custom gradient. Its arguments are nested structures of floats, arrays,
-        tensors and Variables; it returns a nested structure of tensors. Variables that it reads
-        count as arguments.
+        tensors and Variables; it returns nested tensors. Variables that it reads are arguments.
     order:
         The highest order of derivatives.
     modes:

@@ -110,8 +110,7 @@ def confusion_matrix(
 
 
 def histogram_bins(values: Any, value_range: Any, nbins: Any, dtype: Any) -> Tensor:
-    """Return the index of the bin, of `nbins` equal bins of a range (a pair), for each of
-    `values`."""
+    """Return the index of the bin, of `nbins` equal bins of a range (a pair), of `values`."""
     name = "histogram_fixed_width_bins"
     x, ends = map(stop_gradient, convert_operands((values, value_range)))
     count = as_count(name, "nbins", nbins, 1)

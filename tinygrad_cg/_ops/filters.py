@@ -183,8 +183,7 @@ def dilation2d(
 def erosion2d(
     x: Any, filters: Any, strides: Any, padding: Any, data_format: Any, dilations: Any
 ) -> Tensor:
-    """Return the least of differences of the elements under `filters` and `filters`, channel by
-    channel."""
+    """Return the least of differences of elements and `filters`, channel by channel."""
     x, filters = convert_operands((x, filters))
     turned = getitem(filters, (slice(None, None, -1), slice(None, None, -1)))
     return negative(dilation2d(negative(x), turned, strides, padding, data_format, dilations))

@@ -39,8 +39,7 @@ class custom_vmap(Generic[P, Y]):
     Parameters
     ----------
     f:
-        A function of nested tensors that returns nested tensors. Outside of batches it is called
-        directly.
+        A function of nested tensors that returns nested tensors.
 
     ``f.def_vmap(rule)``, also a decorator, declares the rule that `vmap` uses instead of the
     operations of `f`: ``rule(axis_size, in_batched, *args)`` returns ``(out, out_batched)``. `args`

@@ -61,8 +61,7 @@ def argsort(
     name: str | None = None,
     **others: Never,
 ) -> Tensor:
-    """Return the indices (int32) that sort `values` along `axis`; the sort is stable. NaN counts as
-    larger than all else."""
+    """Return the indices (int32) of a stable sort along `axis`; NaN counts as largest."""
     if others:
         refuse_call(argsort, others)
     return _shape.cast(_sorting.argsort(values, axis, _descending(direction)), INT32)
@@ -127,8 +126,7 @@ def clip_by_norm(
 
 @hides_others
 def concat(values: Any, axis: Axes = REQUIRED, name: str | None = None, **others: Never) -> Tensor:
-    """Return the tensors `values` joined along an existing axis; a single tensor counts as a
-    list."""
+    """Return the tensors `values` joined along an axis; one tensor counts as a list."""
     if others or axis is REQUIRED:
         refuse_call(concat, others)
     return _shape.concatenate([values] if is_tensor(values) else values, axis)
@@ -290,8 +288,7 @@ def pad(
     name: str | None = None,
 ) -> Tensor:
     """Return `tensor` with more elements before and after along each axis: `paddings` is a pair for
-    each. They are `constant_values`, or mirrored elements: SYMMETRIC repeats the border, REFLECT
-    does not."""
+    each. They are `constant_values` or mirrored elements; only SYMMETRIC repeats the border."""
     rank = convert(tensor).ndim
     if np.shape(paddings) != (rank, 2):
         raise InvalidArgumentError(

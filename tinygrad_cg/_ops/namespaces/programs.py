@@ -71,8 +71,7 @@ def _unique(name: str, x: Any, kind: Any) -> builtins.tuple[Tensor, Tensor, Tens
 
 @reads_own_arguments
 def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) -> Tensor:
-    """Return `input` with each slice along `axis` repeated `repeats` times; flattened if `axis` is
-    None.
+    """Return `input` with slices along `axis` repeated; flattened if `axis` is None.
 
     Modelled on ``tf.repeat``.
 
@@ -368,7 +367,7 @@ def histogram_fixed_width_bins(
     dtype: DTypeLike = INT32,
     name: str | None = None,
 ) -> Tensor:
-    """Return the index of the bin, of `nbins` equal bins of a range (a pair), for each of `values`.
+    """Return the index of the bin, of `nbins` equal bins of a range (a pair), of `values`.
 
     Modelled on ``tf.histogram_fixed_width_bins``: values outside the range fall into the first or
     last bin. Raises InvalidArgumentError for a range that does not increase, for no bins, and for
