@@ -85,7 +85,8 @@ def test_blocks_stay_on_the_workers(client, arrays, monkeypatch):
 
     monkeypatch.setattr(client, "gather", recording)
     gradient = distributed.grad(logistic, over=arrays)(W)
-    assert [result.shape for [result] in results] == [gradient.shape]
+    assert {np.shape(x) for x in tf.nest.flatten(results)} <= {gradient.shape, ()}
+    assert len(results) == 1
     held = client.who_has(arrays[0])
     assert len(held) == 14
     assert all(held.values())

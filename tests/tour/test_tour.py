@@ -98,7 +98,7 @@ def test_source_and_licence_are_named(prose):
 def test_timings_are_ratios(output):
     for name in ("value and gradient, n = 1 ", "a Newton step, 31 x 31"):
         ours, _, theirs, *others, ratio = row(output, name)
-        assert float(ratio) == pytest.approx(float(theirs) / float(ours), abs=0.02, rel=0.05)
+        assert float(ratio) == pytest.approx(float(theirs) / float(ours), abs=0.02, rel=0.08)
         assert all(cell == "-" or float(cell) > 0 for cell in others)
 
 
