@@ -73,10 +73,10 @@ def rate(run: Callable[[], object], seconds: float) -> float:
     start = time.perf_counter()
     while time.perf_counter() < start + seconds / 10:
         run()
-    calls, start = 0, time.perf_counter()
-    while (taken := time.perf_counter() - start) < seconds:
+    calls, taken, start = 0, 0.0, time.perf_counter()
+    while taken < seconds:
         run()
-        calls += 1
+        calls, taken = calls + 1, time.perf_counter() - start
     return calls / taken
 
 
