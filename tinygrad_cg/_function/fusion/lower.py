@@ -372,7 +372,7 @@ def vector_product(value: Value) -> tuple[Value, Value, bool] | None:
 
 FEW_ELEMENTS = 2048
 """Matrices of at most so many elements: calls of BLAS would take longer than the products."""
-MANY_BYTES = 2**23
+MANY_BYTES = 6 * 2**20
 """Matrices of so many bytes are read from memory in each product."""
 
 
@@ -391,7 +391,7 @@ def _shared_matrices(graph: FuncGraph) -> set[Value]:
 def _is_faster(matrix: Value) -> bool:
     size = prod(matrix.shape)
     bytes_ = size * matrix.dtype.itemsize
-    return size <= FEW_ELEMENTS or (bytes_ >= MANY_BYTES and matrix.shape[1] >= 64)
+    return size <= FEW_ELEMENTS or (bytes_ >= MANY_BYTES and matrix.shape[1] >= 10)
 
 
 def _product_by_rows(
