@@ -162,25 +162,14 @@ def typed(name: str, value: Any) -> str:
     except (TypeError, ValueError):
         return f"{name}(...)"
     is_record = hasattr(value, "primitive")
-    shown, star = [], False
-    for parameter in signature.parameters.values():
-        if parameter.name in ("self", "cls") and not shown:
-            continue
-        text, kind = parameter.name, parameter.annotation
+
+    def type_of(parameter: inspect.Parameter) -> str:
+        kind = parameter.annotation
         if kind is parameter.empty and is_record:
-            kind = "str | None" if text == "name" else "TensorLike"
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            text, star = f"*{text}", True
-        elif parameter.kind is parameter.VAR_KEYWORD:
-            text = f"**{text}"
-        elif parameter.kind is parameter.KEYWORD_ONLY and not star:
-            shown, star = [*shown, "*"], True
-        if kind is not parameter.empty:
-            text += f": {_type(kind)}"
-        if parameter.default is not parameter.empty:
-            equals = " = " if kind is not parameter.empty else "="
-            text += f"{equals}{reference._default(parameter.default)}"
-        shown.append(text)
+            kind = "str | None" if parameter.name == "name" else "TensorLike"
+        return "" if kind is parameter.empty else _type(kind)
+
+    shown = reference.parameters(signature, type_of)
     result = signature.return_annotation
     result = "Tensor" if result is signature.empty and is_record else result
     arrow = "" if result is signature.empty or inspect.isclass(value) else f" -> {_type(result)}"

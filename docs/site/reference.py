@@ -7,6 +7,7 @@ import inspect
 import pkgutil
 import re
 import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -174,23 +175,32 @@ def _signature(value: Any) -> str:
         signature = inspect.signature(value)
     except (TypeError, ValueError):
         return "(...)"
-    shown = []
+    shown = parameters(signature)
+    line = f"({', '.join(shown)})"
+    return line if len(line) < 70 else "(\n    " + ",\n    ".join(shown) + ",\n)"
+
+
+def parameters(
+    signature: inspect.Signature, type_of: Callable[[inspect.Parameter], str] = lambda _: ""
+) -> list[str]:
+    """Return the parameters of a signature without self, with the types that `type_of` gives."""
+    shown: list[str] = []
     star = False
     for parameter in signature.parameters.values():
         if parameter.name in ("self", "cls") and not shown:
             continue
-        text = parameter.name
+        text, kind = parameter.name, type_of(parameter)
         if parameter.kind is parameter.VAR_POSITIONAL:
             text, star = f"*{text}", True
         elif parameter.kind is parameter.VAR_KEYWORD:
             text = f"**{text}"
         elif parameter.kind is parameter.KEYWORD_ONLY and not star:
             shown, star = [*shown, "*"], True
+        text += f": {kind}" if kind else ""
         if parameter.default is not parameter.empty:
-            text += f"={_default(parameter.default)}"
+            text += f"{' = ' if kind else '='}{_default(parameter.default)}"
         shown.append(text)
-    line = f"({', '.join(shown)})"
-    return line if len(line) < 70 else "(\n    " + ",\n    ".join(shown) + ",\n)"
+    return shown
 
 
 def _default(value: object) -> str:

@@ -263,7 +263,7 @@ class ArrayFunction:
     ) -> tuple[Tensor, list[Tensor]] | None:
         """Return a loss and its gradients with respect to arrays or tensors, without a tape.
 
-        None for a function that is no loss, and for other arguments. No level may be active.
+        None if the function is not a loss, or for other arguments. No level may be active.
         """
         chosen = [args[k] for k in argnums if 0 <= k < len(args)]
         if {*map(type, chosen)} - {Tensor, np.ndarray} or len({*argnums}) != len(chosen):
