@@ -12,6 +12,10 @@ from ..._core import devices
 from ..._core.primitive import run_on_gpu, runner
 from .values import FuncGraph, OutputItem, Value
 
+Operation = tuple[Sequence[Callable[..., Any]], Callable[..., Any]]
+"""A sequence whose first function is tried on an operation's operands, and the function that is
+called where the result is None: `small_kernel` of an elementwise kernel, and all of it."""
+
 
 def interpreter(graph: FuncGraph) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
     """Return a function from the graph's input arrays to fresh output arrays."""
@@ -26,10 +30,11 @@ def on_gpu(graph: FuncGraph) -> Callable[[Sequence[Any]], list[Any]]:
     arrays = _constants(graph)
     moved = {value: move_constant(array) for value, array in arrays.items()}
 
-    def operation(value: Value) -> Callable[..., Any]:
+    def operation(value: Value) -> Operation:
+        _, here = _operation(value)
         if value.primitive is None:
-            return _operation(value)
-        here, there = _operation(value), run_on_gpu(value.primitive, value.params)
+            return (here,), here
+        there = run_on_gpu(value.primitive, value.params)
 
         def run(*operands: Any) -> Any:
             if any(type(array) is np.ndarray and array.ndim for array in operands):
@@ -38,7 +43,7 @@ def on_gpu(graph: FuncGraph) -> Callable[[Sequence[Any]], list[Any]]:
                     return here(*[arrays.get(operand, array) for operand, array in pairs])
             return there(*operands)
 
-        return run
+        return (run,), run
 
     return _by_operations(graph, moved, operation)
 
@@ -47,12 +52,15 @@ def _constants(graph: FuncGraph) -> dict[Value, np.ndarray]:
     return {value: value.array for value in graph.values() if value.array is not None}
 
 
-def _operation(value: Value) -> Callable[..., Any]:
-    """Return the function of arrays that computes a value from its operands."""
+def _operation(value: Value) -> Operation:
+    """Return how a value is computed from the arrays of its operands."""
     if isinstance(value, OutputItem):
-        return itemgetter(value.index)
+        item = itemgetter(value.index)
+        return (item,), item
     assert value.primitive is not None
-    return runner(value.primitive, value.params)
+    run = runner(value.primitive, value.params)
+    small = None if value.params else getattr(value.primitive.run, "small_kernel", None)
+    return small or (run,), run
 
 
 def move_constant(array: np.ndarray) -> Any:
@@ -75,7 +83,7 @@ def is_stepwise(build: Any) -> bool:
 
 
 def _by_operations(
-    graph: FuncGraph, constants: Mapping[Value, Any], operation: Callable[[Value], Callable]
+    graph: FuncGraph, constants: Mapping[Value, Any], operation: Callable[[Value], Operation]
 ) -> Callable[[Sequence[Any]], list[Any]]:
     values = [value for value in graph.values() if value not in constants]
     values = list(dict.fromkeys([*graph.inputs, *constants, *values]))
@@ -87,17 +95,17 @@ def _by_operations(
     for value in values[first + len(constants) :]:
         operands = dict.fromkeys(value.inputs)
         dead = [x for x in operands if last[x] is value and x not in kept]
-        steps.append(
-            (operation(value), [places[x] for x in value.inputs], [places[x] for x in dead])
-        )
+        take = _items([places[x] for x in value.inputs])
+        steps.append((*operation(value), take, [places[x] for x in dead]))
     rest = [*constants.values(), *[None] * len(steps)]
     outputs = [(places[value], value) for value in graph.outputs]
 
     def run(arrays: Sequence[Any]) -> list[Any]:
         computed = [*arrays, *rest]
         place = len(computed) - len(steps)
-        for function, operands, dead in steps:
-            computed[place] = function(*[computed[k] for k in operands])
+        for first, function, take, dead in steps:
+            result = first[0](*take(computed))
+            computed[place] = function(*take(computed)) if result is None else result
             place += 1
             for k in dead:
                 computed[k] = None
@@ -105,6 +113,13 @@ def _by_operations(
         return [_own(computed[place], output, taken) for place, output in outputs]
 
     return run
+
+
+def _items(places: list[int]) -> Callable[[list], Sequence]:
+    """Return the function that takes the items of these places out of a list."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    return itemgetter(slice(places[0], places[0] + 1) if places else slice(0))
 
 
 def _own(array: Any, value: Value, taken: set[int]) -> Any:
