@@ -29,20 +29,26 @@ def _right_gradient(dy: Tensor, x: Tensor, shape: tuple[int, ...]) -> Tensor:
     return apply(_matmul, (swap_last(x), dy), {})
 
 
-def _is_plain(x: np.ndarray, y: np.ndarray) -> bool:
-    """Return whether NumPy's product of a matrix and a matrix or vector is what `matmul` gives.
+_CONTIGUOUS = 3  # of NumPy's flags: in C order (1) or Fortran order (2)
 
-    It is there a few microseconds earlier than through all that `matmul` looks at.
+
+def _is_plain(x: np.ndarray, y: np.ndarray) -> bool:
+    """Return whether `x.dot(y)`, for a matrix and a matrix or vector, is what `matmul` gives.
+
+    It has the same bits if both are contiguous, in either order, and takes half the time if they
+    are small.
     """
     dtype = x.dtype
     if dtype is not y.dtype or (dtype is not FLOAT64 and dtype is not FLOAT32):
         return False
-    return x.ndim == 2 and x.shape[1] == y.shape[0]
+    if x.ndim != 2 or x.shape[1] != y.shape[0]:
+        return False
+    return bool(x.flags.num & _CONTIGUOUS and y.flags.num & _CONTIGUOUS)
 
 
 def _run_matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if y.ndim == 2 and _is_plain(x, y):
-        return kmatmul.ignore_errors(np.matmul, x, y)
+        return kmatmul.ignore_errors(x.dot, y)
     if y.ndim == 2 < x.ndim and x.flags.c_contiguous:  # one product in place of many
         rows = x.reshape(prod(x.shape[:-1]), x.shape[-1])
         return kmatmul.matmul(rows, y).reshape(*x.shape[:-1], y.shape[1])
@@ -74,7 +80,7 @@ _matmul = operation(
 
 def _run_matvec(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if y.ndim == 1 and _is_plain(x, y):
-        return kmatmul.ignore_errors(np.matmul, x, y)
+        return kmatmul.ignore_errors(x.dot, y)
     if x.ndim == 2 <= y.ndim:  # one matrix, many vectors: one product
         return kmatmul.matmul(y, x.T)
     return kmatmul.matmul(x, y[..., None])[..., 0]

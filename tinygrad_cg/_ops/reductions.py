@@ -16,7 +16,7 @@ from tinygrad_cg_kernels.runtime import errstate
 from tinygrad_cg_kernels.runtime.promotion import loop_dtype
 
 from .._core import devices
-from .._core.conversion import convert, promote
+from .._core.conversion import FLOAT32, FLOAT64, convert, promote
 from .._core.device_runs import kernel_for
 from .._core.kinds import (
     NUMBERS,
@@ -83,6 +83,10 @@ reduce_sum = reduction(
 
 
 def _run_mean(x: np.ndarray, axis: tuple[int, ...], keepdims: bool) -> np.ndarray:
+    over_all = not keepdims and len(axis) == x.ndim and type(x) is np.ndarray
+    if over_all and 0 < x.size < 2**24 and (x.dtype is FLOAT64 or x.dtype is FLOAT32):
+        # The quotient in float64, rounded to float32, is that of float32.
+        return np.array(kreduce.sum(x, axis).item() / x.size, x.dtype)
     if is_bool(x.dtype):
         raise TypeError("mean: needs numbers, got bool; cast them to a float dtype first")
     wanted = loop_dtype(x.dtype)

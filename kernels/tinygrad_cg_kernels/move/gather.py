@@ -51,10 +51,18 @@ def check_values(name: str, values: Any, shape: tuple[int, ...]) -> None:
 
 def take_in_batches(x: Any, positions: Any, axis: int, count: int, library: Any = np) -> Any:
     """Return the slices of `x` at positions along `axis`, with `count` batch axes."""
-    before, after = prod(x.shape[count:axis]), prod(x.shape[axis + 1 :])
-    blocks = x.reshape(prod(x.shape[:count]), before, x.shape[axis], after)
-    flat = positions.reshape(blocks.shape[0], 1, prod(positions.shape[count:]), 1)
-    return library.take_along_axis(blocks, flat, axis=2)
+    rows = _rows_in_batches(x.shape, positions, axis, count, library)
+    merged = x.reshape(prod(x.shape[: axis + 1]), prod(x.shape[axis + 1 :]))
+    return library.take(merged, rows, axis=0)
+
+
+def _rows_in_batches(
+    shape: tuple[int, ...], positions: Any, axis: int, count: int, library: Any
+) -> Any:
+    """Return the positions along the axes up to `axis` as one: batch, axes between, positions."""
+    batch, between = prod(shape[:count]), prod(shape[count:axis])
+    starts = library.arange(batch * between, dtype=INT64).reshape(batch, between, 1) * shape[axis]
+    return starts + positions.reshape(batch, 1, prod(positions.shape[count:]))
 
 
 def scatter_positions(
@@ -74,10 +82,7 @@ def scatter_positions(
     positions = check("scatter_add", indices, size)
     if not count:
         return positions, (before, size, after)
-    batch, between = prod(shape[:count]), prod(shape[count:axis])
-    starts = library.arange(before, dtype=INT64).reshape(batch, between, 1) * size
-    positions = starts + positions.reshape(batch, 1, prod(indices.shape[count:]))
-    return positions, (1, before * size, after)
+    return _rows_in_batches(shape, positions, axis, count, library), (1, before * size, after)
 
 
 def gather(x: np.ndarray, indices: np.ndarray, axis: int = 0, batch_dims: int = 0) -> np.ndarray:
