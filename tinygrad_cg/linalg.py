@@ -8,7 +8,7 @@ import numpy as np
 
 from ._core.annotations import Axes, DTypeLike, Shape, TensorLike
 from ._core.conversion import FLOAT32, INT32, convert, convert_operands
-from ._core.suggestions import hides_others, refuse_call
+from ._core.suggestions import hides_others, reads_own_arguments, refuse_call
 from ._core.tensor import Tensor
 from ._ops import creation as _creation
 from ._ops import decompositions as _decompositions
@@ -275,16 +275,14 @@ def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
     return _decompositions.slogdet(matrix)[1]
 
 
-@hides_others
+@reads_own_arguments
 def l2_normalize(
-    x: TensorLike, axis: Axes = None, epsilon: Any = 1e-12, name: str | None = None, **others: Never
+    x: TensorLike, axis: Axes = None, epsilon: Any = 1e-12, name: str | None = None
 ) -> Tensor:
     """Return `x` over its Euclidean norm over `axis`, by default all; or over sqrt(epsilon).
 
     The larger of both counts. Raises InvalidArgumentError for an axis that `x` does not have.
     """
-    if others:
-        refuse_call(l2_normalize, others)
     return _normalizations.l2_normalize(x, axis, epsilon)
 
 
@@ -402,18 +400,12 @@ def matvec(
     return _linear_algebra.matvec(a, b, transpose_a, adjoint_a)
 
 
-@hides_others
+@reads_own_arguments
 def normalize(
-    tensor: TensorLike,
-    ord: str = "euclidean",
-    axis: Axes = None,
-    name: str | None = None,
-    **others: Never,
+    tensor: TensorLike, ord: str = "euclidean", axis: Axes = None, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
     """Return `tensor` divided by its `norm` of order `ord`, and that norm, whose axes have size
     1."""
-    if others:
-        refuse_call(normalize, others)
     return _norms.normalized(tensor, ord, axis)
 
 

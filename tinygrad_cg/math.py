@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Never, Protocol
 from . import _ops
 from ._core.annotations import Axes, DTypeLike, Shape, TensorLike
 from ._core.conversion import FLOAT32, INT32, INT64
-from ._core.suggestions import hides_others, refuse_call, refuse_name
+from ._core.suggestions import hides_others, reads_own_arguments, refuse_call, refuse_name
 from ._core.tensor import Tensor
 from ._ops import comparison as _comparison
 from ._ops import complex as _complex
@@ -175,22 +175,19 @@ def count_nonzero(
     )
 
 
-@hides_others
+@reads_own_arguments
 def cumulative_logsumexp(
     x: TensorLike,
     axis: Axes = 0,
     exclusive: bool = False,
     reverse: bool = False,
     name: str | None = None,
-    **others: Never,
 ) -> Tensor:
     """Return the logarithms of sums of exp(x) up to each element along `axis`, without overflow.
 
     Modelled on ``tf.math.cumulative_logsumexp``: of no elements it is -inf. Parameters as for
     `cumsum`. In log2(n) steps of doubled reach.
     """
-    if others:
-        refuse_call(cumulative_logsumexp, others)
     return _scans.cumulative_logsumexp(x, axis, exclusive, reverse)
 
 
@@ -260,16 +257,14 @@ def xlog1py(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     return _elementwise.xlog1py(x, y)
 
 
-@hides_others
+@reads_own_arguments
 def l2_normalize(
-    x: TensorLike, axis: Axes = None, epsilon: Any = 1e-12, name: str | None = None, **others: Never
+    x: TensorLike, axis: Axes = None, epsilon: Any = 1e-12, name: str | None = None
 ) -> Tensor:
     """Return `x` over its Euclidean norm over `axis`, by default all; or over sqrt(epsilon).
 
     The larger of both counts. Raises InvalidArgumentError for an axis that `x` does not have.
     """
-    if others:
-        refuse_call(l2_normalize, others)
     return _ops.normalizations.l2_normalize(x, axis, epsilon)
 
 

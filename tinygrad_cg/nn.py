@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Never
 from . import _ops
 from ._core.annotations import Axes, Shape, TensorLike
 from ._core.conversion import INT64, convert_each
-from ._core.suggestions import hides_others, refuse_call
+from ._core.suggestions import hides_others, reads_own_arguments, refuse_call
 from ._core.tensor import Tensor
 from ._ops import elementwise as _elementwise
 from ._ops import reductions as _reductions
@@ -582,9 +582,9 @@ def in_top_k(targets: Any, predictions: Any, k: int, name: str | None = None) ->
     return _sorting.in_top_k(targets, predictions, k)
 
 
-@hides_others
+@reads_own_arguments
 def isotonic_regression(
-    inputs: TensorLike, decreasing: bool = True, axis: Axes = -1, **others: Never
+    inputs: TensorLike, decreasing: bool = True, axis: Axes = -1
 ) -> tuple[Tensor, Tensor]:
     """Return the nearest numbers that do not rise (or fall) along `axis`, and numbers of blocks.
 
@@ -593,8 +593,6 @@ def isotonic_regression(
     its mean, through which gradients flow; which elements it has is taken as constant. Integers
     become float64. TypeError for complex numbers.
     """
-    if others:
-        refuse_call(isotonic_regression, others)
     return _ops.statistics.isotonic_regression(inputs, decreasing, axis)
 
 
@@ -603,16 +601,14 @@ def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
     return _elementwise.divide(_reductions.reduce_sum(_elementwise.square(t)), 2)
 
 
-@hides_others
+@reads_own_arguments
 def l2_normalize(
-    x: TensorLike, axis: Axes = None, epsilon: Any = 1e-12, name: str | None = None, **others: Never
+    x: TensorLike, axis: Axes = None, epsilon: Any = 1e-12, name: str | None = None
 ) -> Tensor:
     """Return `x` over its Euclidean norm over `axis`, by default all; or over sqrt(epsilon).
 
     The larger of both counts. Raises InvalidArgumentError for an axis that `x` does not have.
     """
-    if others:
-        refuse_call(l2_normalize, others)
     return _ops.normalizations.l2_normalize(x, axis, epsilon)
 
 
@@ -726,19 +722,12 @@ def max_pool_with_argmax(
     )
 
 
-@hides_others
+@reads_own_arguments
 def moments(
-    x: TensorLike,
-    axes: Any,
-    shift: Any = None,
-    keepdims: bool = False,
-    name: str | None = None,
-    **others: Never,
+    x: TensorLike, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
     """Return the mean and the variance of elements over `axes`, as a pair; float16 is summed in
     float32. `shift` has no effect."""
-    if others:
-        refuse_call(moments, others)
     return _ops.normalizations.mean_and_variance(x, axes, keepdims)
 
 
@@ -918,21 +907,15 @@ def silu(features: TensorLike, beta: Any = 1.0) -> Tensor:
 swish = silu
 
 
-@hides_others
+@reads_own_arguments
 def softmax_cross_entropy_with_logits(
-    labels: TensorLike,
-    logits: TensorLike,
-    axis: Axes = -1,
-    name: str | None = None,
-    **others: Never,
+    labels: TensorLike, logits: TensorLike, axis: Axes = -1, name: str | None = None
 ) -> Tensor:
     """Return ``-sum(labels * log_softmax(logits))`` along `axis`: cross-entropy of distributions.
 
     `labels` hold the weights of the classes, one_hot vectors for instance, and broadcast with
     `logits` (else InvalidArgumentError); the result has the logits' dtype.
     """
-    if others:
-        refuse_call(softmax_cross_entropy_with_logits, others)
     return _ops.loss_functions.softmax_cross_entropy(labels, logits, axis)
 
 
@@ -959,22 +942,15 @@ def space_to_batch(
     return _ops.block_moves.space_to_batch(input, block_shape, paddings)
 
 
-@hides_others
+@reads_own_arguments
 def sufficient_statistics(
-    x: TensorLike,
-    axes: Any,
-    shift: Any = None,
-    keepdims: bool = False,
-    name: str | None = None,
-    **others: Never,
+    x: TensorLike, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[Any, ...]:
     """Return the count, the sum, and the sum of squares of elements less `shift`, and the shift.
 
     Modelled on ``tf.nn.sufficient_statistics``: over `axes`; the count is a scalar, the shift None
     if it is not given. ``normalize_moments`` makes the mean and the variance of them.
     """
-    if others:
-        refuse_call(sufficient_statistics, others)
     return _ops.statistics.sufficient_statistics(x, axes, shift, keepdims)
 
 
@@ -986,19 +962,16 @@ def weighted_cross_entropy_with_logits(
     return _ops.loss_functions.weighted_cross_entropy(labels, logits, pos_weight)
 
 
-@hides_others
+@reads_own_arguments
 def weighted_moments(
     x: TensorLike,
     axes: Any,
     frequency_weights: Any,
     keepdims: bool = False,
     name: str | None = None,
-    **others: Never,
 ) -> tuple[Tensor, Tensor]:
     """Return the mean and the variance of elements over `axes`, each counted `frequency_weights`
     times."""
-    if others:
-        refuse_call(weighted_moments, others)
     return _ops.normalizations.weighted_moments(x, axes, frequency_weights, keepdims)
 
 

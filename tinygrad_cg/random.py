@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Never, Protocol
+from typing import Any, Protocol
 
 from ._core.annotations import DTypeLike, Shape, TensorLike
 from ._core.conversion import FLOAT32, INT32, INT64
-from ._core.suggestions import hides_others, refuse_call
+from ._core.suggestions import reads_own_arguments
 from ._core.tensor import Tensor
 from ._ops import candidates as _candidates
 from ._ops import distributions as _distributions
@@ -45,7 +45,7 @@ def fold_in(seed: TensorLike, data: Any, alg: str = "auto_select") -> Tensor:
     return _distributions.fold_in(seed, data)
 
 
-@hides_others
+@reads_own_arguments
 def gamma(
     shape: Shape,
     alpha: Any,
@@ -53,7 +53,6 @@ def gamma(
     dtype: DTypeLike = FLOAT32,
     seed: int | None = None,
     name: str | None = None,
-    **others: Never,
 ) -> Tensor:
     """Return draws from the gamma distributions of shapes `alpha` and rates `beta` (1).
 
@@ -61,27 +60,22 @@ def gamma(
     `alpha` implicitly: the share of the distribution that is below a draw does not change. After
     ``tf.random.gamma``. InvalidArgumentError for negative parameters.
     """
-    if others:
-        refuse_call(gamma, others)
     return _distributions.gamma_draws(shape, alpha, beta, dtype, seed)
 
 
-@hides_others
+@reads_own_arguments
 def poisson(
     shape: Shape,
     lam: Any,
     dtype: DTypeLike = FLOAT32,
     seed: int | None = None,
     name: str | None = None,
-    **others: Never,
 ) -> Tensor:
     """Return draws from the Poisson distributions of means `lam`; it has no gradient.
 
     The result has `shape`, then that of `lam`. Modelled on ``tf.random.poisson``.
     InvalidArgumentError for negative means.
     """
-    if others:
-        refuse_call(poisson, others)
     return _distributions.poisson_draws(shape, lam, dtype, seed)
 
 
@@ -145,7 +139,7 @@ def split(seed: TensorLike, num: int = 2, alg: str = "auto_select") -> Tensor:
     return _distributions.split_seed(seed, num)
 
 
-@hides_others
+@reads_own_arguments
 def stateless_binomial(
     shape: Shape,
     seed: TensorLike,
@@ -153,12 +147,9 @@ def stateless_binomial(
     probs: Any,
     output_dtype: Any = INT32,
     name: str | None = None,
-    **others: Never,
 ) -> Tensor:
     """Return draws of `shape`: how many of `counts` trials, of probability `probs` each, succeed.
     The same two integers `seed` give the same numbers."""
-    if others:
-        refuse_call(stateless_binomial, others)
     return _distributions.binomial_draws(
         shape, counts, probs, output_dtype, _distributions.stateless_seed(seed)
     )
@@ -177,7 +168,7 @@ def stateless_categorical(
     )
 
 
-@hides_others
+@reads_own_arguments
 def stateless_gamma(
     shape: Shape,
     seed: TensorLike,
@@ -185,18 +176,15 @@ def stateless_gamma(
     beta: Any = None,
     dtype: DTypeLike = FLOAT32,
     name: str | None = None,
-    **others: Never,
 ) -> Tensor:
     """Return draws as ``gamma``, of this very `shape`; the same two integers `seed` give the
     same."""
-    if others:
-        refuse_call(stateless_gamma, others)
     return _distributions.gamma_of_shape(
         shape, alpha, beta, dtype, _distributions.stateless_seed(seed)
     )
 
 
-@hides_others
+@reads_own_arguments
 def stateless_normal(
     shape: Shape,
     seed: TensorLike,
@@ -205,15 +193,12 @@ def stateless_normal(
     dtype: DTypeLike = FLOAT32,
     name: str | None = None,
     alg: str = "auto_select",
-    **others: Never,
 ) -> Tensor:
     """Return draws as ``normal``; the same two integers `seed` give the same."""
-    if others:
-        refuse_call(stateless_normal, others)
     return normal(shape, mean, stddev, dtype, _distributions.stateless_seed(seed))
 
 
-@hides_others
+@reads_own_arguments
 def stateless_truncated_normal(
     shape: Shape,
     seed: TensorLike,
@@ -222,15 +207,12 @@ def stateless_truncated_normal(
     dtype: DTypeLike = FLOAT32,
     name: str | None = None,
     alg: str = "auto_select",
-    **others: Never,
 ) -> Tensor:
     """Return draws as ``truncated_normal``; the same two integers `seed` give the same."""
-    if others:
-        refuse_call(stateless_truncated_normal, others)
     return truncated_normal(shape, mean, stddev, dtype, _distributions.stateless_seed(seed))
 
 
-@hides_others
+@reads_own_arguments
 def stateless_parameterized_truncated_normal(
     shape: Shape,
     seed: TensorLike,
@@ -239,33 +221,23 @@ def stateless_parameterized_truncated_normal(
     minvals: Any = -2.0,
     maxvals: Any = 2.0,
     name: str | None = None,
-    **others: Never,
 ) -> Tensor:
     """Return draws of `shape` from normal distributions, each between its `minvals` and `maxvals`;
     gradients flow to the parameters. The same two integers `seed` give the same."""
-    if others:
-        refuse_call(stateless_parameterized_truncated_normal, others)
     return _candidates.bounded_normal(
         shape, _distributions.stateless_seed(seed), means, stddevs, minvals, maxvals
     )
 
 
-@hides_others
+@reads_own_arguments
 def stateless_poisson(
-    shape: Shape,
-    seed: TensorLike,
-    lam: Any,
-    dtype: DTypeLike = INT32,
-    name: str | None = None,
-    **others: Never,
+    shape: Shape, seed: TensorLike, lam: Any, dtype: DTypeLike = INT32, name: str | None = None
 ) -> Tensor:
     """Return `poisson` draws of this very `shape`; the same two integers `seed` give the same."""
-    if others:
-        refuse_call(stateless_poisson, others)
     return _distributions.poisson_of_shape(shape, lam, dtype, _distributions.stateless_seed(seed))
 
 
-@hides_others
+@reads_own_arguments
 def stateless_uniform(
     shape: Shape,
     seed: TensorLike,
@@ -274,11 +246,8 @@ def stateless_uniform(
     dtype: DTypeLike = FLOAT32,
     name: str | None = None,
     alg: str = "auto_select",
-    **others: Never,
 ) -> Tensor:
     """Return ``uniform`` draws; the same two integers `seed` give the same."""
-    if others:
-        refuse_call(stateless_uniform, others)
     return uniform(shape, minval, maxval, dtype, _distributions.stateless_seed(seed))
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Never
+from typing import Any
 
 from ._core.annotations import Axes, DTypeLike, TensorLike
 from ._core.conversion import FLOAT32
-from ._core.suggestions import hides_others, refuse_call
+from ._core.suggestions import reads_own_arguments
 from ._core.tensor import Tensor
 from ._ops import fourier as _fourier
 from ._ops import spectra as _spectra
@@ -78,7 +78,7 @@ def vorbis_window(
     return _spectra.vorbis_window(window_length, dtype)
 
 
-@hides_others
+@reads_own_arguments
 def dct(
     input: TensorLike,
     type: Any = 2,
@@ -86,16 +86,13 @@ def dct(
     axis: Axes = -1,
     norm: Any = None,
     name: str | None = None,
-    **others: Never,
 ) -> Tensor:
     """Return the discrete cosine transform of a real `input` over its last axis, cut or padded to
     `n`; `type` is 1 to 4, `norm` None or "ortho", which makes the types 2 to 4 orthogonal."""
-    if others:
-        refuse_call(dct, others)
     return _spectra.cosines(input, type, n, axis, norm)
 
 
-@hides_others
+@reads_own_arguments
 def frame(
     signal: Any,
     frame_length: Any,
@@ -104,16 +101,13 @@ def frame(
     pad_value: Any = 0,
     axis: Axes = -1,
     name: str | None = None,
-    **others: Never,
 ) -> Tensor:
     """Return pieces of `signal` of `frame_length` elements, which begin every `frame_step`
     elements, along a new axis before `axis`; those that pass the end too if `pad_end`."""
-    if others:
-        refuse_call(frame, others)
     return _spectra.framed(signal, frame_length, frame_step, pad_end, pad_value, axis)
 
 
-@hides_others
+@reads_own_arguments
 def idct(
     input: TensorLike,
     type: Any = 2,
@@ -121,11 +115,8 @@ def idct(
     axis: Axes = -1,
     norm: Any = None,
     name: str | None = None,
-    **others: Never,
 ) -> Tensor:
     """Return the inverse of ``dct`` of that `type`: up to a factor, unless `norm` is "ortho"."""
-    if others:
-        refuse_call(idct, others)
     return _spectra.cosines(input, INVERSE_TYPES.get(type), n, axis, norm)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Never
+from typing import Any
 
 from .._core.annotations import Axes
-from .._core.suggestions import hides_others, refuse_call
+from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
 from .._ops import loss_functions as _losses
 from .._ops.namespaces.namespace import export_functions
@@ -57,36 +57,22 @@ _OPERATIONS = (  # and other names of theirs
 __all__ += _OPERATIONS.split()
 
 
-@hides_others
+@reads_own_arguments
 def binary_crossentropy(
-    y_true: Any,
-    y_pred: Any,
-    from_logits: bool = False,
-    label_smoothing: Any = 0.0,
-    axis: Axes = -1,
-    **others: Never,
+    y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: Any = 0.0, axis: Axes = -1
 ) -> Tensor:
     """Return the mean along `axis` of ``-y_true log(y_pred) - (1 - y_true) log(1 - y_pred)``.
     `y_pred` are probabilities, or scores if `from_logits`; `label_smoothing` moves labels to 0.5 by
     that share."""
-    if others:
-        refuse_call(binary_crossentropy, others)
     return _loss_objects.binary(y_true, y_pred, from_logits, label_smoothing, axis)
 
 
-@hides_others
+@reads_own_arguments
 def categorical_crossentropy(
-    y_true: Any,
-    y_pred: Any,
-    from_logits: bool = False,
-    label_smoothing: Any = 0.0,
-    axis: Axes = -1,
-    **others: Never,
+    y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: Any = 0.0, axis: Axes = -1
 ) -> Tensor:
     """Return ``-sum(y_true * log(y_pred))`` along `axis`. `y_pred` are probabilities, or scores if
     `from_logits`; `label_smoothing` is the share of equal chances mixed with `y_true`."""
-    if others:
-        refuse_call(categorical_crossentropy, others)
     return _loss_objects.categorical(y_true, y_pred, from_logits, label_smoothing, axis)
 
 
@@ -115,27 +101,18 @@ kullback_leibler_divergence = _losses.kl_divergence
 logcosh = _losses.log_cosh
 
 
-@hides_others
-def cosine_similarity(y_true: Any, y_pred: Any, axis: Axes = -1, **others: Never) -> Tensor:
+@reads_own_arguments
+def cosine_similarity(y_true: Any, y_pred: Any, axis: Axes = -1) -> Tensor:
     """Return the negative cosine of the angle between vectors along `axis`."""
-    if others:
-        refuse_call(cosine_similarity, others)
     return _losses.cosine_similarity(y_true, y_pred, axis)
 
 
-@hides_others
+@reads_own_arguments
 def sparse_categorical_crossentropy(
-    y_true: Any,
-    y_pred: Any,
-    from_logits: bool = False,
-    ignore_class: Any = None,
-    axis: Axes = -1,
-    **others: Never,
+    y_true: Any, y_pred: Any, from_logits: bool = False, ignore_class: Any = None, axis: Axes = -1
 ) -> Tensor:
     """Return ``-log(y_pred[label])`` along the last axis, and 0 where the label is `ignore_class`.
     `y_pred` are probabilities, or scores if `from_logits`."""
-    if others:
-        refuse_call(sparse_categorical_crossentropy, others)
     return _loss_objects.sparse(y_true, y_pred, from_logits, ignore_class, axis)
 
 

@@ -23,7 +23,7 @@ from .._core.conversion import (
     is_tensor,
 )
 from .._core.kinds import is_bool, is_exact, is_unsigned
-from .._core.suggestions import REQUIRED, hides_others, refuse_call
+from .._core.suggestions import REQUIRED, hides_others, reads_own_arguments, refuse_call
 from .._core.tensor import Tensor
 from .._core.transformed import returns_transformed
 from .._ops import activation_functions as _activations
@@ -239,41 +239,34 @@ def _side(pattern: str) -> list[list[str]]:
     return [part.strip("()").split() if part != "1" else [] for part in parts]
 
 
-@hides_others
-def all(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Never) -> Tensor:
+@reads_own_arguments
+def all(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return whether all elements over axes are true (not 0).
 
     `axis` is one axis, several, or None for all; `keepdims` keeps them, with size 1. Raises
     InvalidArgumentError for an axis that `x` does not have.
     """
-    if others:
-        refuse_call(all, others)
     return reduce_all(x, axis, keepdims)
 
 
-@hides_others
-def any(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Never) -> Tensor:
+@reads_own_arguments
+def any(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return whether any element over axes is true (not 0).
 
     `axis` is one axis, several, or None for all; `keepdims` keeps them, with size 1. Raises
     InvalidArgumentError for an axis that `x` does not have.
     """
-    if others:
-        refuse_call(any, others)
     return _reductions.reduce_any(x, axis, keepdims)
 
 
-@hides_others
+@reads_own_arguments
 def arange(
     start: TensorLike,
     stop: TensorLike | None = None,
     step: Any = None,
     dtype: DTypeLike | None = None,
-    **others: Never,
 ) -> Tensor:
     """Return numbers from `start` (0 if only one bound is given) to below `stop`, in steps."""
-    if others:
-        refuse_call(arange, others)
     return _creation.arange(
         start, stop, 1 if step is None else step, dtype or _of_range(start, stop, step)
     )
@@ -285,30 +278,24 @@ def arctan2(x1: TensorLike, x2: TensorLike) -> Tensor:
     return _trigonometry.arctan2(*_reals(x1, x2))
 
 
-@hides_others
-def argmax(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Never) -> Tensor:
+@reads_own_arguments
+def argmax(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return positions (int32) of the largest elements along `axis`, by default in the flattened
     tensor; the first where several tie."""
-    if others:
-        refuse_call(argmax, others)
     return _shape.cast(arg_extremum(_reductions.argmax, x, axis, keepdims), int32)
 
 
-@hides_others
-def argmin(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Never) -> Tensor:
+@reads_own_arguments
+def argmin(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return positions (int32) of the smallest elements along `axis`, by default in the flattened
     tensor; the first where several tie."""
-    if others:
-        refuse_call(argmin, others)
     return _shape.cast(arg_extremum(_reductions.argmin, x, axis, keepdims), int32)
 
 
-@hides_others
-def argsort(x: TensorLike, axis: Axes = -1, **others: Never) -> Tensor:
+@reads_own_arguments
+def argsort(x: TensorLike, axis: Axes = -1) -> Tensor:
     """Return the indices (int32) that sort `x` along `axis`, or the flattened tensor if it is None;
     equal ones stay in the order in which they stand."""
-    if others:
-        refuse_call(argsort, others)
     return _shape.cast(_sorting.argsort(*flattened(x, axis)), int32)
 
 
@@ -320,14 +307,10 @@ def array(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
 convert_to_tensor = array
 
 
-@hides_others
-def array_split(
-    x: TensorLike, indices_or_sections: Any, axis: Axes = 0, **others: Never
-) -> list[Tensor]:
+@reads_own_arguments
+def array_split(x: TensorLike, indices_or_sections: Any, axis: Axes = 0) -> list[Tensor]:
     """Return the parts of `x` along `axis` between indices, or a number of parts; the first may be
     longer by one."""
-    if others:
-        refuse_call(array_split, others)
     return _shape.split_at(x, indices_or_sections, axis, True)
 
 
@@ -354,21 +337,18 @@ def max_pool(
     return _volumes.pool_by_rank("MAX", inputs, pool_size, strides, padding, _order(data_format))
 
 
-@hides_others
+@reads_own_arguments
 def batch_normalization(
     x: TensorLike,
     mean: Any,
     variance: Any,
-    axis: int = REQUIRED,
+    axis: int,
     offset: Any = None,
     scale: Any = None,
     epsilon: Any = 0.001,
-    **others: Never,
 ) -> Tensor:
     """Return ``(x - mean) / sqrt(variance + epsilon) * scale + offset`` with vectors along `axis`;
     None leaves a part out."""
-    if others or axis is REQUIRED:
-        refuse_call(batch_normalization, others)
     return _normalizations.batch_normalization(
         x, *_at_axis(x, axis, mean, variance, offset, scale), epsilon
     )
@@ -422,17 +402,15 @@ def cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
     return _shape.cast(x, dtype)
 
 
-@hides_others
+@reads_own_arguments
 def categorical_crossentropy(
-    target: Any, output: Any, from_logits: bool = False, axis: Axes = -1, **others: Never
+    target: Any, output: Any, from_logits: bool = False, axis: Axes = -1
 ) -> Tensor:
     """Return ``-sum(target * log(output))`` along `axis`, for distributions `target`.
 
     `output` are probabilities, divided by their sum and limited to [1e-7, 1 - 1e-7], or scores if
     `from_logits`, of the shape of `target` (else InvalidArgumentError).
     """
-    if others:
-        refuse_call(categorical_crossentropy, others)
     return _losses.categorical_crossentropy(target, output, from_logits, axis)
 
 
@@ -491,15 +469,13 @@ def clip(x: TensorLike, x_min: TensorLike, x_max: TensorLike) -> Tensor:
     return _elementwise.clip(x, x_min, x_max)
 
 
-@hides_others
-def concatenate(xs: Any, axis: Axes = 0, **others: Never) -> Tensor:
+@reads_own_arguments
+def concatenate(xs: Any, axis: Axes = 0) -> Tensor:
     """Return Tensors joined along an axis that they have; `xs` is any iterable.
 
     Their dtypes promote. Raises InvalidArgumentError for shapes that differ on another axis, and
     for no tensors at all.
     """
-    if others:
-        refuse_call(concatenate, others)
     return _shape.concatenate(xs, axis)
 
 
@@ -570,25 +546,17 @@ def ctc_loss(
     )
 
 
-@hides_others
-def cumprod(
-    x: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None, **others: Never
-) -> Tensor:
+@reads_own_arguments
+def cumprod(x: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> Tensor:
     """Return the products of all elements up to each along `axis`, by default of the flattened
     tensor."""
-    if others:
-        refuse_call(cumprod, others)
     return _scans.cumprod(_shape.cast(x, dtype) if dtype else _widen(x), axis)
 
 
-@hides_others
-def cumsum(
-    x: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None, **others: Never
-) -> Tensor:
+@reads_own_arguments
+def cumsum(x: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> Tensor:
     """Return the sums of all elements up to each along `axis`, by default of the flattened
     tensor."""
-    if others:
-        refuse_call(cumsum, others)
     return _scans.cumsum(_shape.cast(x, dtype) if dtype else _widen(x), axis)
 
 
@@ -679,15 +647,13 @@ def gelu(x: TensorLike, approximate: bool = True) -> Tensor:
     return _activations.gelu(_real(x), approximate)
 
 
-@hides_others
-def glu(x: TensorLike, axis: Axes = -1, **others: Never) -> Tensor:
+@reads_own_arguments
+def glu(x: TensorLike, axis: Axes = -1) -> Tensor:
     """Return the first half of `x` along `axis` times the sigmoid of the second.
 
     After Y. Dauphin et al., "Language modeling with gated convolutional networks" (2016). Raises
     InvalidArgumentError for an axis of odd size.
     """
-    if others:
-        refuse_call(glu, others)
     return _activations.glu(x, axis)
 
 
@@ -784,7 +750,7 @@ def irfft(x: TensorLike, fft_length: Any = None) -> Tensor:
     return _fourier.irfft(_complex(x), fft_length)
 
 
-@hides_others
+@reads_own_arguments
 def linspace(
     start: TensorLike,
     stop: TensorLike,
@@ -793,13 +759,10 @@ def linspace(
     retstep: bool = False,
     dtype: DTypeLike | None = None,
     axis: Axes = 0,
-    **others: Never,
 ) -> Any:
     """Return `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes, along a
     new `axis`; rounded down if integers are asked for. With `retstep`, a pair of them and the step
     between them."""
-    if others:
-        refuse_call(linspace, others)
     dtype = dtype or _of_ends(start, stop)
     spaced = space_evenly(start, stop, num, endpoint, dtype)
     spaced = spaced if axis == 0 else numpy.moveaxis(spaced, 0, axis)
@@ -820,19 +783,12 @@ def kaiser(x: TensorLike, beta: Any) -> Tensor:
     return _shape.cast(_tapers.kaiser(x, beta), FLOAT32)
 
 
-@hides_others
+@reads_own_arguments
 def layer_normalization(
-    x: TensorLike,
-    gamma: Any = None,
-    beta: Any = None,
-    axis: Axes = -1,
-    epsilon: Any = None,
-    **others: Never,
+    x: TensorLike, gamma: Any = None, beta: Any = None, axis: Axes = -1, epsilon: Any = None
 ) -> Tensor:
     """Return `x` less its mean over `axis`, over its standard deviation, times `gamma`, plus
     `beta`, which have the sizes of the axes. `epsilon` (1e-7) is added to the variance."""
-    if others:
-        refuse_call(layer_normalization, others)
     return _normalizations.layer_normalization(_real(x), gamma, beta, axis, _small(epsilon))
 
 
@@ -841,14 +797,12 @@ def leaky_relu(x: TensorLike, negative_slope: Any = 0.2) -> Tensor:
     return _activations.leaky_relu(_real(x), negative_slope)
 
 
-@hides_others
-def log_softmax(x: TensorLike, axis: Axes = -1, **others: Never) -> Tensor:
+@reads_own_arguments
+def log_softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
     """Return ``x - logsumexp(x)`` over one axis, several, or all (None), without overflow.
 
     The shape is that of `x`; integers become float64. InvalidArgumentError for axes not there.
     """
-    if others:
-        refuse_call(log_softmax, others)
     return _reductions.log_softmax(_real(x), axis)
 
 
@@ -943,14 +897,12 @@ def min(
     return numpy.min(convert(x), axis, keepdims=keepdims, initial=initial)
 
 
-@hides_others
+@reads_own_arguments
 def moments(
-    x: TensorLike, axes: Any, keepdims: bool = False, synchronized: bool = False, **others: Never
+    x: TensorLike, axes: Any, keepdims: bool = False, synchronized: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Return the mean and the variance of elements over `axes`, as a pair; float16 is summed in
     float32. There is one device: `synchronized` has no effect."""
-    if others:
-        refuse_call(moments, others)
     return _normalizations.mean_and_variance(_real(x), axes, keepdims)
 
 
@@ -959,14 +911,10 @@ def ndim(x: TensorLike) -> int:
     return convert(x).ndim
 
 
-@hides_others
-def norm(
-    x: TensorLike, ord: Any = None, axis: Axes = None, keepdims: bool = False, **others: Never
-) -> Tensor:
+@reads_own_arguments
+def norm(x: TensorLike, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the norm of vectors along one axis or of all elements, of matrices along two or of 2-D
     `x` where `ord` is given; see ``numpy.linalg.norm`` for the orders."""
-    if others:
-        refuse_call(norm, others)
     x = _real(x)
     if axis is None and ord is not None and x.ndim == 2:
         axis = (0, 1)
@@ -975,29 +923,19 @@ def norm(
     return vector_norm(x, ord, axis, keepdims)
 
 
-@hides_others
-def normalize(
-    x: TensorLike, axis: Axes = -1, order: Any = 2, epsilon: Any = None, **others: Never
-) -> Tensor:
+@reads_own_arguments
+def normalize(x: TensorLike, axis: Axes = -1, order: Any = 2, epsilon: Any = None) -> Tensor:
     """Return `x` over its norm of some `order` (at least 1) over `axis`; over `epsilon` (1e-7)
     where that is larger."""
-    if others:
-        refuse_call(normalize, others)
     return _normalizations.normalize(_real(x), axis, order, _small(epsilon))
 
 
-@hides_others
+@reads_own_arguments
 def one_hot(
-    x: TensorLike,
-    num_classes: int,
-    axis: Axes = -1,
-    dtype: DTypeLike | None = None,
-    **others: Never,
+    x: TensorLike, num_classes: int, axis: Axes = -1, dtype: DTypeLike | None = None
 ) -> Tensor:
     """Return ones at integers `x` along a new `axis` of size `num_classes`, and zeros elsewhere:
     everywhere for one outside 0 .. num_classes - 1. float32 by default."""
-    if others:
-        refuse_call(one_hot, others)
     return _sorting.one_hot(x, num_classes, axis, dtype or settings.floatx)
 
 
@@ -1065,14 +1003,12 @@ def reshape(x: TensorLike, newshape: Shape) -> Tensor:
     return _shape.reshape(x, newshape)
 
 
-@hides_others
+@reads_own_arguments
 def rms_normalization(
-    x: TensorLike, scale: Any = None, axis: Axes = -1, epsilon: Any = None, **others: Never
+    x: TensorLike, scale: Any = None, axis: Axes = -1, epsilon: Any = None
 ) -> Tensor:
     """Return `x` over the root of its mean square over `axis`, times `scale`; `epsilon` (1e-7) is
     added to the mean square."""
-    if others:
-        refuse_call(rms_normalization, others)
     return _normalizations.rms_normalization(_real(x), scale, axis, _small(epsilon))
 
 
@@ -1161,11 +1097,9 @@ def slice_update(inputs: TensorLike, start_indices: Any, updates: Any) -> Tensor
     return _updates.At(inputs)[_part(inputs, start_indices, convert(updates).shape)].set(updates)
 
 
-@hides_others
-def softmax(x: TensorLike, axis: Axes = -1, **others: Never) -> Tensor:
+@reads_own_arguments
+def softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
     """Return ``exp(x) / sum(exp(x))`` over axes, without overflow; as `log_softmax` otherwise."""
-    if others:
-        refuse_call(softmax, others)
     return _reductions.softmax(_real(x), axis)
 
 
@@ -1178,9 +1112,9 @@ def sort(x: TensorLike, axis: Axes = -1, **others: Never) -> Tensor:
     return _sorting.sort(*flattened(x, axis))
 
 
-@hides_others
+@reads_own_arguments
 def sparse_categorical_crossentropy(
-    target: Any, output: Any, from_logits: bool = False, axis: Axes = -1, **others: Never
+    target: Any, output: Any, from_logits: bool = False, axis: Axes = -1
 ) -> Tensor:
     """Return ``-log(output[label])`` along the last axis, for integer labels `target`.
 
@@ -1188,28 +1122,22 @@ def sparse_categorical_crossentropy(
     errors are those of `sparse_cross_entropy`; `target` may have a last axis of size 1 more. Raises
     InvalidArgumentError for another `axis`.
     """
-    if others:
-        refuse_call(sparse_categorical_crossentropy, others)
     return _losses.sparse_categorical_crossentropy(target, output, from_logits, axis)
 
 
-@hides_others
-def sparsemax(x: TensorLike, axis: Axes = -1, **others: Never) -> Tensor:
+@reads_own_arguments
+def sparsemax(x: TensorLike, axis: Axes = -1) -> Tensor:
     """Return the nearest point of the probability simplex, of rows along `axis`.
 
     After A. Martins and R. Astudillo, "From softmax to sparsemax" (2016). Raises
     InvalidArgumentError for an axis that `x` does not have.
     """
-    if others:
-        refuse_call(sparsemax, others)
     return _activations.sparsemax(_real(x), axis)
 
 
-@hides_others
-def split(x: TensorLike, indices_or_sections: Any, axis: Axes = 0, **others: Never) -> list[Tensor]:
+@reads_own_arguments
+def split(x: TensorLike, indices_or_sections: Any, axis: Axes = 0) -> list[Tensor]:
     """Return the parts of `x` along `axis` between indices, or a number of equal ones."""
-    if others:
-        refuse_call(split, others)
     return _shape.split_at(x, indices_or_sections, axis)
 
 
@@ -1257,25 +1185,21 @@ def squeeze(x: TensorLike, axis: Axes = None, **others: Never) -> Tensor:
     return _shape.squeeze(x, axis)
 
 
-@hides_others
-def stack(x: TensorLike, axis: Axes = 0, **others: Never) -> Tensor:
+@reads_own_arguments
+def stack(x: TensorLike, axis: Axes = 0) -> Tensor:
     """Return Tensors of one shape joined along a new axis; `x` is any iterable.
 
     Their dtypes promote. Raises InvalidArgumentError for shapes that differ, and for no tensors.
     """
-    if others:
-        refuse_call(stack, others)
     return _shape.stack(x, axis)
 
 
-@hides_others
-def std(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Never) -> Tensor:
+@reads_own_arguments
+def std(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the standard deviation over axes, the root of `reduce_variance`, which see.
 
     Where it is 0 its gradient is 0.
     """
-    if others:
-        refuse_call(std, others)
     return _reductions.reduce_std(_real(x), axis, keepdims)
 
 
@@ -1321,23 +1245,17 @@ def svd(x: TensorLike, full_matrices: bool = True, compute_uv: bool = True) -> T
     return left, values, adjoint(right)
 
 
-@hides_others
-def take(x: TensorLike, indices: TensorLike, axis: Axes = None, **others: Never) -> Tensor:
+@reads_own_arguments
+def take(x: TensorLike, indices: TensorLike, axis: Axes = None) -> Tensor:
     """Return slices of `x` along `axis`, by default of the flattened tensor, at integer
     `indices`."""
-    if others:
-        refuse_call(take, others)
     return taken(_indexing.gather, x, indices, axis)
 
 
-@hides_others
-def take_along_axis(
-    x: TensorLike, indices: TensorLike, axis: Axes = None, **others: Never
-) -> Tensor:
+@reads_own_arguments
+def take_along_axis(x: TensorLike, indices: TensorLike, axis: Axes = None) -> Tensor:
     """Return the elements of `x` at integer `indices` along `axis`, line by line; by default of the
     flattened tensor."""
-    if others:
-        refuse_call(take_along_axis, others)
     return taken(_sorting.take_along_axis, x, indices, axis)
 
 
@@ -1378,15 +1296,13 @@ def unstack(x: TensorLike, num: int | None = None, axis: Axes = 0, **others: Nev
     return check_count(_shape.unstack(x, axis), num)
 
 
-@hides_others
-def var(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Never) -> Tensor:
+@reads_own_arguments
+def var(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the mean of squared distances from the mean over axes; real for complex `x`.
 
     `axis` is one axis, several, or None for all; `keepdims` keeps them, with size 1. Integers
     become float64. Raises InvalidArgumentError for an axis that `x` does not have.
     """
-    if others:
-        refuse_call(var, others)
     return _reductions.reduce_variance(_real(x), axis, keepdims)
 
 
@@ -1515,19 +1431,16 @@ def in_top_k(targets: Any, predictions: Any, k: int) -> Tensor:
     return _sorting.in_top_k(targets, predictions, k)
 
 
-@hides_others
+@reads_own_arguments
 def multi_hot(
     inputs: TensorLike,
     num_classes: int | None = None,
     axis: Axes = -1,
     dtype: DTypeLike | None = None,
     sparse: bool = False,
-    **others: Never,
 ) -> Tensor:
     """Return ones along `axis`, of size `num_classes`, at the classes that rows of integers
     `inputs` name, and zeros elsewhere; float32 by default."""
-    if others:
-        refuse_call(multi_hot, others)
     if sparse:
         raise ValueError("multi_hot: there are no sparse tensors: leave out sparse=True")
     x = convert(inputs)
@@ -1665,12 +1578,10 @@ def angle(x: TensorLike) -> Tensor:
     return numpy.angle(_real(x))
 
 
-@hides_others
-def argpartition(x: TensorLike, kth: Any, axis: Axes = -1, **others: Never) -> Tensor:
+@reads_own_arguments
+def argpartition(x: TensorLike, kth: Any, axis: Axes = -1) -> Tensor:
     """Return the indices (int32) that sort `x` along `axis`, or flattened if it is None: one of the
     orders that a partition may have."""
-    if others:
-        refuse_call(argpartition, others)
     return _shape.cast(_sorting.argsort(*flattened(x, axis)), int32)
 
 
@@ -1734,7 +1645,7 @@ def fmod(x1: TensorLike, x2: TensorLike) -> Tensor:
     return numpy.fmod(*convert_operands((x1, x2)))
 
 
-@hides_others
+@reads_own_arguments
 def geomspace(
     start: TensorLike,
     stop: TensorLike,
@@ -1742,11 +1653,8 @@ def geomspace(
     endpoint: bool = True,
     dtype: DTypeLike | None = None,
     axis: Axes = 0,
-    **others: Never,
 ) -> Tensor:
     """Return `num` numbers from `start` to `stop`, each the same multiple of the one before."""
-    if others:
-        refuse_call(geomspace, others)
     wanted = dtype or _of_ends(start, stop)
     first, last = (cast(end, np.float64) for end in (start, stop))
     share = np.arange(num) / builtins.max(num - bool(endpoint), 1)
@@ -1805,7 +1713,7 @@ def logaddexp2(x1: TensorLike, x2: TensorLike) -> Tensor:
     return numpy.logaddexp2(*_reals(x1, x2))
 
 
-@hides_others
+@reads_own_arguments
 def logspace(
     start: TensorLike,
     stop: TensorLike,
@@ -1814,11 +1722,8 @@ def logspace(
     base: Any = 10,
     dtype: DTypeLike | None = None,
     axis: Axes = 0,
-    **others: Never,
 ) -> Tensor:
     """Return `base` to the powers of `num` evenly spaced numbers from `start` to `stop`."""
-    if others:
-        refuse_call(logspace, others)
     return _shape.cast(
         numpy.logspace(start, stop, num, endpoint, base, None, axis), dtype or _of_ends(start, stop)
     )
@@ -1861,7 +1766,7 @@ def trunc(x: TensorLike) -> Tensor:
     return numpy.trunc(convert(x))
 
 
-@hides_others
+@reads_own_arguments
 def unique(
     x: TensorLike,
     sorted: bool = True,
@@ -1871,13 +1776,10 @@ def unique(
     axis: int | None = None,
     size: Any = None,
     fill_value: TensorLike | None = None,
-    **others: Never,
 ) -> Tensor | Any:
     """Return the different elements of `x` in ascending order, or its rows along `axis`, cut or
     filled to `size`; and, as asked, where the first of each stands, which of them each element is,
     and how many there are (int32)."""
-    if others:
-        refuse_call(unique, others)
     result = numpy.unique(convert(x), return_index, return_inverse, return_counts, axis)
     several = result if isinstance(result, tuple) else (result,)
     first, *numbers = several
@@ -1898,20 +1800,16 @@ def unravel_index(indices: TensorLike, shape: Shape) -> list[Tensor]:
     return [constant(indices, int32) for indices in np.unravel_index(_values(indices), shape)]
 
 
-@hides_others
-def append(x1: TensorLike, x2: TensorLike, axis: Axes = None, **others: Never) -> Tensor:
+@reads_own_arguments
+def append(x1: TensorLike, x2: TensorLike, axis: Axes = None) -> Tensor:
     """Return `x2` joined to the end of `x1` along `axis`; both flattened if it is None."""
-    if others:
-        refuse_call(append, others)
     x1, x2 = convert_each(x1, x2)
     return numpy.append(x1, x2, axis)
 
 
-@hides_others
-def average(x: TensorLike, axis: Axes = None, weights: Any = None, **others: Never) -> Tensor:
+@reads_own_arguments
+def average(x: TensorLike, axis: Axes = None, weights: Any = None) -> Tensor:
     """Return the mean of elements over axes, each counted as often as `weights` say."""
-    if others:
-        refuse_call(average, others)
     if weights is None:
         return numpy.average(_real(x), axis)
     x, weights = _reals(x, weights)
@@ -1937,7 +1835,7 @@ def count_nonzero(x: TensorLike, axis: Axes = None, **others: Never) -> Tensor:
     return _shape.cast(reduce_sum(_shape.cast(_comparison.not_equal(x, 0), int32), axis), int32)
 
 
-@hides_others
+@reads_own_arguments
 def cross(
     x1: TensorLike,
     x2: TensorLike,
@@ -1945,12 +1843,9 @@ def cross(
     axisb: Any = -1,
     axisc: Any = -1,
     axis: Axes = None,
-    **others: Never,
 ) -> Tensor:
     """Return the cross products of vectors of 3 elements along the given axes; the others
     broadcast."""
-    if others:
-        refuse_call(cross, others)
     x1, x2 = convert_each(x1, x2)
     return numpy.cross(x1, x2, axisa, axisb, axisc, axis)
 
@@ -1970,11 +1865,9 @@ def diagonal(x: TensorLike, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> 
     return numpy.diagonal(convert(x), offset, axis1, axis2)
 
 
-@hides_others
-def diff(a: TensorLike, n: int = 1, axis: int = -1, **others: Never) -> Tensor:
+@reads_own_arguments
+def diff(a: TensorLike, n: int = 1, axis: int = -1) -> Tensor:
     """Return the differences of neighbours along `axis`, `n` times."""
-    if others:
-        refuse_call(diff, others)
     return numpy.diff(convert(a), n, axis)
 
 
@@ -2046,11 +1939,9 @@ def matrix_rank(x: TensorLike, tol: Any = None) -> Tensor:
     return _shape.cast(_least_squares.matrix_rank(x, tol), int32)
 
 
-@hides_others
-def median(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Never) -> Tensor:
+@reads_own_arguments
+def median(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the median of elements over axes."""
-    if others:
-        refuse_call(median, others)
     return numpy.median(_real(x), axis, keepdims=keepdims)
 
 
@@ -2071,135 +1962,93 @@ def nan_to_num(x: TensorLike, nan: Any = 0.0, posinf: Any = None, neginf: Any = 
     return numpy.nan_to_num(convert(x), nan=nan, posinf=posinf, neginf=neginf)
 
 
-@hides_others
-def nanargmax(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Never) -> Tensor:
+@reads_own_arguments
+def nanargmax(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return positions (int32) of the largest elements along `axis` that are not NaN; by default in
     the flattened tensor."""
-    if others:
-        refuse_call(nanargmax, others)
     return _position(_reductions.argmax, x, -np.inf, axis, keepdims)
 
 
-@hides_others
-def nanargmin(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Never) -> Tensor:
+@reads_own_arguments
+def nanargmin(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return positions (int32) of the smallest elements along `axis` that are not NaN; by default
     in the flattened tensor."""
-    if others:
-        refuse_call(nanargmin, others)
     return _position(_reductions.argmin, x, np.inf, axis, keepdims)
 
 
-@hides_others
-def nancumprod(
-    x: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None, **others: Never
-) -> Tensor:
+@reads_own_arguments
+def nancumprod(x: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> Tensor:
     """Return the products of all elements up to each along `axis`, without those that are NaN."""
-    if others:
-        refuse_call(nancumprod, others)
     return numpy.nancumprod(_widen(x), axis, dtype or _widen(x).dtype)
 
 
-@hides_others
-def nancumsum(
-    x: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None, **others: Never
-) -> Tensor:
+@reads_own_arguments
+def nancumsum(x: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> Tensor:
     """Return the sums of all elements up to each along `axis`, without those that are NaN."""
-    if others:
-        refuse_call(nancumsum, others)
     return numpy.nancumsum(_widen(x), axis, dtype or _widen(x).dtype)
 
 
-@hides_others
-def nanmax(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Never) -> Tensor:
+@reads_own_arguments
+def nanmax(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the largest elements over axes that are not NaN."""
-    if others:
-        refuse_call(nanmax, others)
     return numpy.nanmax(convert(x), axis, keepdims=keepdims)
 
 
-@hides_others
-def nanmin(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Never) -> Tensor:
+@reads_own_arguments
+def nanmin(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the smallest elements over axes that are not NaN."""
-    if others:
-        refuse_call(nanmin, others)
     return numpy.nanmin(convert(x), axis, keepdims=keepdims)
 
 
-@hides_others
-def nanmean(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Never) -> Tensor:
+@reads_own_arguments
+def nanmean(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the mean over axes of the elements that are not NaN."""
-    if others:
-        refuse_call(nanmean, others)
     return numpy.nanmean(_real(x), axis, keepdims=keepdims)
 
 
-@hides_others
-def nanmedian(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Never) -> Tensor:
+@reads_own_arguments
+def nanmedian(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the median over axes of the elements that are not NaN."""
-    if others:
-        refuse_call(nanmedian, others)
     return numpy.nanmedian(_real(x), axis, keepdims=keepdims)
 
 
-@hides_others
-def nanstd(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Never) -> Tensor:
+@reads_own_arguments
+def nanstd(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the standard deviation over axes of the elements that are not NaN."""
-    if others:
-        refuse_call(nanstd, others)
     return numpy.nanstd(_real(x), axis, keepdims=keepdims)
 
 
-@hides_others
-def nanvar(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Never) -> Tensor:
+@reads_own_arguments
+def nanvar(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the variance over axes of the elements that are not NaN."""
-    if others:
-        refuse_call(nanvar, others)
     return numpy.nanvar(_real(x), axis, keepdims=keepdims)
 
 
-@hides_others
+@reads_own_arguments
 def nanpercentile(
-    x: TensorLike,
-    q: Any,
-    axis: Axes = None,
-    method: str = "linear",
-    keepdims: bool = False,
-    **others: Never,
+    x: TensorLike, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
     """Return the elements below which `q` percent of those lie that are not NaN, over axes."""
-    if others:
-        refuse_call(nanpercentile, others)
     return numpy.nanpercentile(_real(x), q, axis, method=method, keepdims=keepdims)
 
 
-@hides_others
+@reads_own_arguments
 def nanquantile(
-    x: TensorLike,
-    q: Any,
-    axis: Axes = None,
-    method: str = "linear",
-    keepdims: bool = False,
-    **others: Never,
+    x: TensorLike, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
     """Return the elements below which the share `q` of those lie that are not NaN, over axes."""
-    if others:
-        refuse_call(nanquantile, others)
     return numpy.nanquantile(_real(x), q, axis, method=method, keepdims=keepdims)
 
 
-@hides_others
-def nanprod(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Never) -> Tensor:
+@reads_own_arguments
+def nanprod(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the product over axes of the elements that are not NaN."""
-    if others:
-        refuse_call(nanprod, others)
     return _shape.cast(numpy.nanprod(_widen(x), axis, keepdims=keepdims), _widen(x).dtype)
 
 
-@hides_others
-def nansum(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Never) -> Tensor:
+@reads_own_arguments
+def nansum(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the sum over axes of the elements that are not NaN."""
-    if others:
-        refuse_call(nansum, others)
     return _shape.cast(numpy.nansum(_widen(x), axis, keepdims=keepdims), _widen(x).dtype)
 
 
@@ -2208,18 +2057,11 @@ def outer(x1: TensorLike, x2: TensorLike) -> Tensor:
     return numpy.outer(*convert_each(x1, x2))
 
 
-@hides_others
+@reads_own_arguments
 def percentile(
-    x: TensorLike,
-    q: Any,
-    axis: Axes = None,
-    method: str = "linear",
-    keepdims: bool = False,
-    **others: Never,
+    x: TensorLike, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
     """Return the elements below which `q` percent of them lie, over axes."""
-    if others:
-        refuse_call(percentile, others)
     return numpy.percentile(_real(x), q, axis, method=method, keepdims=keepdims)
 
 
@@ -2233,34 +2075,23 @@ def pinv(x: TensorLike, rcond: Any = None) -> Tensor:
     return _least_squares.pinv(x, rcond)
 
 
-@hides_others
+@reads_own_arguments
 def quantile(
-    x: TensorLike,
-    q: Any,
-    axis: Axes = None,
-    method: str = "linear",
-    keepdims: bool = False,
-    **others: Never,
+    x: TensorLike, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
     """Return the elements below which the share `q` of them lies, over axes."""
-    if others:
-        refuse_call(quantile, others)
     return numpy.quantile(_real(x), q, axis, method=method, keepdims=keepdims)
 
 
-@hides_others
-def repeat(x: TensorLike, repeats: Any, axis: int | None = None, **others: Never) -> Tensor:
+@reads_own_arguments
+def repeat(x: TensorLike, repeats: Any, axis: int | None = None) -> Tensor:
     """Return `x` with each slice along `axis` repeated; flattened if it is None."""
-    if others:
-        refuse_call(repeat, others)
     return numpy.repeat(convert(x), repeats, axis)
 
 
-@hides_others
-def roll(x: TensorLike, shift: Any, axis: Axes = None, **others: Never) -> Tensor:
+@reads_own_arguments
+def roll(x: TensorLike, shift: Any, axis: Axes = None) -> Tensor:
     """Return `x` with its elements moved by `shift` along `axis`; the last come first."""
-    if others:
-        refuse_call(roll, others)
     return numpy.roll(convert(x), shift, axis)
 
 
@@ -2284,23 +2115,15 @@ def trace(x: TensorLike, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Ten
     return reduce_sum(_widen(numpy.diagonal(convert(x), offset, axis1, axis2)), -1)
 
 
-@hides_others
-def trapezoid(
-    y: TensorLike, x: TensorLike | None = None, dx: Any = 1.0, axis: int = -1, **others: Never
-) -> Tensor:
+@reads_own_arguments
+def trapezoid(y: TensorLike, x: TensorLike | None = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     """Return the integral of `y` along `axis` by the trapezoidal rule."""
-    if others:
-        refuse_call(trapezoid, others)
     return numpy.trapezoid(_real(y), x if x is None else _real(convert_each(x, y)[0]), dx, axis)
 
 
-@hides_others
-def tri(
-    N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, **others: Never
-) -> Tensor:
+@reads_own_arguments
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Tensor:
     """Return `N` by `M` ones on and below the diagonal `k`, and zeros above it."""
-    if others:
-        refuse_call(tri, others)
     return _shape.cast(constant(np.tri(N, M, k)), dtype or settings.floatx)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Never
+from typing import Any
 
 from .._core.annotations import DTypeLike, Shape, TensorLike
-from .._core.suggestions import hides_others, refuse_arguments, refuse_call
+from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
 from .._ops import distributions as _distributions
 from .._ops import normalizations as _normalizations
@@ -14,33 +14,23 @@ from .._ops.namespaces.namespace import export_functions
 from .._ops.settings import settings
 
 
-@hides_others
+@reads_own_arguments
 def beta(
-    shape: Shape,
-    alpha: Any,
-    beta: Any,
-    dtype: DTypeLike | None = None,
-    seed: int | None = None,
-    **others: Never,
+    shape: Shape, alpha: Any, beta: Any, dtype: DTypeLike | None = None, seed: int | None = None
 ) -> Tensor:
     """Return draws of `shape`, float32 by default, from beta distributions; no gradient."""
-    if others:
-        refuse_arguments("beta", ("shape", "alpha", "beta", "dtype", "seed"), others)
     return _distributions.beta_draws(shape, alpha, beta, dtype or settings.floatx, seed)
 
 
-@hides_others
+@reads_own_arguments
 def binomial(
     shape: Shape,
     counts: Any,
     probabilities: Any,
     dtype: DTypeLike | None = None,
     seed: int | None = None,
-    **others: Never,
 ) -> Tensor:
     """Return draws of `shape`: how many of `counts` trials of these probabilities succeed."""
-    if others:
-        refuse_call(binomial, others)
     return _distributions.binomial_draws(
         shape, counts, probabilities, dtype or settings.floatx, seed
     )
@@ -57,59 +47,41 @@ def categorical(
     return _distributions.categorical(logits, num_samples, dtype, seed)
 
 
-@hides_others
+@reads_own_arguments
 def gamma(
-    shape: Shape,
-    alpha: Any,
-    dtype: DTypeLike | None = None,
-    seed: int | None = None,
-    **others: Never,
+    shape: Shape, alpha: Any, dtype: DTypeLike | None = None, seed: int | None = None
 ) -> Tensor:
     """Return draws of `shape` from gamma distributions of shapes `alpha`; it has no gradient."""
-    if others:
-        refuse_call(gamma, others)
     return _distributions.gamma_of_shape(shape, alpha, None, dtype or settings.floatx, seed)
 
 
-@hides_others
+@reads_own_arguments
 def randint(
-    shape: Shape,
-    minval: Any,
-    maxval: Any,
-    dtype: DTypeLike = "int32",
-    seed: int | None = None,
-    **others: Never,
+    shape: Shape, minval: Any, maxval: Any, dtype: DTypeLike = "int32", seed: int | None = None
 ) -> Tensor:
     """Return integers of `shape` from [minval, maxval)."""
-    if others:
-        refuse_call(randint, others)
     return _sampling.uniform(shape, minval, maxval, dtype, seed)
 
 
-@hides_others
-def shuffle(x: TensorLike, axis: int = 0, seed: int | None = None, **others: Never) -> Tensor:
+@reads_own_arguments
+def shuffle(x: TensorLike, axis: int = 0, seed: int | None = None) -> Tensor:
     """Return `x` with its slices along `axis` in an order drawn at random.
 
     Modelled on ``tf.random.shuffle``: the gradient goes back to where they came from.
     """
-    if others:
-        refuse_call(shuffle, others)
     return _distributions.shuffle(x, axis, seed)
 
 
-@hides_others
+@reads_own_arguments
 def truncated_normal(
     shape: Shape,
     mean: Any = 0.0,
     stddev: Any = 1.0,
     dtype: DTypeLike | None = None,
     seed: int | None = None,
-    **others: Never,
 ) -> Tensor:
     """Return draws, float32 by default, from the normal distribution of the given mean and standard
     deviation that lie within two deviations."""
-    if others:
-        refuse_call(truncated_normal, others)
     return _distributions.truncated_normal(shape, mean, stddev, dtype or settings.floatx, seed)
 
 
@@ -126,34 +98,28 @@ def dropout(
     return _normalizations.dropout(inputs, rate, noise_shape, seed)
 
 
-@hides_others
+@reads_own_arguments
 def normal(
     shape: Shape,
     mean: Any = 0.0,
     stddev: Any = 1.0,
     dtype: DTypeLike | None = None,
     seed: int | None = None,
-    **others: Never,
 ) -> Tensor:
     """Draws, float32 by default, from the normal distribution of the given mean and standard
     deviation."""
-    if others:
-        refuse_call(normal, others)
     return _sampling.normal(shape, mean, stddev, dtype or settings.floatx, seed)
 
 
-@hides_others
+@reads_own_arguments
 def uniform(
     shape: Shape,
     minval: Any = 0.0,
     maxval: Any = 1.0,
     dtype: DTypeLike | None = None,
     seed: int | None = None,
-    **others: Never,
 ) -> Tensor:
     """Draws, float32 by default, from [minval, maxval)."""
-    if others:
-        refuse_call(uniform, others)
     return _sampling.uniform(shape, minval, maxval, dtype or settings.floatx, seed)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core.annotations import Axes, DTypeLike, Shape, TensorLike
 from .._core.conversion import convert
-from .._core.suggestions import REQUIRED, hides_others, refuse_call
+from .._core.suggestions import REQUIRED, hides_others, reads_own_arguments, refuse_call
 from .._core.tensor import Tensor
 from .._ops import comparison as _comparison
 from .._ops import complex as _complex
@@ -73,11 +73,9 @@ from ._readers import (
 )
 
 
-@hides_others
-def append(arr: TensorLike, values: Any, axis: Axes = None, **others: Never) -> Tensor:
+@reads_own_arguments
+def append(arr: TensorLike, values: Any, axis: Axes = None) -> Tensor:
     """Return `values` joined to the end of `arr` along `axis`; both flattened if it is None."""
-    if others:
-        refuse_call(append, others)
     return _shape.concatenate(*_flat((arr, values), axis))
 
 
@@ -97,47 +95,33 @@ def arange(
     return _on("arange", device, _arange(start, stop, step, dtype))
 
 
-@hides_others
-def argmax(
-    a: TensorLike, axis: Axes = None, out: Any = None, *, keepdims: bool = False, **others: Never
-) -> Tensor:
+@reads_own_arguments
+def argmax(a: TensorLike, axis: Axes = None, out: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return positions of the largest elements along `axis`, by default in the flattened tensor;
     the first where several tie."""
-    if others:
-        refuse_call(argmax, others)
     return _no_out("argmax", out, _position(_reductions.argmax, _array(a), axis, keepdims))
 
 
-@hides_others
-def argmin(
-    a: TensorLike, axis: Axes = None, out: Any = None, *, keepdims: bool = False, **others: Never
-) -> Tensor:
+@reads_own_arguments
+def argmin(a: TensorLike, axis: Axes = None, out: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return positions of the smallest elements along `axis`, by default in the flattened tensor;
     the first where several tie."""
-    if others:
-        refuse_call(argmin, others)
     return _no_out("argmin", out, _position(_reductions.argmin, _array(a), axis, keepdims))
 
 
-@hides_others
+@reads_own_arguments
 def argpartition(
-    a: TensorLike, kth: Any, axis: Axes = -1, kind: Any = None, order: Any = None, **others: Never
+    a: TensorLike, kth: Any, axis: Axes = -1, kind: Any = None, order: Any = None
 ) -> Tensor:
     """Return the indices that sort `a` along `axis`, or flattened if it is None: one of the orders
     that a partition may have."""
-    if others:
-        refuse_call(argpartition, others)
     return _sorting.argsort(*flattened(_array(a), axis))
 
 
-@hides_others
-def argsort(
-    a: TensorLike, axis: Axes = -1, kind: Any = None, *, stable: Any = None, **others: Never
-) -> Tensor:
+@reads_own_arguments
+def argsort(a: TensorLike, axis: Axes = -1, kind: Any = None, *, stable: Any = None) -> Tensor:
     """Return the indices that sort `a` along `axis`, or flattened if it is None; `stable` keeps the
     order of equal elements."""
-    if others:
-        refuse_call(argsort, others)
     return _sorting.argsort(*flattened(_array(a), axis), stable=_is_stable(kind, stable))
 
 
@@ -169,14 +153,10 @@ def array(
     return _raise_in_front(_converted("array", object, dtype, copy, None), ndmin)
 
 
-@hides_others
-def array_split(
-    ary: TensorLike, indices_or_sections: Any, axis: Axes = 0, **others: Never
-) -> list[Tensor]:
+@reads_own_arguments
+def array_split(ary: TensorLike, indices_or_sections: Any, axis: Axes = 0) -> list[Tensor]:
     """Return the parts of `ary` along `axis` between indices, or a number of parts; the first may
     be longer by one; as a list."""
-    if others:
-        refuse_call(array_split, others)
     return _shape.split_at(_array(ary), indices_or_sections, axis, True)
 
 
@@ -256,13 +236,11 @@ def clip(
     )
 
 
-@hides_others
+@reads_own_arguments
 def compress(
-    condition: TensorLike, a: TensorLike, axis: int | None = None, out: Any = None, **others: Never
+    condition: TensorLike, a: TensorLike, axis: int | None = None, out: Any = None
 ) -> Tensor:
     """Return the rows of `axis` (or of `a` flattened) for which the 1-D `condition` holds."""
-    if others:
-        refuse_call(compress, others)
     return _no_out(
         "compress",
         out,
@@ -270,19 +248,11 @@ def compress(
     )
 
 
-@hides_others
+@reads_own_arguments
 def concat(
-    arrays: Any,
-    /,
-    axis: Axes = 0,
-    out: Any = None,
-    *,
-    dtype: DTypeLike | None = None,
-    **others: Never,
+    arrays: Any, /, axis: Axes = 0, out: Any = None, *, dtype: DTypeLike | None = None
 ) -> Tensor:
     """Return the arrays joined along an axis that they have; flattened first if it is None."""
-    if others:
-        refuse_call(concat, others)
     return _no_out("concatenate", out, _as(_shape.concatenate(*_flat(arrays, axis)), dtype))
 
 
@@ -306,37 +276,25 @@ def count_nonzero(
     )
 
 
-@hides_others
+@reads_own_arguments
 def cumprod(
-    a: TensorLike,
-    axis: Axes = None,
-    dtype: DTypeLike | None = None,
-    out: Any = None,
-    **others: Never,
+    a: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None, out: Any = None
 ) -> Tensor:
     """Return the products of all elements up to each along `axis`, by default of the flattened
     tensor; booleans and integers of fewer bits give integers of 64."""
-    if others:
-        refuse_call(cumprod, others)
     return _no_out("cumprod", out, _scans.cumprod(*_line(_as(_widen(a), dtype), axis)))
 
 
-@hides_others
+@reads_own_arguments
 def cumsum(
-    a: TensorLike,
-    axis: Axes = None,
-    dtype: DTypeLike | None = None,
-    out: Any = None,
-    **others: Never,
+    a: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None, out: Any = None
 ) -> Tensor:
     """Return the sums of all elements up to each along `axis`, by default of the flattened tensor;
     booleans and integers of fewer bits give integers of 64."""
-    if others:
-        refuse_call(cumsum, others)
     return _no_out("cumsum", out, _scans.cumsum(*_line(_as(_widen(a), dtype), axis)))
 
 
-@hides_others
+@reads_own_arguments
 def cumulative_prod(
     x: TensorLike,
     /,
@@ -344,16 +302,13 @@ def cumulative_prod(
     axis: Axes = None,
     dtype: DTypeLike | None = None,
     include_initial: bool = False,
-    **others: Never,
 ) -> Tensor:
     """Return the products of all elements up to each along `axis`, with a 1 in front if asked.
     `axis` must be given for more than one dimension, as the array API has it."""
-    if others:
-        refuse_call(cumulative_prod, others)
     return _cumulative(_scans.cumprod, 1, x, axis, dtype, include_initial)
 
 
-@hides_others
+@reads_own_arguments
 def cumulative_sum(
     x: TensorLike,
     /,
@@ -361,12 +316,9 @@ def cumulative_sum(
     axis: Axes = None,
     dtype: DTypeLike | None = None,
     include_initial: bool = False,
-    **others: Never,
 ) -> Tensor:
     """Return the sums of all elements up to each along `axis`, with a 0 in front if asked. `axis`
     must be given for more than one dimension, as the array API has it."""
-    if others:
-        refuse_call(cumulative_sum, others)
     return _cumulative(_scans.cumsum, 0, x, axis, dtype, include_initial)
 
 
@@ -378,11 +330,9 @@ def degrees(x: TensorLike, /) -> Tensor:
 rad2deg = degrees
 
 
-@hides_others
-def delete(arr: TensorLike, obj: Any, axis: int | None = None, **others: Never) -> Tensor:
+@reads_own_arguments
+def delete(arr: TensorLike, obj: Any, axis: int | None = None) -> Tensor:
     """Return `arr` without the rows `obj` (integers, a slice or a mask) of `axis`, or flattened."""
-    if others:
-        refuse_call(delete, others)
     return _rearrange(lambda indices: np.delete(indices, _as_array(obj), axis), arr)
 
 
@@ -635,7 +585,7 @@ def kaiser(M: int | None, beta: Any) -> Tensor:
     return _tapers.kaiser(M, beta)
 
 
-@hides_others
+@reads_own_arguments
 def linspace(
     start: TensorLike,
     stop: TensorLike,
@@ -646,13 +596,10 @@ def linspace(
     axis: Axes = 0,
     *,
     device: Any = None,
-    **others: Never,
 ) -> Tensor:
     """Return `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes; float64
     by default, rounded down if integers are asked for. With `retstep` a pair: the numbers, and the
     step between them. `axis` is where they stand if the ends are not scalars."""
-    if others:
-        refuse_call(linspace, others)
     return _on("linspace", device, _linspace(start, stop, num, endpoint, retstep, dtype, axis))
 
 
@@ -670,43 +617,29 @@ def matvec(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     return _linear_algebra.matvec(*_pair(x1, x2))
 
 
-@hides_others
-def median(a: TensorLike, axis: Axes = None, *, keepdims: bool = False, **others: Never) -> Tensor:
+@reads_own_arguments
+def median(a: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
     """Return the middle element over axes, or the mean of the two; see ``quantile``."""
-    if others:
-        refuse_call(median, others)
     return _quantiles.quantile(a, 0.5, axis, keepdims=keepdims)
 
 
-@hides_others
+@reads_own_arguments
 def nancumprod(
-    a: TensorLike,
-    axis: Axes = None,
-    dtype: DTypeLike | None = None,
-    out: Any = None,
-    **others: Never,
+    a: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None, out: Any = None
 ) -> Tensor:
     """Return the products of all up to each along `axis`, or of flattened `a`; NaN left out."""
-    if others:
-        refuse_call(nancumprod, others)
     return _no_out("nancumprod", out, _scans.cumprod(*_line(_without_nan(a, dtype, 1), axis)))
 
 
-@hides_others
+@reads_own_arguments
 def nancumsum(
-    a: TensorLike,
-    axis: Axes = None,
-    dtype: DTypeLike | None = None,
-    out: Any = None,
-    **others: Never,
+    a: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None, out: Any = None
 ) -> Tensor:
     """Return the sums of elements up to each along `axis`, or of flattened `a`; NaN left out."""
-    if others:
-        refuse_call(nancumsum, others)
     return _no_out("nancumsum", out, _scans.cumsum(*_line(_without_nan(a, dtype, 0), axis)))
 
 
-@hides_others
+@reads_own_arguments
 def nanmax(
     a: TensorLike,
     axis: Axes = None,
@@ -714,11 +647,8 @@ def nanmax(
     keepdims: bool = False,
     initial: Any = None,
     where: Any = None,
-    **others: Never,
 ) -> Tensor:
     """Return the largest element over axes, NaN left out; NaN where nothing is left."""
-    if others:
-        refuse_call(nanmax, others)
     return _no_out(
         "nanmax",
         out,
@@ -726,7 +656,7 @@ def nanmax(
     )
 
 
-@hides_others
+@reads_own_arguments
 def nanmin(
     a: TensorLike,
     axis: Axes = None,
@@ -734,40 +664,25 @@ def nanmin(
     keepdims: bool = False,
     initial: Any = None,
     where: Any = None,
-    **others: Never,
 ) -> Tensor:
     """Return the smallest element over axes, NaN left out; NaN where nothing is left."""
-    if others:
-        refuse_call(nanmin, others)
     return _no_out(
         "nanmin", out, _nan_extremum(_totals.min, np.inf, _array(a), axis, keepdims, initial, where)
     )
 
 
-@hides_others
-def nanmedian(
-    a: TensorLike, axis: Axes = None, *, keepdims: bool = False, **others: Never
-) -> Tensor:
+@reads_own_arguments
+def nanmedian(a: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
     """Return the middle element over axes, or the mean of the two, NaN left out; NaN where nothing
     is left."""
-    if others:
-        refuse_call(nanmedian, others)
     return _quantiles.nanquantile(a, 0.5, axis, keepdims=keepdims)
 
 
-@hides_others
+@reads_own_arguments
 def nanpercentile(
-    a: TensorLike,
-    q: Any,
-    axis: Axes = None,
-    *,
-    method: str = "linear",
-    keepdims: bool = False,
-    **others: Never,
+    a: TensorLike, q: Any, axis: Axes = None, *, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
     """Return the `q`-th percentiles, with `q` between 0 and 100, NaN left out."""
-    if others:
-        refuse_call(nanpercentile, others)
     return _quantiles.nanquantile(a, _percent(q), axis, method=method, keepdims=keepdims)
 
 
@@ -788,7 +703,7 @@ def nanprod(
     return _totals.prod(_without_nan(a, dtype, 1), axis, None, out, keepdims, initial, where)
 
 
-@hides_others
+@reads_own_arguments
 def nansum(
     a: TensorLike,
     axis: Axes = None,
@@ -797,11 +712,8 @@ def nansum(
     keepdims: bool = False,
     initial: Any = None,
     where: Any = None,
-    **others: Never,
 ) -> Tensor:
     """Return the sum of elements over axes, NaN left out."""
-    if others:
-        refuse_call(nansum, others)
     return _totals.sum(_without_nan(a, dtype, 0), axis, None, out, keepdims, initial, where)
 
 
@@ -863,7 +775,7 @@ def partition(
     return _sorting.sort(*flattened(_array(a), axis))
 
 
-@hides_others
+@reads_own_arguments
 def percentile(
     a: TensorLike,
     q: Any,
@@ -872,11 +784,8 @@ def percentile(
     method: str = "linear",
     keepdims: bool = False,
     weights: Any = None,
-    **others: Never,
 ) -> Tensor:
     """Return the `q`-th percentiles, with `q` between 0 and 100; see ``quantile``."""
-    if others:
-        refuse_call(percentile, others)
     return _quantiles.quantile(
         a, _percent(q), axis, method=method, keepdims=keepdims, weights=weights
     )
@@ -928,11 +837,9 @@ def reciprocal(x: TensorLike, /) -> Tensor:
     return _elementwise.divide(1, _array(x))
 
 
-@hides_others
-def repeat(a: TensorLike, repeats: Any, axis: int | None = None, **others: Never) -> Tensor:
+@reads_own_arguments
+def repeat(a: TensorLike, repeats: Any, axis: int | None = None) -> Tensor:
     """Return each element of `a` along `axis`, or of it flattened, `repeats` times."""
-    if others:
-        refuse_call(repeat, others)
     return _rearrange(lambda indices: np.repeat(indices, _as_array(repeats), axis), a)
 
 
@@ -988,14 +895,10 @@ def sort(
     return _sorting.sort(*flattened(_array(a), axis))
 
 
-@hides_others
-def split(
-    ary: TensorLike, indices_or_sections: Any, axis: Axes = 0, **others: Never
-) -> list[Tensor]:
+@reads_own_arguments
+def split(ary: TensorLike, indices_or_sections: Any, axis: Axes = 0) -> list[Tensor]:
     """Return the parts of `ary` along `axis` between indices, or a number of equal ones; as a
     list."""
-    if others:
-        refuse_call(split, others)
     return _shape.split_at(_array(ary), indices_or_sections, axis)
 
 
@@ -1010,40 +913,27 @@ def squeeze(a: TensorLike, axis: Axes = None, **others: Never) -> Tensor:
     return _shape.squeeze(_array(a), axis)
 
 
-@hides_others
+@reads_own_arguments
 def stack(
-    arrays: Any, axis: Axes = 0, out: Any = None, *, dtype: DTypeLike | None = None, **others: Never
+    arrays: Any, axis: Axes = 0, out: Any = None, *, dtype: DTypeLike | None = None
 ) -> Tensor:
     """Return arrays of one shape joined along a new axis."""
-    if others:
-        refuse_call(stack, others)
     return _no_out("stack", out, _as(_shape.stack(_flat(arrays, axis)[0], axis), dtype))
 
 
-@hides_others
+@reads_own_arguments
 def take(
-    a: TensorLike,
-    indices: TensorLike,
-    axis: Axes = None,
-    out: Any = None,
-    mode: str = "raise",
-    **others: Never,
+    a: TensorLike, indices: TensorLike, axis: Axes = None, out: Any = None, mode: str = "raise"
 ) -> Tensor:
     """Return slices of `a` along `axis`, by default of the flattened tensor, at integer `indices`.
     `mode` says what those outside do: "raise" (IndexError), "wrap" or "clip"."""
-    if others:
-        refuse_call(take, others)
     return _no_out("take", out, _taken(_array(a), indices, axis, mode))
 
 
-@hides_others
-def take_along_axis(
-    arr: TensorLike, indices: TensorLike, axis: Axes = -1, **others: Never
-) -> Tensor:
+@reads_own_arguments
+def take_along_axis(arr: TensorLike, indices: TensorLike, axis: Axes = -1) -> Tensor:
     """Return the elements of `arr` at integer `indices` along `axis`, line by line; of the
     flattened tensor if it is None."""
-    if others:
-        refuse_call(take_along_axis, others)
     return taken(_sorting.take_along_axis, _array(arr), indices, axis)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import Any, NamedTuple, Never
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._core.annotations import Axes, DTypeLike, TensorLike
 from .._core.conversion import convert
-from .._core.suggestions import hides_others, refuse_call
+from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
 from .._ops import decompositions as _decompositions
 from .._ops import eigenvectors as _eigenvectors
@@ -168,11 +168,9 @@ def lstsq(a: TensorLike, b: TensorLike, rcond: Any = None) -> tuple[Tensor, Tens
     return solution, residuals, rank, values
 
 
-@hides_others
-def cross(x1: TensorLike, x2: TensorLike, /, *, axis: Axes = -1, **others: Never) -> Tensor:
+@reads_own_arguments
+def cross(x1: TensorLike, x2: TensorLike, /, *, axis: Axes = -1) -> Tensor:
     """Return the cross products of vectors of 3 elements along `axis`; the other axes broadcast."""
-    if others:
-        refuse_call(cross, others)
     return _products._cross_in_space(x1, x2, axis)
 
 
@@ -191,14 +189,10 @@ def matmul(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     return _linear_algebra.matmul(*_pair(x1, x2))
 
 
-@hides_others
-def matrix_norm(
-    x: TensorLike, /, *, keepdims: bool = False, ord: str = "fro", **others: Never
-) -> Tensor:
+@reads_own_arguments
+def matrix_norm(x: TensorLike, /, *, keepdims: bool = False, ord: str = "fro") -> Tensor:
     """Return the norm of each matrix in a stack of matrices: "fro", "nuc", 1, -1, 2, -2, inf or
     -inf."""
-    if others:
-        refuse_call(matrix_norm, others)
     return _norms.matrix_norm(_array(x), ord, (-2, -1), keepdims)
 
 
@@ -242,14 +236,10 @@ def multi_dot(arrays: Any) -> Tensor:
     return reduce(_linear_algebra.matmul, tensors)
 
 
-@hides_others
-def norm(
-    x: TensorLike, ord: Any = None, axis: Axes = None, keepdims: bool = False, **others: Never
-) -> Tensor:
+@reads_own_arguments
+def norm(x: TensorLike, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the norm of vectors of any order, along one axis, or of matrices, along two: "fro",
     "nuc", 1, -1, 2, -2, inf or -inf. By default the Euclidean norm of all elements."""
-    if others:
-        refuse_call(norm, others)
     x, axis = _real(x), tuple(axis) if isinstance(axis, list) else axis
     if axis is None and (ord is None or (ord == 2 and x.ndim == 1)):
         return _norms.vector_norm(x, 2, None, keepdims)
@@ -359,22 +349,18 @@ def trace(x: TensorLike, /, *, offset: Any = 0, dtype: DTypeLike | None = None) 
     return reduce_sum(_as(_widen(_two_axes(x, offset)), dtype), -1)
 
 
-@hides_others
-def vecdot(x1: TensorLike, x2: TensorLike, /, *, axis: int = -1, **others: Never) -> Tensor:
+@reads_own_arguments
+def vecdot(x1: TensorLike, x2: TensorLike, /, *, axis: int = -1) -> Tensor:
     """Return the sums of products along `axis`, a complex `x1` conjugated; the other axes
     broadcast."""
-    if others:
-        refuse_call(vecdot, others)
     return _products.vecdot(x1, x2, axis=axis)
 
 
-@hides_others
+@reads_own_arguments
 def vector_norm(
-    x: TensorLike, /, *, axis: Axes = None, keepdims: bool = False, ord: Any = 2, **others: Never
+    x: TensorLike, /, *, axis: Axes = None, keepdims: bool = False, ord: Any = 2
 ) -> Tensor:
     """Return the norm of order `ord` over axes, by default of all elements."""
-    if others:
-        refuse_call(vector_norm, others)
     axis = tuple(axis) if isinstance(axis, list) else axis
     return _norms.vector_norm(_real(x), ord, axis, keepdims)
 

@@ -11,7 +11,7 @@ from ... import _ops
 from ..._core.annotations import Axes, DTypeLike, Shape, TensorLike
 from ..._core.conversion import FLOAT32, FLOAT64, INT32, convert, is_tensor
 from ..._core.kinds import is_integer
-from ..._core.suggestions import REQUIRED, hides_others, refuse_call
+from ..._core.suggestions import REQUIRED, hides_others, reads_own_arguments, refuse_call
 from ..._core.tensor import Aval, Tensor
 from ...errors import InvalidArgumentError
 from .. import comparison as _comparison
@@ -52,36 +52,27 @@ def _slices(x: Any, begin: Any, size: Any) -> tuple[Any, ...]:
     return tuple(map(builtins.slice, starts, ends))
 
 
-@hides_others
+@reads_own_arguments
 def argsort(
     values: Any,
     axis: Axes = -1,
     direction: str = "ASCENDING",
     stable: bool = False,
     name: str | None = None,
-    **others: Never,
 ) -> Tensor:
     """Return the indices (int32) of a stable sort along `axis`; NaN counts as largest."""
-    if others:
-        refuse_call(argsort, others)
     return _shape.cast(_sorting.argsort(values, axis, _descending(direction)), INT32)
 
 
-@hides_others
+@reads_own_arguments
 def boolean_mask(
-    tensor: TensorLike,
-    mask: Any,
-    axis: Axes = None,
-    name: str | None = "boolean_mask",
-    **others: Never,
+    tensor: TensorLike, mask: Any, axis: Axes = None, name: str | None = "boolean_mask"
 ) -> Tensor:
     """Return the slices of `tensor` where `mask` is true, in row-major order.
 
     The sizes of `mask` are those of consecutive axes of `tensor`, beginning at `axis` (else
     InvalidArgumentError). Inside ``function`` and ``vmap`` its values must be known.
     """
-    if others:
-        refuse_call(boolean_mask, others)
     return _ops.updates.boolean_mask(tensor, mask, axis)
 
 
@@ -203,14 +194,10 @@ def gather_nd(
     return _ops.updates.gather_nd(params, indices, batch_dims)
 
 
-@hides_others
-def linspace(
-    start: TensorLike, stop: TensorLike, num: int, name: str | None = None, **others: Never
-) -> Tensor:
+@reads_own_arguments
+def linspace(start: TensorLike, stop: TensorLike, num: int, name: str | None = None) -> Tensor:
     """Return `num` evenly spaced numbers from `start` to `stop`, both included; float64 between
     integers."""
-    if others:
-        refuse_call(linspace, others)
     between_integers = all(is_integer(convert(end).dtype) for end in (start, stop))
     return _creation.linspace(start, stop, num, FLOAT64 if between_integers else None)
 
@@ -447,14 +434,12 @@ def squeeze(
     return _shape.squeeze(input, axis)
 
 
-@hides_others
-def stack(values: Any, axis: Axes = 0, name: str | None = None, **others: Never) -> Tensor:
+@reads_own_arguments
+def stack(values: Any, axis: Axes = 0, name: str | None = None) -> Tensor:
     """Return Tensors of one shape joined along a new axis; `values` is any iterable.
 
     Their dtypes promote. Raises InvalidArgumentError for shapes that differ, and for no tensors.
     """
-    if others:
-        refuse_call(stack, others)
     return _shape.stack(values, axis)
 
 

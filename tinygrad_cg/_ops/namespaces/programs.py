@@ -18,7 +18,12 @@ from ..._core.annotations import Axes, DTypeLike, Shape, TensorLike
 from ..._core.conversion import INT32, as_dtype, convert, convert_operands, is_tensor
 from ..._core.levels import stack as levels_of
 from ..._core.levels import state
-from ..._core.suggestions import REQUIRED, hides_others, reads_own_arguments, refuse_call
+from ..._core.suggestions import (
+    REQUIRED,
+    hides_others,
+    reads_own_arguments,
+    refuse_call,
+)
 from ..._core.tensor import Tensor, TensorShape
 from ...errors import InvalidArgumentError
 from .. import block_moves as _blocks
@@ -287,7 +292,7 @@ def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
     return constant(np.array(np.broadcast_shapes(*shapes), np.int32))
 
 
-@hides_others
+@reads_own_arguments
 def bincount(
     arr: TensorLike,
     weights: Any = None,
@@ -297,7 +302,6 @@ def bincount(
     name: str | None = None,
     axis: Axes = None,
     binary_output: bool = False,
-    **others: Never,
 ) -> Tensor:
     """Return how often each of 0, 1, 2, ... occurs in the integers `arr`, or sums of `weights`.
 
@@ -308,8 +312,6 @@ def bincount(
     and differentiable. Raises InvalidArgumentError for negative integers and for what does not fit.
     Inside ``function`` and ``vmap`` the integers must be known.
     """
-    if others:
-        refuse_call(bincount, others)
     return _counting.bincount(arr, weights, minlength, maxlength, dtype, axis, binary_output)
 
 
