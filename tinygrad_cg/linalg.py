@@ -32,6 +32,9 @@ from ._ops.namespaces.namespace import export_functions
 from ._ops.shape import broadcast_to, cast, concatenate, stack, swap_last, unstack
 from ._ops.validation import as_shape
 from .errors import InvalidArgumentError
+from .math import l2_normalize
+
+__all__ = ["l2_normalize"]
 
 
 def _adjoint(matrix: Any) -> Tensor:
@@ -273,17 +276,6 @@ def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Te
 def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
     """Return the logarithm of the determinant of each positive definite matrix of `matrix`."""
     return _decompositions.slogdet(matrix)[1]
-
-
-@reads_own_arguments
-def l2_normalize(
-    x: TensorLike, axis: Axes = None, epsilon: Any = 1e-12, name: str | None = None
-) -> Tensor:
-    """Return `x` over its Euclidean norm over `axis`, by default all; or over sqrt(epsilon).
-
-    The larger of both counts. Raises InvalidArgumentError for an axis that `x` does not have.
-    """
-    return _normalizations.l2_normalize(x, axis, epsilon)
 
 
 def lstsq(
@@ -580,4 +572,4 @@ def triangular_solve(
     return _decompositions.triangular_solve(_adjoint(matrix), rhs, not lower)
 
 
-__all__ = export_functions(globals())
+__all__ += export_functions(globals())

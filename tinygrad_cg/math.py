@@ -22,7 +22,7 @@ from ._ops import special_functions as _special_functions
 from ._ops import trigonometry as _trigonometry
 from ._ops.namespaces import math_names
 from ._ops.namespaces.math_names import *  # noqa: F403
-from ._ops.namespaces.namespace import export_functions, spelled
+from ._ops.namespaces.namespace import export_functions, named_unary, spelled
 
 if TYPE_CHECKING:
     from ._ops.namespaces import math_special as special
@@ -286,24 +286,10 @@ def ndtri(x: TensorLike, name: str | None = None) -> Tensor:
     return _ops.distribution_functions.ndtri(x)
 
 
-def bessel_i0(x: TensorLike, name: str | None = None) -> Tensor:
-    """Return the modified Bessel function of the first kind of order 0."""
-    return _special_functions.bessel_i0(x)
-
-
-def bessel_i0e(x: TensorLike, name: str | None = None) -> Tensor:
-    """Return ``exp(-abs(x)) * bessel_i0(x)``, which does not overflow."""
-    return _special_functions.bessel_i0e(x)
-
-
-def bessel_i1(x: TensorLike, name: str | None = None) -> Tensor:
-    """Return the modified Bessel function of the first kind of order 1."""
-    return _special_functions.bessel_i1(x)
-
-
-def bessel_i1e(x: TensorLike, name: str | None = None) -> Tensor:
-    """Return ``exp(-abs(x)) * bessel_i1(x)``, which does not overflow."""
-    return _special_functions.bessel_i1e(x)
+bessel_i0 = named_unary(_special_functions.bessel_i0, __name__)
+bessel_i0e = named_unary(_special_functions.bessel_i0e, __name__)
+bessel_i1 = named_unary(_special_functions.bessel_i1, __name__)
+bessel_i1e = named_unary(_special_functions.bessel_i1e, __name__)
 
 
 def zeta(x: TensorLike, q: Any, name: str | None = None) -> Tensor:

@@ -11,7 +11,6 @@ from ._core.suggestions import hides_others, reads_own_arguments, refuse_call
 from ._core.tensor import Tensor
 from ._ops import elementwise as _elementwise
 from ._ops import reductions as _reductions
-from ._ops import sorting as _sorting
 from ._ops.elementwise import add
 from ._ops.namespaces.namespace import export_functions, spelled
 from ._ops.shape import reshape
@@ -19,6 +18,8 @@ from .errors import InvalidArgumentError
 from .math import (
     approx_max_k,
     approx_min_k,
+    in_top_k,
+    l2_normalize,
     log_softmax,
     sigmoid,
     softmax,
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 __all__ = [
     "approx_max_k",
     "approx_min_k",
+    "in_top_k",
+    "l2_normalize",
     "log_softmax",
     "sigmoid",
     "softmax",
@@ -572,16 +575,6 @@ def gelu(features: TensorLike, approximate: bool = False, name: str | None = Non
     return _ops.activation_functions.gelu(features, approximate)
 
 
-def in_top_k(targets: Any, predictions: Any, k: int, name: str | None = None) -> Tensor:
-    """Return whether fewer than `k` of the `predictions` of each row exceed that of its target.
-
-    Modelled on ``tf.math.in_top_k``: `predictions` are (rows, classes) and `targets`, one for each
-    row, integers; false where a target is not a class or its prediction not finite.
-    InvalidArgumentError for other shapes.
-    """
-    return _sorting.in_top_k(targets, predictions, k)
-
-
 @reads_own_arguments
 def isotonic_regression(
     inputs: TensorLike, decreasing: bool = True, axis: Axes = -1
@@ -599,17 +592,6 @@ def isotonic_regression(
 def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
     """Return half the sum of squares of all elements."""
     return _elementwise.divide(_reductions.reduce_sum(_elementwise.square(t)), 2)
-
-
-@reads_own_arguments
-def l2_normalize(
-    x: TensorLike, axis: Axes = None, epsilon: Any = 1e-12, name: str | None = None
-) -> Tensor:
-    """Return `x` over its Euclidean norm over `axis`, by default all; or over sqrt(epsilon).
-
-    The larger of both counts. Raises InvalidArgumentError for an axis that `x` does not have.
-    """
-    return _ops.normalizations.l2_normalize(x, axis, epsilon)
 
 
 def leaky_relu(features: TensorLike, alpha: Any = 0.2, name: str | None = None) -> Tensor:

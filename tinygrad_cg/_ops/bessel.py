@@ -101,7 +101,12 @@ bessel_ive = of_reals(
 
 
 def bessel_j0(x: Any) -> Tensor:
-    """Return the Bessel function of the first kind of order 0."""
+    """Return the Bessel function of the first kind of order 0.
+
+    Elementwise; the shape of `x`, and its dtype (integers give float64). Right to 4 units in the
+    last place of the larger of the value and sqrt(2 / (pi x)), with gradients at every order. NaN
+    at infinities. Modelled on ``tf.math.special.bessel_j0``, by approximations of our own.
+    """
     return bessel_j(0, x)
 
 
@@ -111,7 +116,11 @@ def bessel_j1(x: Any) -> Tensor:
 
 
 def bessel_y0(x: Any) -> Tensor:
-    """Return the Bessel function of the second kind of order 0."""
+    """Return the Bessel function of the second kind of order 0.
+
+    Elementwise; -inf at 0, and NaN below (as in SciPy; TensorFlow has -inf) and at infinity.
+    Otherwise as `bessel_j0`.
+    """
     return bessel_y(0, x)
 
 
@@ -121,7 +130,12 @@ def bessel_y1(x: Any) -> Tensor:
 
 
 def bessel_k0(x: Any) -> Tensor:
-    """Return the modified Bessel function of the second kind of order 0."""
+    """Return the modified Bessel function of the second kind of order 0.
+
+    Elementwise; the shape of `x`, and its dtype (integers give float64). Right to 4 units in the
+    last place, with gradients at every order. Infinite at 0, and NaN below (as in SciPy; TensorFlow
+    has inf). Modelled on ``tf.math.special.bessel_k0``, by approximations of our own.
+    """
     return bessel_k(0, x)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import re
+from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any, Never, Protocol
 
@@ -239,6 +240,32 @@ def _side(pattern: str) -> list[list[str]]:
     return [part.strip("()").split() if part != "1" else [] for part in parts]
 
 
+class _Unary(Protocol):
+    def __call__(self, x: TensorLike) -> Tensor: ...
+
+
+class _Binary(Protocol):
+    def __call__(self, x1: TensorLike, x2: TensorLike) -> Tensor: ...
+
+
+def _of_real(operation: Callable[..., Tensor]) -> _Unary:
+    """Return an operation, with its name and docstring, that takes integers as float32."""
+
+    def unary(x: TensorLike) -> Tensor:
+        return operation(_real(x))
+
+    return spelled(unary, operation.__name__, operation)
+
+
+def _of_two(operation: Callable[..., Tensor], read: Any = convert_each) -> _Binary:
+    """Return an operation, with its name and docstring, of two operands that `read` converts."""
+
+    def binary(x1: TensorLike, x2: TensorLike) -> Tensor:
+        return operation(*read(x1, x2))
+
+    return spelled(binary, operation.__name__, operation)
+
+
 @reads_own_arguments
 def all(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return whether all elements over axes are true (not 0).
@@ -431,20 +458,8 @@ def elu(x: TensorLike, alpha: Any = 1.0) -> Tensor:
     return _activations.elu(_real(x), alpha)
 
 
-def ceil(x: TensorLike) -> Tensor:
-    """Return the smallest integer not below x. It has no gradient.
-
-    Elementwise; the result has the shape of `x`, a tensor or array-like.
-    """
-    return _elementwise.ceil(_real(x))
-
-
-def floor(x: TensorLike) -> Tensor:
-    """Return the largest integer not above x. It has no gradient.
-
-    Elementwise; the result has the shape of `x`, a tensor or array-like.
-    """
-    return _elementwise.floor(_real(x))
+ceil = _of_real(_elementwise.ceil)
+floor = _of_real(_elementwise.floor)
 
 
 def cholesky(x: TensorLike, upper: bool = False) -> Tensor:
@@ -667,49 +682,14 @@ def soft_shrink(x: TensorLike, threshold: Any = 0.5) -> Tensor:
     return _activations.soft_shrink(_real(x), threshold)
 
 
-def hard_sigmoid(x: TensorLike) -> Tensor:
-    """Return ``x / 6 + 0.5`` limited to [0, 1]."""
-    return _activations.hard_sigmoid(_real(x))
-
-
-def hard_tanh(x: TensorLike) -> Tensor:
-    """Return `x` limited to [-1, 1]."""
-    return _activations.hard_tanh(_real(x))
-
-
-def relu6(x: TensorLike) -> Tensor:
-    """Return `x` limited to [0, 6]; its gradient is 0 at both limits."""
-    return _activations.relu6(_real(x))
-
-
-def selu(x: TensorLike) -> Tensor:
-    """Return 1.0507 times `elu` with an alpha of 1.6733: what keeps mean 0 and variance 1.
-
-    After G. Klambauer et al., "Self-normalizing neural networks" (2017).
-    """
-    return _activations.selu(_real(x))
-
-
-def sparse_plus(x: TensorLike) -> Tensor:
-    """Return 0 below -1, `x` above 1, and ``(x + 1)**2 / 4`` between."""
-    return _activations.sparse_plus(_real(x))
-
-
-def sparse_sigmoid(x: TensorLike) -> Tensor:
-    """Return ``(x + 1) / 2`` limited to [0, 1]."""
-    return _activations.sparse_sigmoid(_real(x))
-
-
-def tanh_shrink(x: TensorLike) -> Tensor:
-    """Return ``x - tanh(x)``."""
-    return _activations.tanh_shrink(_real(x))
-
-
-def hard_silu(x: TensorLike) -> Tensor:
-    """Return ``x * hard_sigmoid(x)``, also called hard swish."""
-    return _activations.hard_silu(_real(x))
-
-
+hard_sigmoid = _of_real(_activations.hard_sigmoid)
+hard_tanh = _of_real(_activations.hard_tanh)
+relu6 = _of_real(_activations.relu6)
+selu = _of_real(_activations.selu)
+sparse_plus = _of_real(_activations.sparse_plus)
+sparse_sigmoid = _of_real(_activations.sparse_sigmoid)
+tanh_shrink = _of_real(_activations.tanh_shrink)
+hard_silu = _of_real(_activations.hard_silu)
 hard_swish = hard_silu
 
 
@@ -1617,12 +1597,7 @@ def digitize(x: TensorLike, bins: Any) -> Tensor:
     return cast(numpy.searchsorted(edges, x, "right"), int32)
 
 
-def erfc(x: TensorLike) -> Tensor:
-    """Return 1 - erf(x), accurate where that is small.
-
-    Elementwise; the result has the shape of `x`, a tensor or array-like.
-    """
-    return _special_functions.erfc(_real(x))
+erfc = _of_real(_special_functions.erfc)
 
 
 def fabs(x: TensorLike) -> Tensor:
@@ -1630,14 +1605,8 @@ def fabs(x: TensorLike) -> Tensor:
     return _elementwise.absolute(_real(x))
 
 
-def fmax(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Return the larger of both, the other where one is NaN; in a tie `x1` has the gradient."""
-    return numpy.fmax(*convert_each(x1, x2))
-
-
-def fmin(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Return the smaller of both, the other where one is NaN; in a tie `x1` has the gradient."""
-    return numpy.fmin(*convert_each(x1, x2))
+fmax = _of_two(numpy.fmax)
+fmin = _of_two(numpy.fmin)
 
 
 def fmod(x1: TensorLike, x2: TensorLike) -> Tensor:
@@ -1664,9 +1633,7 @@ def geomspace(
     return cast(numpy.moveaxis(multiply(steps, sign), 0, axis), wanted)
 
 
-def heaviside(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Return 0 where `x1` is negative, 1 where positive, `x2` where it is 0; NaN where it is."""
-    return numpy.heaviside(*_reals(x1, x2))
+heaviside = _of_two(numpy.heaviside, _reals)
 
 
 def histogram(x: TensorLike, bins: Any = 10, range: Any = None) -> tuple[Tensor, Tensor]:
@@ -1708,9 +1675,7 @@ def ldexp(x1: TensorLike, x2: TensorLike) -> Tensor:
     return numpy.ldexp(_real(x1), convert(x2))
 
 
-def logaddexp2(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Return ``log2(2**x1 + 2**x2)`` without overflow; the operands broadcast."""
-    return numpy.logaddexp2(*_reals(x1, x2))
+logaddexp2 = _of_two(numpy.logaddexp2, _reals)
 
 
 @reads_own_arguments
@@ -1871,10 +1836,7 @@ def diff(a: TensorLike, n: int = 1, axis: int = -1) -> Tensor:
     return numpy.diff(convert(a), n, axis)
 
 
-def dot(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Return the sum of products over the last axis of `x1` and the second last (or only) of
-    `x2`."""
-    return numpy.dot(*convert_each(x1, x2))
+dot = _of_two(numpy.dot)
 
 
 def dsplit(x: TensorLike, indices_or_sections: Any) -> list[Tensor]:
@@ -1915,9 +1877,7 @@ def hstack(xs: Any) -> Tensor:
     return numpy.hstack(convert_each(*xs))
 
 
-def inner(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Return the sum of products over the last axes of `x1` and `x2`."""
-    return numpy.inner(*convert_each(x1, x2))
+inner = _of_two(numpy.inner)
 
 
 def isclose(
@@ -1928,9 +1888,7 @@ def isclose(
     return numpy.isclose(x1, x2, rtol, atol, equal_nan)
 
 
-def kron(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Return the Kronecker product: `x2` times each element of `x1`, as blocks."""
-    return numpy.kron(*convert_each(x1, x2))
+kron = _of_two(numpy.kron)
 
 
 def matrix_rank(x: TensorLike, tol: Any = None) -> Tensor:
@@ -2052,9 +2010,7 @@ def nansum(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     return _shape.cast(numpy.nansum(_widen(x), axis, keepdims=keepdims), _widen(x).dtype)
 
 
-def outer(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Return the products of each element of `x1` with each of `x2`, both flattened: a matrix."""
-    return numpy.outer(*convert_each(x1, x2))
+outer = _of_two(numpy.outer)
 
 
 @reads_own_arguments
@@ -2143,9 +2099,7 @@ def vander(x: TensorLike, N: int | None = None, increasing: bool = False) -> Ten
     return numpy.vander(convert(x), N, increasing)
 
 
-def vdot(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Return the sum of products of all elements, with a complex `x1` conjugated."""
-    return numpy.vdot(*convert_each(x1, x2))
+vdot = _of_two(numpy.vdot)
 
 
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:

@@ -7,11 +7,13 @@ import re
 from collections.abc import Callable
 from functools import partial
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from ..._core.annotations import TensorLike
 from ..._core.examples import EXAMPLES, with_example, without_example
 from ..._core.primitive import OPS, Primitive
 from ..._core.suggestions import refuse_name
+from ..._core.tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MENTION = re.compile(r"\b(?:x|y|low|high)\b|(?<=`)\w+(?=`)")  # of a parameter in a docstring
@@ -82,3 +84,19 @@ def spelled(function: F, name: str, operation: Any = None) -> F:
         text = without_example(inspect.getdoc(operation) or "")
         function.__doc__ = _MENTION.sub(lambda mention: names.get(mention[0], mention[0]), text)
     return function
+
+
+class NamedUnary(Protocol):
+    """The type of TensorFlow's functions of one tensor."""
+
+    def __call__(self, x: TensorLike, name: str | None = None) -> Tensor: ...
+
+
+def named_unary(operation: Callable[[Any], Tensor], module: str) -> NamedUnary:
+    """Return an operation, with its name and docstring, as a module's function with a `name`."""
+
+    def unary(x: TensorLike, name: str | None = None) -> Tensor:
+        return operation(x)
+
+    unary.__module__ = module
+    return spelled(unary, operation.__name__, operation)
