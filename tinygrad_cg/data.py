@@ -30,13 +30,12 @@ _INFINITE, _UNKNOWN = -1, -2
 
 @absent_attributes(DATASETS)
 class Dataset:
-    """A sequence of elements, each a tensor or a structure of tensors, made anew by each loop.
+    """A sequence of elements, each a tensor or a structure of tensors, created by each loop.
 
-    Datasets are made by `from_tensor_slices`, `from_tensors`, `range` and `zip`; their methods
-    return other datasets, and nothing is computed until a loop asks. Functions that are given to
-    `map` and `filter` are called with values, for one element after the other: an element that is a
-    tuple gives several arguments. `prefetch`, `num_parallel_calls` and similar options have no
-    effect.
+    `from_tensor_slices`, `from_tensors`, `range` and `zip` create datasets; their methods return
+    other datasets. Elements are only computed in a loop. `map` and `filter` call their functions
+    with values, once for each element; an element that is a tuple gives several arguments.
+    `prefetch`, `num_parallel_calls` and similar options have no effect.
 
     Examples
     --------
@@ -54,7 +53,7 @@ class Dataset:
         """Return the slices of tensors along their first axes, in the structure of `tensors`.
 
         A list is one tensor, a tuple or dict a structure. InvalidArgumentError for tensors without
-        axes, or with first axes of several sizes.
+        axes, or if their first axes differ.
         """
         structure = _tensors(tensors)
         leaves = nest.flatten(structure)
@@ -96,10 +95,10 @@ class Dataset:
         output_signature: Any = None,
         name: Any = None,
     ) -> Dataset:
-        """Return what ``generator(*args)`` yields; each loop calls it anew.
+        """Return the elements that ``generator(*args)`` yields; each loop calls it again.
 
-        `output_signature` is a structure of `TensorSpec`, or `output_types` one of dtypes. Elements
-        get these dtypes; ValueError for another shape. `args` become arrays.
+        `output_signature` is a structure of `TensorSpec`s, `output_types` a structure of dtypes.
+        Elements get these dtypes; ValueError for another shape. `args` become arrays.
         """
         specs = output_types if output_signature is None else output_signature
         if specs is None or not callable(generator):
@@ -273,7 +272,7 @@ class Dataset:
     ) -> Dataset:
         """Return elements of `cycle_length` datasets ``map_func(element)`` in turn.
 
-        Each gives `block_length` elements; where one ends the next dataset takes its place.
+        Each gives `block_length` elements; when a dataset ends, the next one replaces it.
         """
         cycle = _positive("interleave", "cycle_length", cycle_length or 1)
         length = _positive("interleave", "block_length", block_length or 1)
@@ -311,8 +310,8 @@ class Dataset:
     ) -> Dataset:
         """Return the elements in random order: each drawn from the next `buffer_size`.
 
-        Each loop has another order, or, without `reshuffle_each_iteration`, the same. With `seed` a
-        run of the program repeats them; without, `random.set_seed` does. The orders differ from
+        Each loop has a new order, or the same without `reshuffle_each_iteration`. `seed`, or
+        otherwise `random.set_seed`, makes the orders reproducible. The orders differ from
         TensorFlow's.
         """
         size = _positive("shuffle", "buffer_size", buffer_size)
@@ -385,7 +384,7 @@ class Dataset:
         return state
 
     def prefetch(self, buffer_size: Any = None, name: Any = None) -> Dataset:
-        """Return the same elements: they are made when they are asked for."""
+        """Return the same elements: they are always created on demand."""
         return Dataset(self._begin, self._size)
 
     def cache(self, filename: str = "", name: Any = None) -> Dataset:

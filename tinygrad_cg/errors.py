@@ -1,8 +1,7 @@
 """Exceptions and warnings of the library, and how warnings find the user's line.
 
-Where the originals raise a class of their own, ours is also the built-in class that a Python
-programmer would expect, so that either ``except`` clause works. Facts about a gradient rule are
-also attributes.
+Classes that TensorFlow also has are here also the built-in class that a Python programmer would
+expect, so either ``except`` clause works. Errors of gradient rules have facts as attributes.
 """
 
 from __future__ import annotations

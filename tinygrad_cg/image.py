@@ -1,4 +1,4 @@
-"""TensorFlow's ``tf.image``, as far as images are resized; derivatives of every order."""
+"""TensorFlow's ``tf.image.resize``, with derivatives of every order."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def resize(
     images:
         (batch, height, width, channels), or (height, width, channels).
     size:
-        Two integers: the new height and width. With `preserve_aspect_ratio` they are the most.
+        Two integers: the new height and width; upper limits with `preserve_aspect_ratio`.
     method:
         "bilinear", which gives floats (integers become float32), or "nearest", which keeps the
-        dtype. Centres of pixels are at halves.
+        dtype. Pixel centres are at half-integers.
 
     ValueError for another method, and for `antialias`, which is not supported.
 

@@ -58,7 +58,7 @@ def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
 def band_part(input: TensorLike, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:
     """Return matrices `input` with zeros outside a band around the diagonal.
 
-    It has `num_lower` diagonals below and `num_upper` above; a negative number stands for all.
+    It keeps `num_lower` diagonals below and `num_upper` above; a negative number keeps all.
     Modelled on ``tf.linalg.band_part``.
     """
     return _diagonals.band_part(input, num_lower, num_upper)
@@ -67,8 +67,8 @@ def band_part(input: TensorLike, num_lower: Any, num_upper: Any, name: str | Non
 def cholesky(input: TensorLike, name: str | None = None) -> Tensor:
     """Return the lower triangular L of each positive definite matrix ``input = L adjoint(L)``.
 
-    `input` (..., n, n) is symmetric, or Hermitian; its two triangles count alike, half each.
-    Integers are float64. Raises errors.MatrixError for a matrix that is not positive definite.
+    `input` (..., n, n) is symmetric or Hermitian; the mean of its two triangles is used. Integers
+    become float64. Raises errors.MatrixError for a matrix that is not positive definite.
     """
     return _decompositions.cholesky(input)
 
@@ -109,11 +109,11 @@ def diag(
 ) -> Tensor:
     """Return matrices with `diagonal` (..., n) on diagonal `k`, and `padding_value` elsewhere.
 
-    Modelled on ``tf.linalg.diag``. The matrices are square unless a size is given; then -1 stands
-    for the least that holds it. If `k` is a pair, the lowest and the highest diagonal, `diagonal`
-    (..., their number, n) has them from the highest to the lowest; `align` is the side on which
-    diagonals above and below the main one are moved if they are shorter. Raises
-    InvalidArgumentError for sizes that do not fit.
+    Modelled on ``tf.linalg.diag``. The matrices are square unless a size is given; then -1 means
+    the smallest size that fits. If `k` is a pair, the lowest and the highest diagonal, `diagonal`
+    (..., their number, n) has them from the highest to the lowest; `align` says on which side
+    shorter diagonals above and below the main diagonal are padded. Raises InvalidArgumentError for
+    sizes that do not fit.
     """
     return _diagonals.matrix_diag(diagonal, k, num_rows, num_cols, padding_value, align)
 
@@ -127,9 +127,9 @@ def diag_part(
 ) -> Tensor:
     """Return diagonal `k` of each matrix of `input`: shape (..., length).
 
-    Modelled on ``tf.linalg.diag_part``. If `k` is a pair, the diagonals from the highest to the
-    lowest, (..., their number, length): shorter ones are filled up with `padding_value`, and stand
-    on the sides that `align` says for those above and below the main one. Raises
+    Modelled on ``tf.linalg.diag_part``. If `k` is a pair, the result has the diagonals from the
+    highest to the lowest, (..., their number, length): shorter diagonals are padded with
+    `padding_value`, and `align` says on which side above and below the main diagonal. Raises
     InvalidArgumentError for a diagonal that the matrices do not have.
     """
     return _diagonals.matrix_diag_part(input, k, padding_value, align)
@@ -139,9 +139,9 @@ def eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Return the eigenvalues and eigenvectors of square matrices: always complex.
 
     `tensor` has shape (..., n, n), the values (..., n), in no order; the vectors are the columns of
-    (..., n, n), of unit length. The gradient needs n independent vectors, otherwise it raises
-    errors.MatrixError, or is large; by the vectors of equal values it is taken as 0, with an
-    errors.DerivativeWarning. For symmetric or Hermitian matrices use `eigh`.
+    (..., n, n), of unit length. The gradient needs n independent vectors; otherwise it is large or
+    raises errors.MatrixError. With respect to vectors of equal eigenvalues the gradient is set to
+    0, with an errors.DerivativeWarning. For symmetric or Hermitian matrices use `eigh`.
     """
     return _eigenvectors.eig(tensor)
 
@@ -149,10 +149,10 @@ def eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
 def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Return the eigenvalues, ascending, and the eigenvectors of symmetric or Hermitian matrices.
 
-    `tensor` has shape (..., n, n); its two triangles count alike, half each. The values (..., n)
-    are real; the vectors are the columns of (..., n, n). Integers become float64. The derivative by
-    the vectors of equal values is taken as 0, with an errors.DerivativeWarning where it is asked
-    for. Raises InvalidArgumentError for matrices that are not square.
+    `tensor` has shape (..., n, n); the mean of its two triangles is used. The values (..., n) are
+    real; the vectors are the columns of (..., n, n). Integers become float64. With respect to
+    vectors of equal eigenvalues the derivative is set to 0, with an errors.DerivativeWarning.
+    Raises InvalidArgumentError for matrices that are not square.
     """
     return _factorizations.eigh(tensor)
 
@@ -165,9 +165,9 @@ def eigvals(tensor: TensorLike, name: str | None = None) -> Tensor:
 def eigvalsh(tensor: TensorLike, name: str | None = None) -> Tensor:
     """Return the eigenvalues, ascending, of symmetric or Hermitian matrices; see `eigh`.
 
-    Functions that do not depend on the order of the values have their first and second derivatives
-    at equal values, too. An errors.DerivativeWarning says where a derivative lacks terms: in third
-    derivatives there, of other functions, and in a tape around forward mode.
+    For functions that do not depend on the order of the values, first and second derivatives are
+    right at equal values, too. An errors.DerivativeWarning reports missing terms: at equal values
+    in third derivatives, in derivatives of other functions, and in a tape around forward mode.
     """
     return _factorizations.eigvalsh(tensor)
 
@@ -205,11 +205,12 @@ def banded_triangular_solve(
 ) -> Tensor:
     """Return the solutions x of ``matmul(a, x) = rhs`` for triangular ``a`` with few diagonals.
 
-    Modelled on ``tf.linalg.banded_triangular_solve``: `bands` (..., k, m) are, if `lower`, the main
-    diagonal and those below it, from the right (the first j elements of row j are ignored); else
-    those above it and, last, the main one, from the left. `rhs` is (..., m, n). `adjoint` solves
-    with the conjugate transposes. Integers become float64. Raises errors.MatrixError for a zero on
-    the main diagonal, InvalidArgumentError for shapes that do not fit.
+    Modelled on ``tf.linalg.banded_triangular_solve``: `bands` (..., k, m) has, if `lower`, the main
+    diagonal and the diagonals below it, aligned right (the first j elements of row j are ignored);
+    else the diagonals above it and then the main diagonal, aligned left. `rhs` is (..., m, n).
+    `adjoint` solves with the conjugate transposes. Integers become float64. Raises
+    errors.MatrixError for a zero on the main diagonal, InvalidArgumentError for shapes that do not
+    fit.
     """
     return _systems.banded_triangular_solve(bands, rhs, lower, adjoint)
 
@@ -226,11 +227,11 @@ def eigh_tridiagonal(
     """Return the eigenvalues, ascending, of Hermitian matrices of three diagonals.
 
     Modelled on ``tf.linalg.eigh_tridiagonal``: `alpha` (..., n) is the main diagonal (its real part
-    counts), `beta` (..., n - 1) the one above it. Unless `eigvals_only` the eigenvectors follow
-    (TensorFlow has none). `select` is "a" for all, "i" for those from one index of `select_range`
-    to the other, or "v", of one matrix, for those in that interval but its lower end. The matrices
-    are made and given to LAPACK; see `eigh` for derivatives. InvalidArgumentError for what does not
-    fit.
+    is used), `beta` (..., n - 1) the diagonal above it. Unless `eigvals_only`, the result also has
+    eigenvectors, which TensorFlow does not return. `select` is "a" for all, "i" for a range of
+    indices `select_range`, or "v", for one matrix, for values in this interval without its lower
+    end. LAPACK gets full matrices; see `eigh` for derivatives. Raises InvalidArgumentError for
+    sizes that do not fit.
     """
     return _systems.eigh_tridiagonal(alpha, beta, eigvals_only, select, select_range)
 
@@ -285,9 +286,9 @@ def lstsq(
     fast: bool = True,
     name: str | None = None,
 ) -> Tensor:
-    """Return the x for which the squared length of ``matrix x - rhs`` and `l2_regularizer` times
-    that of x are together the least; of the least length where there are several. By singular
-    values; `fast` has no effect."""
+    """Return the x that minimizes ``norm(matrix x - rhs)**2 + l2_regularizer * norm(x)**2``; the
+    shortest x if there are several. By singular values; `fast` has no effect.
+    """
     x, y = convert_operands((matrix, rhs))
     if isinstance(l2_regularizer, (int, float)) and not l2_regularizer:
         return _least_squares.lstsq(x, y)
@@ -302,8 +303,9 @@ def lstsq(
 def lu(
     input: TensorLike, output_idx_type: Any = INT32, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Return L and U of matrices in one, L without its diagonal of ones, and the order of rows in
-    which ``L U`` is `input`."""
+    """Return L and U in one matrix, L without its diagonal of ones, and the order of rows in which
+    ``L U`` is `input`.
+    """
     factors, order = _eigenvectors.lu(input)
     return factors, cast(order, output_idx_type)
 
@@ -335,7 +337,7 @@ def lu_solve(
     validate_args: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """Return the solutions x of ``matmul(a, x) = rhs`` from what ``lu`` returns for ``a``.
+    """Return the solutions x of ``matmul(a, x) = rhs`` from the results of ``lu`` for ``a``.
 
     Modelled on ``tf.linalg.lu_solve``: `rhs` is (..., m, k), and broadcasts over the leading axes.
     """
@@ -356,9 +358,9 @@ def matmul(
 ) -> Tensor:
     """Return the matrix product over the last two axes; the axes before them broadcast.
 
-    A 1-D operand is a row on the left or a column on the right, as in NumPy. The flags transpose
-    (adjoint: and conjugate) an operand's last two axes first. The dtypes promote. Raises
-    InvalidArgumentError for scalars and shapes that do not fit.
+    A 1-D operand is a row on the left or a column on the right, as in NumPy. The transpose flags
+    first swap an operand's last two axes; the adjoint flags also conjugate it. The dtypes promote.
+    Raises InvalidArgumentError for scalars and shapes that do not fit.
     """
     return _linear_algebra.matmul(a, b, transpose_a, transpose_b, adjoint_a, adjoint_b)
 
@@ -407,8 +409,8 @@ def pinv(
     """Return the Moore-Penrose pseudo-inverse of each matrix of `a`, of shape (..., m, n).
 
     Singular values below `rcond` times the largest count as 0: a number, by default the larger of m
-    and n times the dtype's eps. The derivative is that among matrices of the same rank. Integers
-    become float64. Raises InvalidArgumentError for fewer than two dimensions.
+    and n times the dtype's eps. The derivative assumes a constant rank. Integers become float64.
+    Raises InvalidArgumentError for fewer than two dimensions.
     """
     return _least_squares.pinv(a, rcond)
 
@@ -444,8 +446,8 @@ def slogdet(input: TensorLike, name: str | None = None) -> LogMatrixDeterminant:
     """Return the sign and the logarithm of the size of the determinants of square matrices `input`.
 
     The sign is 1, -1 or 0 for real matrices, and has no gradient; for complex ones it is ``det /
-    abs(det)``, which has. -inf is the logarithm for a singular matrix, and its gradient is a
-    errors.MatrixError.
+    abs(det)``, with a gradient. For a singular matrix the logarithm is -inf, and its gradient
+    raises errors.MatrixError.
     """
     return _decompositions.slogdet(input)
 
@@ -463,8 +465,9 @@ def svd(
     compute_uv: bool = True,
     name: str | None = None,
 ) -> Tensor | Any:
-    """Return the singular values s, falling, U and V of matrices ``U diag(s) adjoint(V)``; s alone
-    unless `compute_uv`. See `eigh` for what derivatives there are."""
+    """Return the singular values s, descending, U and V of matrices ``U diag(s) adjoint(V)``; s
+    alone unless `compute_uv`. See `eigh` for derivatives.
+    """
     if not compute_uv:
         return _factorizations.svdvals(tensor)
     left, values, right = _factorizations.svd(tensor, full_matrices)
@@ -503,7 +506,8 @@ def tensor_diag_part(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) -> Tensor:
-    """Return the sum of products over `axes`: so many last of `a` and first of `b`, or two lists.
+    """Return the sum of products over `axes`: the number of last axes of `a` and first of `b`, or
+    two lists.
 
     Modelled on ``np.tensordot``. The result has the other axes of `a`, then those of `b`. Raises
     InvalidArgumentError for axes that an operand does not have or that differ in size.
@@ -539,12 +543,12 @@ def tridiagonal_solve(
 ) -> Tensor:
     """Return the solutions x of ``matmul(a, x) = rhs`` for tridiagonal matrices ``a``.
 
-    Modelled on ``tf.linalg.tridiagonal_solve``. `diagonals` are those above, on and below the main
-    one: in the form "compact" one tensor (..., 3, m), whose elements [0, m - 1] and [2, 0] are
-    ignored; as a "sequence" three tensors (..., m), or (..., m - 1) beside the main one; as a
-    "matrix" those of a tensor (..., m, m). `rhs` is (..., m, k), or (..., m) for one column. Rows
-    are always swapped for larger pivots, also without `partial_pivoting`. Integers become float64.
-    Raises errors.MatrixError for a singular matrix (`perturb_singular` is refused),
+    Modelled on ``tf.linalg.tridiagonal_solve``. `diagonals` are the diagonals above, on and below
+    the main one: "compact" is one tensor (..., 3, m), whose elements [0, m - 1] and [2, 0] are
+    ignored; a "sequence" is three tensors (..., m), or (..., m - 1) beside the main diagonal; a
+    "matrix" is a tensor (..., m, m) with these diagonals. `rhs` is (..., m, k), or (..., m) for one
+    column. It always pivots, even without `partial_pivoting`. Integers become float64. Raises
+    errors.MatrixError for a singular matrix (`perturb_singular` is not supported),
     InvalidArgumentError for shapes that do not fit.
     """
     return _systems.tridiagonal_solve(

@@ -94,8 +94,9 @@ def approx_max_k(
     aggregate_to_topk: bool = True,
     name: str | None = None,
 ) -> ApproxTopK:
-    """Return the `k` largest (``approx_min_k``: smallest) elements along `reduction_dimension`, the
-    first first, and their indices. They are exact, whatever `recall_target` asks for."""
+    """Return the `k` largest (``approx_min_k``: smallest) elements along `reduction_dimension` in
+    order, and their indices. They are exact: `recall_target` has no effect.
+    """
     return _ops.statistics.top_k_along("approx_max_k", operand, k, reduction_dimension, True)
 
 
@@ -108,8 +109,9 @@ def approx_min_k(
     aggregate_to_topk: bool = True,
     name: str | None = None,
 ) -> ApproxTopK:
-    """Return the `k` largest (``approx_min_k``: smallest) elements along `reduction_dimension`, the
-    first first, and their indices. They are exact, whatever `recall_target` asks for."""
+    """Return the `k` largest (``approx_min_k``: smallest) elements along `reduction_dimension` in
+    order, and their indices. They are exact: `recall_target` has no effect.
+    """
     return _ops.statistics.top_k_along("approx_min_k", operand, k, reduction_dimension, False)
 
 
@@ -122,7 +124,8 @@ def argmax(
     **others: Never,
 ) -> Tensor:
     """Return positions of the largest elements along `axis`, by default the first axis; the first
-    where several tie."""
+    if several tie.
+    """
     if others:
         refuse_call(argmax, others)
     return _shape.cast(_reductions.argmax(input, 0 if axis is None else axis), output_type)
@@ -137,7 +140,8 @@ def argmin(
     **others: Never,
 ) -> Tensor:
     """Return positions of the smallest elements along `axis`, by default the first axis; the first
-    where several tie."""
+    if several tie.
+    """
     if others:
         refuse_call(argmin, others)
     return _shape.cast(_reductions.argmin(input, 0 if axis is None else axis), output_type)
@@ -154,7 +158,7 @@ def atan2(y: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def conj(x: TensorLike, name: str | None = None) -> Tensor:
-    """Return the complex conjugate; a real tensor is its own."""
+    """Return the complex conjugate; a real tensor is returned unchanged."""
     return _complex.conj(x)
 
 
@@ -185,8 +189,8 @@ def cumulative_logsumexp(
 ) -> Tensor:
     """Return the logarithms of sums of exp(x) up to each element along `axis`, without overflow.
 
-    Modelled on ``tf.math.cumulative_logsumexp``: of no elements it is -inf. Parameters as for
-    `cumsum`. In log2(n) steps of doubled reach.
+    Modelled on ``tf.math.cumulative_logsumexp``: the result for no elements is -inf. Parameters as
+    for `cumsum`. It takes log2(n) steps.
     """
     return _scans.cumulative_logsumexp(x, axis, exclusive, reverse)
 
@@ -226,7 +230,7 @@ def cumsum(
 
 
 def divide_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Return x / y, and 0 where y is 0; so is the gradient there. Integers give float64.
+    """Return x / y, and 0 where y is 0, with the gradient 0. Integers give float64.
 
     Elementwise; `x` and `y` broadcast. Raises InvalidArgumentError if their shapes do not.
     """
@@ -234,7 +238,7 @@ def divide_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tens
 
 
 def multiply_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Return x * y, and 0 where y is 0, although x is infinite or NaN.
+    """Return x * y, and 0 where y is 0, even if x is infinite or NaN.
 
     Elementwise; `x` and `y` broadcast. Raises InvalidArgumentError if their shapes do not.
     """
@@ -242,7 +246,7 @@ def multiply_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Te
 
 
 def xdivy(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Return x / y, and 0 where x is 0, although y is 0 or NaN. Integers give float64.
+    """Return x / y, and 0 where x is 0, even if y is 0 or NaN. Integers give float64.
 
     Elementwise; `x` and `y` broadcast. Raises InvalidArgumentError if their shapes do not.
     """
@@ -250,7 +254,7 @@ def xdivy(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 
 def xlog1py(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Return x log(1 + y), and 0 where x is 0, although the logarithm is infinite or NaN.
+    """Return x log(1 + y), and 0 where x is 0, even if the logarithm is infinite or NaN.
 
     Elementwise; `x` and `y` broadcast. Raises InvalidArgumentError if their shapes do not.
     """
@@ -261,9 +265,10 @@ def xlog1py(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 def l2_normalize(
     x: TensorLike, axis: Axes = None, epsilon: Any = 1e-12, name: str | None = None
 ) -> Tensor:
-    """Return `x` over its Euclidean norm over `axis`, by default all; or over sqrt(epsilon).
+    """Return `x` divided by its Euclidean norm over `axis` (by default all), at least
+    sqrt(epsilon).
 
-    The larger of both counts. Raises InvalidArgumentError for an axis that `x` does not have.
+    Raises InvalidArgumentError for an axis that `x` does not have.
     """
     return _ops.normalizations.l2_normalize(x, axis, epsilon)
 
@@ -271,17 +276,16 @@ def l2_normalize(
 def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
     """Return log(gamma(x1) gamma(x2) ... / gamma(x1 + x2 + ...)) of the last axis.
 
-    It is a sum of `betaln` of each number and the sum of those before it: their logarithms of gamma
-    functions, which are large, would cancel. Modelled on ``tf.math.lbeta``; of nothing it is
-    infinite.
+    It sums `betaln` of each number and the sum of the numbers before it, which avoids cancellation.
+    Modelled on ``tf.math.lbeta``; without elements it is infinite.
     """
     return _ops.distribution_functions.lbeta(x)
 
 
 def ndtri(x: TensorLike, name: str | None = None) -> Tensor:
-    """Return the number below which the normal distribution has the share `x`, from 0 to 1.
+    """Return the quantile `x`, from 0 to 1, of the standard normal distribution.
 
-    Accurate for small shares; infinite at 0 and 1, NaN beyond. Modelled on ``tf.math.ndtri``.
+    Accurate for small `x`; infinite at 0 and 1, NaN beyond. Modelled on ``tf.math.ndtri``.
     """
     return _ops.distribution_functions.ndtri(x)
 
@@ -318,7 +322,7 @@ def betainc(a: TensorLike, b: TensorLike, x: TensorLike, name: str | None = None
 def igamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     """Return the regularized lower incomplete gamma function of `a` and `x` (a and a in most
     books): the integral of t**(a - 1) exp(-t) from 0 to x, over gamma(a). NaN below 0. The
-    gradients by both are right, by `x` at every order and by `a` up to order 4. After
+    gradients by both are right, by `x` at every order and by `a` up to order 4. Modelled on
     ``tf.math.igamma``.
 
     Elementwise; `a` and `x`, tensors or array-likes, broadcast to the shape of the result. Raises
@@ -338,11 +342,11 @@ def igammac(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def in_top_k(targets: Any, predictions: Any, k: int, name: str | None = None) -> Tensor:
-    """Return whether fewer than `k` of the `predictions` of each row exceed that of its target.
+    """Return whether the target of each row is among its `k` largest `predictions`, ties included.
 
-    Modelled on ``tf.math.in_top_k``: `predictions` are (rows, classes) and `targets`, one for each
-    row, integers; false where a target is not a class or its prediction not finite.
-    InvalidArgumentError for other shapes.
+    Modelled on ``tf.math.in_top_k``: `predictions` are (rows, classes) and `targets` one integer
+    for each row. The result is false if a target is not a class or its prediction is not finite.
+    Raises InvalidArgumentError for other shapes.
     """
     return _sorting.in_top_k(targets, predictions, k)
 
@@ -406,7 +410,7 @@ def reduce_euclidean_norm(
     name: str | None = None,
     **others: Never,
 ) -> Tensor:
-    """Return the root of the sum of squared sizes over axes; complex `input_tensor` gives complex.
+    """Return the Euclidean norm over axes; complex `input_tensor` gives complex.
 
     `axis` is one axis, several, or None for all; `keepdims` keeps them, with size 1. Integers
     become float64. Raises InvalidArgumentError for an axis that `input_tensor` does not have.

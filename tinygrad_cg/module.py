@@ -1,4 +1,4 @@
-"""Module: an object whose Variables are found wherever it keeps them. Modelled on ``tf.Module``."""
+"""Module: an object that finds the Variables in its attributes. Modelled on ``tf.Module``."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Module:
 
     @property
     def name_scope(self) -> name_scope:
-        """Return the `name_scope` of this module: its name below that in which it was made."""
+        """Return the `name_scope` of this module, nested in the scope of its construction."""
         return name_scope(self._scope or f"{self.name}/")
 
     @classmethod
@@ -77,17 +77,17 @@ class Module:
 
     @property
     def trainable_variables(self) -> tuple[Variable, ...]:
-        """Return the `variables` that tapes watch by themselves."""
+        """Return the `variables` that tapes watch automatically."""
         return tuple([variable for variable in self.variables if variable.trainable])
 
     @property
     def non_trainable_variables(self) -> tuple[Variable, ...]:
-        """Return the `variables` that tapes do not watch by themselves."""
+        """Return the `variables` that tapes do not watch automatically."""
         return tuple([variable for variable in self.variables if not variable.trainable])
 
     @property
     def submodules(self) -> tuple[Module, ...]:
-        """Return the modules in this one, and in those, in turn."""
+        """Return all modules inside this module, also nested ones."""
         return tuple([module for _, module in _modules("", self)][1:])
 
     @property

@@ -1,7 +1,7 @@
 """Nested structures of values: lists, tuples, namedtuples and mappings.
 
 Modelled on `tf.nest`. Everything that is not a container is a leaf: tensors, arrays, numbers,
-strings, sets and None. A mapping's leaves are ordered by its sorted keys, whatever its own order.
+strings, sets and None. A mapping's leaves are in the order of its sorted keys.
 """
 
 from collections import defaultdict
@@ -227,11 +227,11 @@ def _difference(first: Any, second: Any, check_types: bool) -> Exception | None:
 
 
 def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True) -> None:
-    """Raise an error unless the two structures nest alike; their leaves are not compared.
+    """Raise an error unless the two structures are nested in the same way; leaves are not compared.
 
     TypeError if containers at the same position are of different kinds (list and tuple, say; all
-    mappings are one kind), ValueError if their lengths, keys or nesting differ.
-    With `check_types=False` only the latter count.
+    mappings are one kind), ValueError if their lengths, keys or nesting differ. `check_types=False`
+    ignores the kinds of containers.
 
     Examples
     --------

@@ -62,7 +62,7 @@ def _add_bias(value: Any, bias: Any, data_format: Any) -> Tensor:
 def atrous_conv2d(
     value: TensorLike, filters: TensorLike, rate: Any, padding: Any, name: str | None = None
 ) -> Tensor:
-    """Return ``conv2d`` with the steps `rate` between what a filter reads."""
+    """Return ``conv2d`` with filters dilated by `rate`."""
     return _ops.convolution.conv(value, filters, 1, padding, None, rate)
 
 
@@ -74,7 +74,7 @@ def atrous_conv2d_transpose(
     padding: Any,
     name: str | None = None,
 ) -> Tensor:
-    """Return the transpose of ``atrous_conv2d`` by its images, of `output_shape`."""
+    """Return the transpose of ``atrous_conv2d`` as a map of images, of `output_shape`."""
     return _ops.convolution.conv_transpose(value, filters, output_shape, 1, padding, None, rate)
 
 
@@ -137,7 +137,7 @@ def batch_norm_with_global_normalization(
     scale_after_normalization: Any,
     name: str | None = None,
 ) -> Tensor:
-    """Return ``batch_normalization``, whose scale `gamma` counts if asked.
+    """Return ``batch_normalization``; `scale_after_normalization` says whether `gamma` is used.
 
     Modelled on ``tf.nn.batch_norm_with_global_normalization``.
     """
@@ -175,10 +175,10 @@ def bias_add(
 def collapse_repeated(
     labels: TensorLike, seq_length: Any, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Return sequences without the repetitions of labels in a row, and their lengths (int32).
+    """Return sequences without consecutive repetitions of labels, and their lengths (int32).
 
-    Modelled on ``tf.nn.collapse_repeated``: of each row of `labels` the first `seq_length` elements
-    count; the rest of the result is 0. Raises InvalidArgumentError for lengths that do not fit.
+    Modelled on ``tf.nn.collapse_repeated``: the first `seq_length` elements of each row of `labels`
+    are used; the rest of the result is 0. Raises InvalidArgumentError for lengths that do not fit.
     """
     return _ops.statistics.collapse_repeated(labels, seq_length)
 
@@ -186,10 +186,10 @@ def collapse_repeated(
 def compute_average_loss(
     per_example_loss: Any, sample_weight: Any = None, global_batch_size: Any = None
 ) -> Tensor:
-    """Return the sum of losses, times their weights, over the size of the batch.
+    """Return the weighted sum of losses, divided by the size of the batch.
 
-    Modelled on ``tf.nn.compute_average_loss``, where there is one replica: the size is by default
-    that of the first axis. Raises InvalidArgumentError for a scalar loss.
+    Modelled on ``tf.nn.compute_average_loss`` with one replica: the size is by default that of the
+    first axis. Raises InvalidArgumentError for a scalar loss.
     """
     return _ops.statistics.average_loss(per_example_loss, sample_weight, global_batch_size)
 
@@ -246,10 +246,10 @@ def ctc_loss(
 
 
 def ctc_unique_labels(labels: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """Return the different labels of each row, in order of appearance, and which each one is.
+    """Return the distinct labels of each row, in order of appearance, and the index of each label.
 
-    Modelled on ``tf.nn.ctc_unique_labels``: rows are filled up with 0; the labels are int64, the
-    numbers int32.
+    Modelled on ``tf.nn.ctc_unique_labels``: rows are padded with 0; the labels are int64, the
+    indices int32.
     """
     return _ops.statistics.unique_labels(labels)
 
@@ -267,9 +267,9 @@ def conv1d(
 
     Modelled on ``tf.nn.convolution``: `input` is (batch, height, width, channels), or channels
     first if `data_format` says so; `filters` are (height, width, channels of a group, outputs),
-    without the height in one dimension. Channels are cut into as many groups as fit, each with its
-    share of the outputs. `padding` is "VALID", "SAME", or pairs of before and after. The dtypes
-    promote. Raises InvalidArgumentError for what does not fit, TypeError for bool.
+    without the height in one dimension. The channels are divided into groups of this size, each
+    with its share of the outputs. `padding` is "VALID", "SAME", or (before, after) pairs. The
+    dtypes promote. Raises InvalidArgumentError for shapes that do not fit, TypeError for bool.
     """
     return _ops.convolution.conv(input, filters, stride, padding, data_format, dilations)
 
@@ -287,9 +287,9 @@ def _conv_transpose(name: str, layout: str):
     ) -> Tensor:
         """Return the transpose of `conv` by its images, of `output_shape`: all axes, or space.
 
-        Modelled on ``tf.nn.conv2d_transpose``: `filters` are (height, width, outputs, channels), as
-        a `conv` takes them that maps the result to the shape of `input`: InvalidArgumentError if
-        none does.
+        Modelled on ``tf.nn.conv2d_transpose``: `filters` are (height, width, outputs, channels),
+        the filters of a `conv` from the result to the shape of `input`. Raises InvalidArgumentError
+        if the shapes do not fit.
         """
         return _ops.convolution.conv_transpose(
             input, filters, output_shape, strides, padding, data_format, dilations
@@ -315,9 +315,9 @@ def conv2d(
 
     Modelled on ``tf.nn.convolution``: `input` is (batch, height, width, channels), or channels
     first if `data_format` says so; `filters` are (height, width, channels of a group, outputs),
-    without the height in one dimension. Channels are cut into as many groups as fit, each with its
-    share of the outputs. `padding` is "VALID", "SAME", or pairs of before and after. The dtypes
-    promote. Raises InvalidArgumentError for what does not fit, TypeError for bool.
+    without the height in one dimension. The channels are divided into groups of this size, each
+    with its share of the outputs. `padding` is "VALID", "SAME", or (before, after) pairs. The
+    dtypes promote. Raises InvalidArgumentError for shapes that do not fit, TypeError for bool.
     """
     return _ops.convolution.conv(input, filters, strides, padding, data_format, dilations)
 
@@ -335,9 +335,9 @@ def conv3d(
 
     Modelled on ``tf.nn.conv3d``: `input` is (batch, depth, height, width, channels), or channels
     first if `data_format` says so; `filters` are (depth, height, width, channels of a group,
-    outputs). Channels are cut into as many groups as fit (TensorFlow has one). `padding` is
-    "VALID", "SAME", or three pairs. Raises InvalidArgumentError for what does not fit, TypeError
-    for bool.
+    outputs). The channels are divided into groups of this size (TensorFlow has one group).
+    `padding` is "VALID", "SAME", or three pairs. Raises InvalidArgumentError for shapes that do not
+    fit, TypeError for bool.
     """
     return _ops.volumes.conv3d(input, filters, strides, padding, data_format, dilations)
 
@@ -355,8 +355,8 @@ def conv3d_transpose(
     """Return the transpose of ``conv3d`` by its volumes, of `output_shape`: all axes, or of space.
 
     Modelled on ``tf.nn.conv3d_transpose``: `filters` are (depth, height, width, outputs, channels),
-    as a ``conv3d`` takes them that maps the result to the shape of `input`, else
-    InvalidArgumentError.
+    the filters of a ``conv3d`` from the result to the shape of `input`. Raises InvalidArgumentError
+    if the shapes do not fit.
     """
     return _ops.volumes.conv3d_transpose(
         input, filters, output_shape, strides, padding, data_format, dilations
@@ -375,9 +375,9 @@ def conv_transpose(
 ) -> Tensor:
     """Return the transpose of a convolution along one to three axes, of `output_shape`.
 
-    Modelled on ``tf.nn.conv_transpose``: `filters` are (axes of space, outputs, channels), as a
-    convolution takes them that maps the result to the shape of `input`: InvalidArgumentError if
-    none does.
+    Modelled on ``tf.nn.conv_transpose``: `filters` are (spatial axes, outputs, channels), the
+    filters of a convolution from the result to the shape of `input`. Raises InvalidArgumentError if
+    the shapes do not fit.
     """
     return _ops.volumes.convolve_transpose(
         input, filters, output_shape, strides, padding, data_format, dilations
@@ -395,10 +395,10 @@ def convolution(
 ) -> Tensor:
     """Return the convolution (without flipping) of `input` with `filters`, along one to three axes.
 
-    Modelled on ``tf.nn.convolution``: `input` is (batch, axes of space, channels), or channels
-    first if `data_format` says so; `filters` are (axes of space, channels of a group, outputs).
-    Channels are cut into as many groups as fit. `padding` is "VALID", "SAME", or pairs of before
-    and after. Raises InvalidArgumentError for what does not fit, TypeError for bool.
+    Modelled on ``tf.nn.convolution``: `input` is (batch, spatial axes, channels), or channels first
+    if `data_format` says so; `filters` are (spatial axes, channels of a group, outputs). Channels
+    are cut into as many groups as fit. `padding` is "VALID", "SAME", or pairs of before and after.
+    Raises InvalidArgumentError for shapes that do not fit, TypeError for bool.
     """
     return _ops.volumes.convolve(input, filters, strides, padding, data_format, dilations)
 
@@ -454,7 +454,7 @@ def dilation2d(
     dilations: Any,
     name: str | None = None,
 ) -> Tensor:
-    """Return the largest of sums of `filters` and the elements under them, channel by channel.
+    """Return the maximum over a window of elements plus `filters`, channel by channel.
 
     Modelled on ``tf.nn.dilation2d``: the grayscale dilation of images (batch, height, width,
     channels), or channels first, by `filters` (height, width, channels). Padding is never the
@@ -473,10 +473,10 @@ def erosion2d(
     dilations: Any,
     name: str | None = None,
 ) -> Tensor:
-    """Return the least of differences of elements and `filters`, channel by channel.
+    """Return the minimum over a window of elements minus `filters`, channel by channel.
 
-    Modelled on ``tf.nn.erosion2d``: the negative of ``dilation2d`` of the negative by the filters
-    turned by half a turn.
+    Modelled on ``tf.nn.erosion2d``: minus the ``dilation2d`` of minus `value`, with rotated
+    filters.
     """
     return _ops.filters.erosion2d(value, filters, strides, padding, data_format, dilations)
 
@@ -579,12 +579,12 @@ def gelu(features: TensorLike, approximate: bool = False, name: str | None = Non
 def isotonic_regression(
     inputs: TensorLike, decreasing: bool = True, axis: Axes = -1
 ) -> tuple[Tensor, Tensor]:
-    """Return the nearest numbers that do not rise (or fall) along `axis`, and numbers of blocks.
+    """Return the nearest non-increasing (or non-decreasing) numbers, and block numbers.
 
     Modelled on ``tf.nn.isotonic_regression``: nearest in the sum of squares, by the algorithm of M.
-    Ayer et al. (1955). Each block of elements, which does not reach further than it has to, becomes
-    its mean, through which gradients flow; which elements it has is taken as constant. Integers
-    become float64. TypeError for complex numbers.
+    Ayer et al. (1955). Each smallest possible block of elements is replaced by its mean, through
+    which gradients flow; the choice of the blocks is constant. Integers become float64. TypeError
+    for complex numbers.
     """
     return _ops.statistics.isotonic_regression(inputs, decreasing, axis)
 
@@ -595,8 +595,9 @@ def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
 
 
 def leaky_relu(features: TensorLike, alpha: Any = 0.2, name: str | None = None) -> Tensor:
-    """Return `features` where it is positive, and ``alpha * features`` elsewhere, whose slope holds
-    at 0."""
+    """Return `features` where it is positive, and ``alpha * features`` elsewhere. The slope at 0 is
+    `alpha`.
+    """
     return _ops.activation_functions.leaky_relu(features, alpha)
 
 
@@ -608,11 +609,12 @@ def local_response_normalization(
     beta: Any = 0.5,
     name: str | None = None,
 ) -> Tensor:
-    """Return `input` over ``(bias + alpha * s) ** beta``, s the sum of squares of near channels.
+    """Return ``input / (bias + alpha * s) ** beta``, where s sums the squares of nearby channels.
 
     Modelled on ``tf.nn.local_response_normalization``, of A. Krizhevsky et al. (2012): `input` is
-    (batch, height, width, channels), near are those up to `depth_radius` away. The other parameters
-    may be tensors. Integers become float64. Raises InvalidArgumentError for another rank or radius.
+    (batch, height, width, channels); nearby channels are up to `depth_radius` away. The other
+    parameters may be tensors. Integers become float64. Raises InvalidArgumentError for another rank
+    or radius.
     """
     return _ops.filters.local_response_normalization(input, depth_radius, bias, alpha, beta)
 
@@ -657,8 +659,8 @@ def _max_pool(name: str, layout: str):
 
         Modelled on ``tf.nn.max_pool``: `input` is (batch, height, width, channels), without a
         height in one dimension, or channels first if `data_format` says so; the windows touch
-        unless `strides` says otherwise; `padding` is "VALID", "SAME", or pairs of before and after,
-        and what it adds is never the largest. NaN stays NaN. The gradient goes to the first of
+        unless `strides` says otherwise; `padding` is "VALID", "SAME", or (before, after) pairs;
+        padded elements are never the largest. NaN stays NaN. The gradient goes to the first of
         equal elements. Raises InvalidArgumentError for windows that do not fit, TypeError for
         complex numbers.
         """
@@ -696,8 +698,8 @@ def max_pool_with_argmax(
 ) -> tuple[Tensor, Tensor]:
     """Return ``max_pool2d`` of images, and where each largest element is, flattened.
 
-    Modelled on ``tf.nn.max_pool_with_argmax``: positions are those in an image with its channels
-    last, ``(y * width + x) * channels + c``, or in the whole batch if asked.
+    Modelled on ``tf.nn.max_pool_with_argmax``: the positions ``(y * width + x) * channels + c``
+    count within an image, or within the batch if `include_batch_in_index`.
     """
     return _ops.filters.max_pool_with_argmax(
         input, ksize, strides, padding, data_format, output_dtype, include_batch_in_index
@@ -728,8 +730,8 @@ def nce_loss(
     """Return the loss of noise-contrastive estimation, (batch,).
 
     Modelled on ``tf.nn.nce_loss`` (M. Gutmann and A. Hyvarinen, 2010); arguments as of
-    ``sampled_softmax_loss``. It is the sum of the logistic losses of the true classes and of those
-    of the sample.
+    ``sampled_softmax_loss``. It is the sum of the logistic losses of the true and of the sampled
+    classes.
     """
     return _ops.candidates.nce_loss(
         weights,
@@ -764,11 +766,11 @@ def pool(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """Return the largest ("MAX") or the mean element ("AVG") under windows with gaps between.
+    """Return the largest ("MAX") or the mean element ("AVG") under dilated windows.
 
     Modelled on ``tf.nn.pool``, along one to three axes: `window_shape`, `strides` (1 by default)
-    and `dilations` have a number for each, or are one for all. As there, gaps go with strides of 1
-    and the padding "VALID" alone: InvalidArgumentError for others.
+    and `dilations` have a number for each, or are one for all. Dilations above 1 need strides of 1
+    and the padding "VALID"; otherwise this raises InvalidArgumentError.
     """
     return _ops.volumes.pool(
         input, window_shape, pooling_type, strides, padding, data_format, dilations
@@ -841,7 +843,7 @@ def sampled_softmax_loss(
 
 
 def scale_regularization_loss(regularization_loss: Any) -> Tensor:
-    """Return the sum of a loss, for the one replica that there is."""
+    """Return the sum of a loss; there is only one replica."""
     return _reductions.reduce_sum(regularization_loss)
 
 
@@ -858,8 +860,8 @@ def separable_conv2d(
     """Return ``depthwise_conv2d`` of images, followed by a convolution of single pixels.
 
     Modelled on ``tf.nn.separable_conv2d``: `depthwise_filter` is (height, width, channels,
-    multiplier), `pointwise_filter` (1, 1, channels * multiplier, outputs): InvalidArgumentError for
-    another.
+    multiplier), `pointwise_filter` (1, 1, channels * multiplier, outputs). Raises
+    InvalidArgumentError for other shapes.
     """
     return _ops.filters.separable_conv(
         input, depthwise_filter, pointwise_filter, strides, padding, data_format, dilations
@@ -904,7 +906,7 @@ def softmax_cross_entropy_with_logits(
 def sparse_softmax_cross_entropy_with_logits(
     labels: TensorLike, logits: TensorLike, name: str | None = None
 ) -> Tensor:
-    """Return ``-log_softmax(logits)[..., label]``: how unlikely the scores find the labels, by row.
+    """Return ``-log_softmax(logits)[..., label]``, the cross-entropy for integer labels.
 
     `logits` are scores, of shape (..., classes) and a float dtype, `labels` integers from 0 to
     classes - 1, of the shape before the last axis; the result has the labels' shape and the scores'
@@ -928,10 +930,10 @@ def space_to_batch(
 def sufficient_statistics(
     x: TensorLike, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[Any, ...]:
-    """Return the count, the sum, and the sum of squares of elements less `shift`, and the shift.
+    """Return the count, the sum and the sum of squares of elements minus `shift`, and the shift.
 
     Modelled on ``tf.nn.sufficient_statistics``: over `axes`; the count is a scalar, the shift None
-    if it is not given. ``normalize_moments`` makes the mean and the variance of them.
+    if it is not given. ``normalize_moments`` computes the mean and the variance from them.
     """
     return _ops.statistics.sufficient_statistics(x, axes, shift, keepdims)
 
@@ -966,11 +968,11 @@ def with_space_to_batch(
     spatial_dims: Any = None,
     data_format: str | None = None,
 ) -> Tensor:
-    """Return `op` of each part of `input` that has every `dilation_rate`-th element along some
-    axes.
+    """Return the dilated `op`: apply it to each part of `input` with every `dilation_rate`-th
+    element.
 
     Modelled on ``tf.nn.with_space_to_batch``: ``op(part, number of axes, "VALID")`` is called once,
-    with all parts as one batch, and its results are put together again; ``op(input, number of axes,
+    with all parts as one batch, and its results are interleaved again; ``op(input, number of axes,
     padding)`` if all rates are 1. The axes are `spatial_dims`, ascending, by default those after
     the batch, or after the channels if `data_format` has them first. With the padding "SAME", zeros
     are added for filters of `filter_shape`. Raises InvalidArgumentError for sizes that do not fit.

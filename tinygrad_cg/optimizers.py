@@ -1,4 +1,4 @@
-"""Optimizers: gradients become steps of Variables.
+"""Optimizers: they update Variables with gradients.
 
 Modelled on ``tf.keras.optimizers`` of Keras 3.15.
 
@@ -58,22 +58,22 @@ __dir__ = __all__.copy  # what dir() shows
 class Optimizer(ABC):
     """Base of optimizers: learning rate, count of steps, clipping, weight decay.
 
-    Your own class defines ``update_step(gradient, variable, learning_rate)``; one that does
-    not cannot be made: TypeError. Steps are differentiable inside
-    ``experimental.recorded_assignments``, and by `stateless_apply`.
+    A subclass defines ``update_step(gradient, variable, learning_rate)``; otherwise its constructor
+    raises TypeError. Steps are differentiable inside ``experimental.recorded_assignments``, and by
+    `stateless_apply`.
 
     Parameters
     ----------
     learning_rate:
         A number, a Variable, or a function of the number of steps done, called at each step.
     weight_decay:
-        Each step takes this share of a Variable, times the learning rate, off it first.
+        Each step first subtracts this share of a Variable, times the learning rate.
     clipnorm, clipvalue, global_clipnorm:
         At most one: the largest norm of each gradient, the largest size of each element, or the
         largest norm of all gradients together.
     sums_rows:
         Whether the rows of `tf.IndexedSlices` with the same index are added up before they are
-        clipped or squared. False is for Keras's numbers: each row counts by itself.
+        clipped or squared. False gives Keras's numbers: each row is treated separately.
     """
 
     slots: tuple[str, ...] = ()  # the names of what is kept for each Variable
@@ -113,7 +113,7 @@ class Optimizer(ABC):
 
     @property
     def learning_rate(self) -> Any:
-        """Return the present learning rate: a Variable, or the schedule's value for this step."""
+        """Return the current learning rate: a Variable, or the schedule's value for this step."""
         return self._rate if self._schedule is None else self._schedule(self.iterations)
 
     @learning_rate.setter
@@ -159,10 +159,10 @@ class Optimizer(ABC):
         return 0.0
 
     def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Variable]]) -> Variable:
-        """Step each Variable against its gradient; returns the count of steps, `iterations`.
+        """Update each Variable with its gradient, and return the number of steps, `iterations`.
 
         `grads_and_vars` are pairs; a gradient has the shape of its Variable, and is cast to its
-        dtype. A Variable whose gradient is None stays as it is, with a warning. ValueError if all
+        dtype. A Variable whose gradient is None is not changed, with a warning. ValueError if all
         are None, InvalidArgumentError for another shape, TypeError for anything but a Variable.
         """
         if isinstance(grads_and_vars, ArrayLike):
@@ -199,11 +199,11 @@ class Optimizer(ABC):
     ) -> tuple[list[Tensor], list[Tensor]]:
         """Return the values of `apply_gradients`, as tensors, and change no Variable.
 
-        After Keras. A pair of lists: the new values of the trainable Variables, and of the
-        optimizer's own (`variables`), from their values in `trainable_variables` and
-        `optimizer_variables`. Gradients flow to these, to `grads`, and to the learning rate if
-        that is a Variable: a step of meta-learning. The optimizer is built for the Variables, in
-        this order, before (`build`); ValueError if there are not as many values.
+        As in Keras, the result is a pair of lists: the new values of the trainable Variables, and
+        of the optimizer's own (`variables`), from their values in `trainable_variables` and
+        `optimizer_variables`. Gradients flow to these, to `grads`, and to the learning rate if that
+        is a Variable, as in meta-learning. Call `build` for the Variables first, in this order;
+        ValueError for another number of values.
         """
         own, trained = self.variables, [key.deref() for key in self._kept]
         values = list(trainable_variables)
@@ -233,7 +233,7 @@ class Optimizer(ABC):
 
     @abstractmethod
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
-        """Step one Variable; all three arguments have its dtype. Optimizers define this."""
+        """Update a Variable; all three arguments have its dtype. Optimizers define this."""
 
     def _by_rows(self, function: Callable[[Tensor], Tensor], gradient: Tensor) -> Tensor:
         """Return a function of this step's gradient, or the sum of the function over its rows."""
@@ -401,7 +401,7 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """`Adam` with weight decay: each step also takes ``weight_decay * learning_rate * w`` off w.
+    """`Adam` with weight decay: each step also subtracts ``weight_decay * learning_rate * w``.
 
     After I. Loshchilov and F. Hutter, "Decoupled weight decay regularization" (2019).
     """
@@ -503,9 +503,9 @@ class RMSprop(Optimizer):
     """Steps divided by the root of a running mean of the gradient's square.
 
     ``v = rho v + (1 - rho) g**2`` and ``w -= learning_rate g / sqrt(v + epsilon)``. With `centered`
-    the square of a running mean of g is taken off v first, so that it is a variance; with
-    `momentum` the steps s are added up: ``s = momentum s + step``, ``w -= s``. The other parameters
-    are those of `Optimizer`. After T. Tieleman and G. Hinton, "Lecture 6.5: rmsprop" (2012).
+    the square of a running mean of g is first subtracted from v, which makes it a variance; with
+    `momentum` the steps accumulate: ``s = momentum s + step``, ``w -= s``. The other parameters are
+    those of `Optimizer`. After T. Tieleman and G. Hinton, "Lecture 6.5: rmsprop" (2012).
     """
 
     def __init__(
@@ -639,13 +639,13 @@ class Lion(Optimizer):
 class Ftrl(Optimizer):
     """Follow the regularized leader: elements whose gradients stay small become exactly 0.
 
-    ``n = v + g**2``, ``z += g + 2 s w - (n**-p - v**-p) w / learning_rate``, then ``v = n`` and
-    ``w = (clip(z, -a, a) - z) / (n**-p / learning_rate + 2 b + beta / learning_rate)``. Here p is
+    ``n = v + g**2``, ``z += g + 2 s w - (n**-p - v**-p) w / learning_rate``, then ``v = n`` and ``w
+    = (clip(z, -a, a) - z) / (n**-p / learning_rate + 2 b + beta / learning_rate)``. Here p is
     `learning_rate_power`, a and b are `l1_regularization_strength` and
     `l2_regularization_strength`, and s is `l2_shrinkage_regularization_strength`; v begins at
-    `initial_accumulator_value`. None of these but p may be below 0, and p not above 0: ValueError.
-    The other parameters are those of `Optimizer`. After H. B. McMahan et al., "Ad click prediction:
-    a view from the trenches" (2013).
+    `initial_accumulator_value`. Raises ValueError if p is above 0, or another of these below 0. The
+    other parameters are those of `Optimizer`. After H. B. McMahan et al., "Ad click prediction: a
+    view from the trenches" (2013).
     """
 
     slots = ("accumulator", "linear")

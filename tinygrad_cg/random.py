@@ -1,4 +1,4 @@
-"""TensorFlow's ``tf.random``. Seeds give numbers of their own, which are not TensorFlow's."""
+"""TensorFlow's ``tf.random``. For the same seed, TensorFlow draws other numbers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def categorical(
 
 
 def fold_in(seed: TensorLike, data: Any, alg: str = "auto_select") -> Tensor:
-    """Return a new seed, two integers, made from `seed` and the integer `data`."""
+    """Return a new seed, two integers, derived from `seed` and the integer `data`."""
     return _distributions.fold_in(seed, data)
 
 
@@ -57,8 +57,8 @@ def gamma(
     """Return draws from the gamma distributions of shapes `alpha` and rates `beta` (1).
 
     The result has `shape`, then that of `alpha` and `beta` together. The gradient flows to both, to
-    `alpha` implicitly: the share of the distribution that is below a draw does not change. After
-    ``tf.random.gamma``. InvalidArgumentError for negative parameters.
+    `alpha` by implicit reparameterization. Modelled on ``tf.random.gamma``. InvalidArgumentError
+    for negative parameters.
     """
     return _distributions.gamma_draws(shape, alpha, beta, dtype, seed)
 
@@ -114,10 +114,11 @@ def _sampler(kind: str) -> _Sampler:
         seed: int | None = None,
         name: str | None = None,
     ) -> Candidates:
-        """Return `num_sampled` of the classes from 0 to `range_max` - 1, and how often each of
-        them, and of `true_classes` (batch, `num_true`), is expected: uniform, or with the
-        probability ``log((k + 2) / (k + 1)) / log(range_max + 1)`` of class k. None is drawn twice
-        if `unique`."""
+        """Return `num_sampled` of the classes from 0 to `range_max` - 1, and the expected counts of
+        these and of `true_classes` (batch, `num_true`). The distribution is uniform, or has the
+        probability ``log((k + 2) / (k + 1)) / log(range_max + 1)`` of class k. With `unique`, no
+        class is drawn twice.
+        """
         return _candidates.sample_candidates(
             kind, true_classes, num_true, num_sampled, unique, range_max, seed
         )
@@ -130,12 +131,12 @@ uniform_candidate_sampler = _sampler("uniform")
 
 
 def shuffle(value: TensorLike, seed: int | None = None, name: str | None = None) -> Tensor:
-    """Return `value` with its rows in an order drawn at random; gradients go back with them."""
+    """Return `value` with its rows in random order; gradients follow the rows."""
     return _distributions.shuffle(value, 0, seed)
 
 
 def split(seed: TensorLike, num: int = 2, alg: str = "auto_select") -> Tensor:
-    """Return `num` new seeds made from `seed`, two integers each."""
+    """Return `num` new seeds derived from `seed`, two integers each."""
     return _distributions.split_seed(seed, num)
 
 

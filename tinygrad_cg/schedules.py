@@ -2,8 +2,8 @@
 
 Modelled on ``tf.keras.optimizers.schedules``.
 
-The numbers are those of Keras 3.15. A schedule is a function of the number of steps done; it is
-given to an optimizer as its `learning_rate`.
+The numbers are those of Keras 3.15. A schedule is a function of the number of steps done; pass it
+to an optimizer as `learning_rate`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __getattr__ = partial(refuse_name, __name__)
 class LearningRateSchedule(ABC):
     """Base of schedules: classes that define ``__call__(step)``, which returns a learning rate.
 
-    One that does not cannot be made: TypeError.
+    Otherwise the constructor raises TypeError.
     """
 
     @abstractmethod
@@ -135,10 +135,10 @@ class InverseTimeDecay(_Decay):
 
 
 class PolynomialDecay(_Decay):
-    """From `initial_learning_rate` to `end_learning_rate`, by a power of the share that is left.
+    """From `initial_learning_rate` to `end_learning_rate`, by a power of the remaining share.
 
-    ``(initial - end) * (1 - step / decay_steps) ** power + end``; the rate stays at the end, or,
-    with `cycle`, the decay begins anew, over the next multiple of `decay_steps`.
+    ``(initial - end) * (1 - step / decay_steps) ** power + end``; then the rate is constant, or,
+    with `cycle`, the decay starts again over the next multiple of `decay_steps`.
     """
 
     def __init__(
@@ -208,9 +208,10 @@ class CosineDecay(_Decay):
 
 
 class CosineDecayRestarts(_Decay):
-    """`CosineDecay` again and again: each period is `t_mul` times as long as the one before.
+    """Repeated `CosineDecay`: each period is `t_mul` times as long as the previous one.
 
-    Each begins at `m_mul` times the rate of the one before, and ends at `alpha` times the first.
+    Each starts at `m_mul` times the rate of the previous period, and ends at `alpha` times the
+    first.
     """
 
     def __init__(
@@ -246,9 +247,9 @@ class CosineDecayRestarts(_Decay):
 
 
 class PiecewiseConstantDecay(LearningRateSchedule):
-    """``values[i]`` up to and with step ``boundaries[i]``, and the last of the values after all.
+    """``values[i]`` up to and including step ``boundaries[i]``, and then the last of the values.
 
-    `boundaries` increase strictly; there is one more of `values` (else ValueError).
+    `boundaries` increase strictly, and `values` has one more element (else ValueError).
     """
 
     def __init__(

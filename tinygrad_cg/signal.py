@@ -62,7 +62,7 @@ def kaiser_bessel_derived_window(
     """Return the window whose halves are roots of sums of Kaiser's, with shape parameter `beta`.
 
     Modelled on ``tf.signal.kaiser_bessel_derived_window``: an odd length is made even. It is
-    differentiable by a tensor `beta`. Errors as of `vorbis_window`.
+    differentiable with respect to a tensor `beta`. Errors as of `vorbis_window`.
     """
     return _spectra.kaiser_bessel_derived_window(window_length, beta, dtype)
 
@@ -128,7 +128,7 @@ def inverse_stft(
     window_fn: Any = hann_window,
     name: str | None = None,
 ) -> Tensor:
-    """Return the signals whose ``stft`` is `stfts`, up to what the windows do."""
+    """Return the signals whose ``stft`` is `stfts`, up to the effect of the windows."""
     return _spectra.inverse_stft(stfts, frame_length, frame_step, fft_length, window_fn)
 
 
@@ -146,8 +146,9 @@ def inverse_mdct(
 def inverse_stft_window_fn(
     frame_step: Any, forward_window_fn: Any = hann_window, name: str | None = None
 ) -> Any:
-    """Return a function of a length and a dtype, which gives the window for ``inverse_stft`` that
-    undoes `forward_window_fn` of ``stft``, where steps are of `frame_step` elements."""
+    """Return a function of a length and a dtype that returns the window with which ``inverse_stft``
+    undoes the window `forward_window_fn` of ``stft``, for steps of `frame_step` elements.
+    """
     return _spectra.inverse_window(frame_step, forward_window_fn)
 
 
@@ -160,10 +161,10 @@ def linear_to_mel_weight_matrix(
     dtype: DTypeLike = FLOAT32,
     name: str | None = None,
 ) -> Tensor:
-    """Return the matrix that takes a spectrum to the mel scale: (spectrogram bins, mel bins).
+    """Return the matrix that converts a spectrum to the mel scale: (spectrogram bins, mel bins).
 
     Modelled on ``tf.signal.linear_to_mel_weight_matrix``: triangles of height 1 on the mel scale
-    from `lower_edge_hertz` to `upper_edge_hertz`; the bin of frequency 0 counts nowhere. They are
+    from `lower_edge_hertz` to `upper_edge_hertz`; the bin of frequency 0 has no weight. They are
     computed in float64. Raises InvalidArgumentError for edges or sizes that make no sense.
     """
     return _spectra.mel_weights(
@@ -212,8 +213,9 @@ def stft(
     pad_end: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """Return the transforms of the pieces of `signals` that ``frame`` gives, times a window: of
-    `fft_length` elements, by default the next power of 2."""
+    """Return the Fourier transforms of the windowed frames of `signals` (see ``frame``), of
+    `fft_length` elements, by default the next power of 2.
+    """
     return _spectra.stft(signals, frame_length, frame_step, fft_length, window_fn, pad_end)
 
 
@@ -279,7 +281,7 @@ def rfft(input_tensor: TensorLike, fft_length: Any = None, name: str | None = No
 
 
 def rfft2d(input_tensor: TensorLike, fft_length: Any = None, name: str | None = None) -> Tensor:
-    """Return `rfft` over the last axis and `fft` over the one before it."""
+    """Return `rfft` over the last axis and `fft` over the second last."""
     return _fourier.rfftn(
         _spectra.of_rank("rfft2d", input_tensor, 2), _sizes("rfft2d", fft_length, 2), _last(2)
     )

@@ -22,9 +22,9 @@ def compute_gradient(
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Return the Jacobians of ``f(*x)`` for each of `x`: by the gradient rules, and by differences.
 
-    `f` gives one tensor. Two lists of arrays of shape (size of the output, size of the argument),
-    the first from `jacobian`, the second from central differences with step `delta`, 1/1024 by
-    default, computed in the argument's dtype. Raises TypeError if `x` is not a list or tuple. After
+    `f` returns one tensor. The result is two lists of arrays of shape (size of the output, size of
+    the argument): from `jacobian`, and from central differences with step `delta` (1/1024), in the
+    argument's dtype. Raises TypeError if `x` is not a list or tuple. Modelled on
     ``tf.test.compute_gradient``.
 
     Examples

@@ -1,4 +1,4 @@
-"""Checkpoints: the values of Variables in one file, by the paths to them.
+"""Checkpoints: a file with the values of Variables, named by their paths.
 
 Modelled on ``tf.train``.
 """
@@ -30,7 +30,7 @@ __getattr__ = partial(refuse_name, __name__)
 
 
 class Checkpoint:
-    """A group of objects whose Variables are saved to a file, and restored from it.
+    """A group of objects whose Variables are saved to a file and restored from it.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Checkpoint:
         An object whose own attributes are saved by their names.
     objects:
         Variables, modules, optimizers, metrics, other checkpoints, and lists and dicts of them, by
-        the names that they have in the file. More can be set as attributes.
+        their names in the file. You can set more as attributes.
 
     A file is NumPy's ``.npz``: an array for each Variable, named by the path to it, such as
     ``model/layers/0/kernel``. `numpy.load` can read it; TensorFlow cannot. An
@@ -99,7 +99,7 @@ class Checkpoint:
                         optimizer.build([variable])
 
     def write(self, file_prefix: Any, options: Any = None) -> str:
-        """Write a file with the values of now, `file_prefix` + ".npz"; returns `file_prefix`."""
+        """Write the current values to the file `file_prefix` + ".npz"; returns `file_prefix`."""
         prefix = os.fspath(file_prefix)
         path = Path(f"{prefix}.npz")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -122,9 +122,9 @@ class Checkpoint:
         return prefix
 
     def read(self, save_path: Any, options: Any = None) -> CheckpointLoadStatus:
-        """Assign the values in a file, by its prefix. All that does not fit leaves all as it is.
+        """Assign the values in a file, by its prefix. If some do not fit, nothing is assigned.
 
-        Returns what says whether both sides have the same names, and warns if nothing asks it and
+        The result checks whether both sides have the same names; it warns if you do not call it and
         the file has more. FileNotFoundError without the file; InvalidArgumentError for another
         shape or dtype, and for a file that is not complete.
         """
@@ -231,9 +231,9 @@ class CheckpointLoadStatus:
 
 
 class CheckpointManager:
-    """Saves a checkpoint under numbers in a directory, and keeps the latest `max_to_keep` files.
+    """Saves numbered checkpoints in a directory, and keeps the latest `max_to_keep` files.
 
-    All are kept for None. Files that an earlier process saved in the directory are known.
+    None keeps all files. Files of earlier processes in the directory count.
     """
 
     def __init__(
@@ -253,16 +253,16 @@ class CheckpointManager:
 
     @property
     def checkpoints(self) -> list[str]:
-        """Return the prefixes of the files that are kept, the latest at the end."""
+        """Return the prefixes of the files, the latest last."""
         return _noted(Path(self.directory))
 
     @property
     def latest_checkpoint(self) -> str | None:
-        """Return the prefix of the latest file; None without any."""
+        """Return the prefix of the latest file; None without files."""
         return latest_checkpoint(self.directory)
 
     def save(self, checkpoint_number: Any = None) -> str:
-        """Save a file, remove those that are too many, and return its prefix."""
+        """Save a file, remove the oldest if there are too many, and return its prefix."""
         folder = Path(self.directory)
         if checkpoint_number is not None:
             self.checkpoint.save_counter.assign(int(checkpoint_number) - 1)
@@ -282,7 +282,7 @@ class CheckpointManager:
 
 
 def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -> str | None:
-    """Return the prefix of the file that was saved last in a directory; None without any."""
+    """Return the prefix of the latest file in a directory; None without files."""
     noted = _noted(Path(os.fspath(checkpoint_dir)), latest_filename or "checkpoint")
     return noted[-1] if noted else None
 

@@ -1,4 +1,4 @@
-"""`python -m tinygrad_cg.warm`: compile beforehand what notebooks and programs commonly use.
+"""`python -m tinygrad_cg.warm`: compile common operations in advance.
 
 For images, clusters and continuous integration: operations, their gradients and the functions that
 fused programs call are compiled into the cache folder (TINYGRAD_CG_CACHE_DIR), by several processes
@@ -37,15 +37,15 @@ LABEL = "operations compiled"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compile the operations that a command line names, by default all; 0 if that went well.
+    """Compile the operations named on the command line, by default all; return 0 if that succeeds.
 
     Parameters
     ----------
     arguments : the command line; None takes ``sys.argv[1:]``.
 
-    ``python -m tinygrad_cg.warm exp add`` compiles two operations, ``--processes 8`` with so many
-    processes (by default as many as there are cores), ``--quiet`` without a word. An operation that
-    does not exist is an error (exit status 2). Code that was compiled before is loaded.
+    ``python -m tinygrad_cg.warm exp add`` compiles two operations. ``--processes 8`` sets the
+    number of processes (by default that of the cores), ``--quiet`` prints nothing. An operation
+    that does not exist is an error (exit status 2). Code in the cache is not compiled again.
     """
     parser = argparse.ArgumentParser(prog="python -m tinygrad_cg.warm", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="OPERATION", help="by default all")

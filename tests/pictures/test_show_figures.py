@@ -522,6 +522,22 @@ def test_widths_are_those_of_the_fonts():
         ]
 
 
+def test_texts_are_as_wide_as_the_layout_says_in_any_font():
+    font_manager = pytest.importorskip("matplotlib.font_manager")
+    from tinygrad_cg.debugging._pictures.plotting import FONT_SCALES
+
+    for text in ElementTree.fromstring(nested(decorated).svg).iter(f"{SVG}text"):
+        weight, size = text.get("font-weight", "normal"), float(text.get("font-size"))
+        width = text_width(text.text, size, weight == "bold")
+        assert float(text.get("textLength")) == pytest.approx(width, abs=0.06)
+        properties = font_manager.FontProperties(family="DejaVu Sans", weight=weight)
+        font = font_manager.get_font(font_manager.findfont(properties))
+        font.set_size(100 * FONT_SCALES[weight], 72)
+        font.set_text(text.text, 0)
+        wide = font.get_width_height()[0] / 64
+        assert wide <= 1.03 * text_width(text.text, 100, weight == "bold"), text.text
+
+
 def test_pictures_of_many_sweeps_in_both_directions():
     start, w = tf.constant(0.5), tf.constant([1.0, 2.0])
     with tf.GradientTape() as outer:

@@ -462,17 +462,17 @@ def differentiable(
         None. Its result is an array, a number, or a nested tuple of them. If left out,
         `differentiable` is a decorator.
     checkpoint:
-        Keep values of only O(sqrt(n)) of the n rounds of a loop for its gradient.
-        The outermost loops save what they carry, and the arrays that they change, at the beginning
-        of about sqrt(2 n) rounds; the backward sweep runs the rounds between two of these again.
-        This adds about the time of one call of `function`. An integer is the number of loops inside
-        one another that do so: with 2, inner loops too, which are run twice more. Loops that keep
-        nothing are left as they are. `stack_bytes`, a method of the result, tells the memory.
+        Keep values of only O(sqrt(n)) of the n rounds of a loop for its gradient. The outermost
+        loops save their state (carried values and changed arrays) at the beginning of about sqrt(2
+        n) rounds; the backward sweep runs the rounds in between again. This adds about the time of
+        one call of `function`. An integer is a number of nested loops: 2 includes inner loops,
+        which then run twice more. Loops that save nothing do not change. The result's method
+        `stack_bytes` returns the memory.
 
     The returned function accepts tensors, too, and returns tensors. Integers are not tensors
-    inside, and have no gradient. Raises `UnsupportedCodeError`, a TypeError, for what it cannot
-    differentiate: when it decorates, or, if that depends on types, at the first call. It raises
-    IndexError and others if the function does; as in Numba, indices are not checked.
+    inside, and have no gradient. Raises `UnsupportedCodeError`, a TypeError, for unsupported code:
+    when it decorates, or at the first call if that depends on types. It raises IndexError and
+    others if the function does; as in Numba, indices are not checked.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Common subexpressions: what was computed, loaded or stored before is not computed again.
 
-Loops of a few rounds, over the axes of space or the neighbours of a pixel, are written out.
+Loops of a few rounds, over the spatial axes or the neighbours of a pixel, are written out.
 """
 
 from __future__ import annotations

@@ -59,18 +59,18 @@ def primitive(
         kernel's source is differentiated, with its loops, branches and calls, to any order; see
         `differentiable` for what it may contain.
     replace:
-        Take the place of a primitive of that name, as in a notebook's cell that runs again.
+        Replace an existing primitive of that name, so that a notebook's cell can run again.
     cuda:
         The kernel for a GPU: made by ``numba.cuda.jit``, or a pair (kernel, configuration). It is
         launched as ``kernel(*inputs, *results, *attributes)``, with C-ordered arrays, and fills the
         results, whose shapes `shape` gives; it must not write to inputs. Parameters after the
         results have the names of attributes. The configuration is (blocks, threads), each a number
-        or a tuple of up to three, or a function of what `shape` is given that returns such a pair;
-        by default each element of the first result has a thread, in blocks of 256; the last may
-        have spare threads. The gradient is the same on either device. Without `cuda` the function
-        of `elementwise` is compiled for the GPU, and so are derivatives from its source (tried in
-        Numba's CUDA simulator only); another kernel runs there if CuPy has the functions that it
-        uses.
+        or a tuple of up to three, or a function of the arguments of `shape` that returns this pair;
+        by default each element of the first result has a thread, in blocks of 256; the last block
+        may have spare threads. The gradient is the same on either device. Without `cuda`, an
+        `elementwise` kernel and the derivatives from its source are compiled for the GPU (only
+        tested in Numba's CUDA simulator); another kernel runs there if CuPy has the functions that
+        it uses.
 
     The function takes tensors or array-likes by position, attributes by keyword.
     Raises KeyError for a name in use, TypeError for a kernel that is not callable, or for

@@ -1,4 +1,4 @@
-"""Levels, which see operations, and the stack of them that each thread has.
+"""Levels; see there operations, and the stack of them that each thread has.
 
 A *level* is whatever wants to see operations: a tape, or a transformation (a batch, a trace,
 a forward accumulator) that changes how they are carried out. Each thread has one stack of

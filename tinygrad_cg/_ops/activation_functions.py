@@ -96,7 +96,7 @@ def celu(x: Any, alpha: Any = 1.0) -> Tensor:
 
 
 def leaky_relu(x: Any, alpha: Any = 0.2) -> Tensor:
-    """Return `x` where it is positive, and ``alpha * x`` elsewhere, whose slope holds at 0."""
+    """Return `x` where it is positive, and ``alpha * x`` elsewhere. The slope at 0 is `alpha`."""
     x = convert(x)
     return where(greater(x, 0), x, multiply(x, alpha))
 
@@ -130,7 +130,7 @@ def hard_shrink(x: Any, threshold: Any = 0.5) -> Tensor:
 
 
 def soft_shrink(x: Any, threshold: Any = 0.5) -> Tensor:
-    """Return `x` moved by `threshold` towards 0, and 0 where `abs(x)` is at most that."""
+    """Return `x` moved by `threshold` towards 0, and 0 where `abs(x)` is at most `threshold`."""
     x = convert(x)
     moved = subtract(x, multiply(sign(x), threshold))
     return where(less_equal(absolute(x), threshold), 0, moved)

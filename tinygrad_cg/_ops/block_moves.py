@@ -127,7 +127,7 @@ def batch_to_space(x: Any, block_shape: Any, crops: Any) -> Tensor:
 def reverse_sequence(x: Any, lengths: Any, axis: Any, batch_axis: Any = 0) -> Tensor:
     """Return `x` with the first of `lengths` elements along `axis` reversed, for each of a batch.
 
-    After ``tf.reverse_sequence``. InvalidArgumentError for lengths that `x` does not have.
+    Modelled on ``tf.reverse_sequence``. InvalidArgumentError for lengths that `x` does not have.
     """
     x, counts = convert(x), np.asarray(convert(lengths)._values())
     name = "reverse_sequence"

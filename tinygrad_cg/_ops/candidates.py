@@ -43,10 +43,10 @@ def bounded_normal(
 ) -> Tensor:
     """Return draws of `shape` from normal distributions, each within bounds of its own.
 
-    After ``tf.random.stateless_parameterized_truncated_normal``: the parameters broadcast with
-    `shape`, their dtypes promote (float32 of integers), and gradients flow to them with the draws
-    held. Raises InvalidArgumentError for bounds that are out of order or too far from the mean
-    (where they are not known: NaN), and for shapes that do not broadcast.
+    Modelled on ``tf.random.stateless_parameterized_truncated_normal``: the parameters broadcast
+    with `shape`, their dtypes promote (float32 of integers), and gradients flow to them with the
+    draws held. Raises InvalidArgumentError for bounds that are out of order or too far from the
+    mean (where they are not known: NaN), and for shapes that do not broadcast.
     """
     name = "stateless_parameterized_truncated_normal"
     mean, deviation, low, high = (
@@ -179,7 +179,7 @@ def sample_candidates(
 ) -> Candidates:
     """Return classes from 0 to `range_max` - 1 that are drawn at random, and expected counts.
 
-    After ``tf.random.uniform_candidate_sampler``, where all are as probable, and
+    Modelled on ``tf.random.uniform_candidate_sampler``, where all are as probable, and
     ``tf.random.log_uniform_candidate_sampler``, where class k has the probability ``log((k + 2) /
     (k + 1)) / log(range_max + 1)``. If `unique` none is drawn twice, and what is expected follows
     from how many draws that took. Counts are float32. Raises InvalidArgumentError for sizes that do

@@ -47,6 +47,6 @@ _conj = unary(
 
 @public(_conj.primitive)
 def conj(x: Any) -> Tensor:
-    """Return the complex conjugate; a real tensor is its own."""
+    """Return the complex conjugate; a real tensor is returned unchanged."""
     x = convert(x)
     return _conj(x) if is_complex(x.dtype) else x

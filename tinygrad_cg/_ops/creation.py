@@ -44,12 +44,12 @@ def constant(
 ) -> Tensor:
     """Return a tensor of `value`: a number, a nested list of numbers, or an array (copied).
 
-    Python floats become float32, integers int32 (int64 where they need it), arrays keep their
-    dtype. `shape` reshapes the value, or repeats a single number. A Tensor is returned unchanged.
+    Python floats become float32, integers int32 (int64 if necessary), arrays keep their dtype.
+    `shape` reshapes the value, or repeats a single number. A Tensor is returned unchanged.
 
-    After ``tf.constant``. Raises TypeError for values that are not numbers or lose their fractions
-    in `dtype`, OverflowError for integers that do not fit, ValueError for ragged lists and wrong
-    shapes.
+    Modelled on ``tf.constant``. Raises TypeError for values that are not numbers or lose their
+    fractions in `dtype`, OverflowError for integers that do not fit, ValueError for ragged lists
+    and wrong shapes.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def convert_to_tensor(
 def full(shape: Any, value: Any, dtype: Any = None) -> Tensor:
     """Return a tensor of `shape` filled with the single number `value`.
 
-    Its dtype is that of `value`, as `constant` makes it, unless `dtype` is given. After
+    Its dtype is that of `value`, as `constant` makes it, unless `dtype` is given. Modelled on
     ``tf.fill``: where `value` is a tensor, the gradients of all elements add up in it. Raises
     InvalidArgumentError for a value that is not a scalar, and for negative sizes.
     """
@@ -223,8 +223,8 @@ def linspace(start: Any, stop: Any, num: Any = 50, dtype: Any = None) -> Tensor:
     """Return `num` evenly spaced numbers from `start` to `stop` inclusive, along a new first axis.
 
     Their dtype is that in which the bounds meet, float32 for integers, unless `dtype` is given.
-    After ``tf.linspace``: bounds that are tensors get gradients. Raises InvalidArgumentError if
-    `num` is negative or the shapes of the bounds do not broadcast.
+    Modelled on ``tf.linspace``: bounds that are tensors get gradients. Raises InvalidArgumentError
+    if `num` is negative or the shapes of the bounds do not broadcast.
     """
     count = as_count("linspace", "num", num)
     if isinstance(start, (list, tuple)) or isinstance(stop, (list, tuple)):

@@ -106,7 +106,7 @@ beta = of_reals(
 
 
 def ndtri(x: Any) -> Tensor:
-    """Return the number below which the normal distribution has the share `x`, from 0 to 1."""
+    """Return the quantile `x`, from 0 to 1, of the standard normal distribution."""
     return subtract(0, multiply(erfcinv(multiply(x, 2)), math.sqrt(2)))
 
 

@@ -48,7 +48,7 @@ def truncated_normal(
 ) -> Tensor:
     """Return draws from the normal distribution that lie within two standard deviations.
 
-    After ``tf.random.truncated_normal``: parameters, gradients and errors as for ``normal``.
+    Modelled on ``tf.random.truncated_normal``: parameters, gradients and errors as for ``normal``.
     """
     wanted, sizes = as_dtype(dtype), as_sizes("truncated_normal", shape)
     _check_float("truncated_normal", wanted, "cast(truncated_normal(shape), dtype)")
@@ -119,7 +119,8 @@ def poisson_of_shape(shape: Any, lam: Any, dtype: Any, seed: int | None) -> Tens
 def binomial_draws(shape: Any, counts: Any, probs: Any, dtype: Any, seed: int | None) -> Tensor:
     """Return how many of `counts` trials, of probability `probs` each, succeed: draws of `shape`.
 
-    After ``tf.random.stateless_binomial``. InvalidArgumentError for what is not a probability.
+    Modelled on ``tf.random.stateless_binomial``. InvalidArgumentError for what is not a
+    probability.
     """
     sizes = as_sizes("binomial", shape)
     trials, chances = _fixed("binomial", "counts", counts), _fixed("binomial", "probs", probs)

@@ -32,15 +32,14 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
     x:
         An object with ``__dlpack__``: an array of NumPy, PyTorch, JAX, CuPy and others.
     device:
-        None, "cpu" or "gpu:0": where the tensor is; None is where `x` is.
+        The device of the tensor: None (the device of `x`), "cpu" or "gpu:0".
     copy:
         False shares the memory: the caller must not write to it while the tensor, or a tape that
-        saw it, is in use. True copies. None shares what is read-only, and copies all else.
+        saw it, is in use. True copies. None shares read-only arrays, and copies all others.
 
     A Tensor is returned unchanged. Raises TypeError for objects without ``__dlpack__`` and for
-    dtypes that tensors cannot have, BufferError for a device that there is not, for one that cannot
-    be had without a copy, and for what cannot be exported, such as a PyTorch tensor that requires
-    gradients.
+    dtypes that tensors cannot have, BufferError for a device that does not exist or would need a
+    copy, and for objects that cannot be exported, such as a PyTorch tensor that requires gradients.
     """
     wanted = None if device is None else _find(device)
     if is_tensor(x):

@@ -101,9 +101,9 @@ def eig(x: Any) -> tuple[Tensor, Tensor]:
     """Return the eigenvalues and eigenvectors of square matrices: always complex.
 
     `x` has shape (..., n, n), the values (..., n), in no order; the vectors are the columns of
-    (..., n, n), of unit length. The gradient needs n independent vectors, otherwise it raises
-    errors.MatrixError, or is large; by the vectors of equal values it is taken as 0, with an
-    errors.DerivativeWarning. For symmetric or Hermitian matrices use `eigh`.
+    (..., n, n), of unit length. The gradient needs n independent vectors; otherwise it is large or
+    raises errors.MatrixError. With respect to vectors of equal eigenvalues the gradient is set to
+    0, with an errors.DerivativeWarning. For symmetric or Hermitian matrices use `eigh`.
     """
     result = apply(_eig, (square_matrices("eig", x),), {})
     return getitem(result, (Ellipsis, 0, slice(None))), rows(result, 1)

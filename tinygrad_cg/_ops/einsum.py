@@ -29,7 +29,7 @@ _LETTERS = ascii_uppercase + ascii_lowercase  # what NumPy's integers stand for,
 
 
 def einsum(subscripts: Any, *operands: Any) -> Tensor:
-    """Return the sum over products of elements with equal indices, after ``np.einsum``."""
+    """Return the sum over products of elements with equal indices, as ``np.einsum``."""
     if not isinstance(subscripts, str):
         raise TypeError(f"einsum: subscripts must be a string, got {type(subscripts).__name__}")
     tensors = convert_operands(operands)

@@ -686,24 +686,24 @@ _clip = elementwise(
 
 
 def divide_no_nan(x: Any, y: Any) -> Tensor:
-    """Return x / y, and 0 where y is 0; so is the gradient there. Integers give float64."""
+    """Return x / y, and 0 where y is 0, with the gradient 0. Integers give float64."""
     x, y = convert_operands((x, y))
     is_zero = equal(y, 0)
     return where(is_zero, 0, divide(x, where(is_zero, 1, y)))
 
 
 def multiply_no_nan(x: Any, y: Any) -> Tensor:
-    """Return x * y, and 0 where y is 0, although x is infinite or NaN."""
+    """Return x * y, and 0 where y is 0, even if x is infinite or NaN."""
     return multiply_upstream(y, x)
 
 
 def xdivy(x: Any, y: Any) -> Tensor:
-    """Return x / y, and 0 where x is 0, although y is 0 or NaN. Integers give float64."""
+    """Return x / y, and 0 where x is 0, even if y is 0 or NaN. Integers give float64."""
     return divide_upstream(x, y)
 
 
 def xlog1py(x: Any, y: Any) -> Tensor:
-    """Return x log(1 + y), and 0 where x is 0, although the logarithm is infinite or NaN."""
+    """Return x log(1 + y), and 0 where x is 0, even if the logarithm is infinite or NaN."""
     x, y = convert_operands((x, y))
     return multiply_upstream(x, log1p(y))
 
@@ -722,7 +722,7 @@ def where(condition: Any, x: Any, y: Any) -> Tensor:
 def clip(x: Any, low: Any = None, high: Any = None) -> Tensor:
     """Return `x` limited to [low, high]; None means no limit. At a limit the gradient passes.
 
-    After ``tf.clip_by_value``; the three broadcast, and their dtypes promote. Raises
+    Modelled on ``tf.clip_by_value``; the three broadcast, and their dtypes promote. Raises
     InvalidArgumentError if their shapes do not broadcast.
     """
     if low is None or high is None:

@@ -332,7 +332,7 @@ _svdvals = of_matrices(
 
 
 def svd(x: Any, full_matrices: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-    """Return U, the singular values s, falling, and V of matrices ``x = U diag(s) adjoint(V)``.
+    """Return U, the singular values s, descending, and V of matrices ``x = U diag(s) adjoint(V)``.
 
     `x` has shape (..., m, n), and k is the smaller of m and n: U is (..., m, k), s (..., k) and V
     (..., n, k), with orthonormal columns; with `full_matrices` these are completed to square
@@ -351,7 +351,7 @@ def svd(x: Any, full_matrices: bool = False) -> tuple[Tensor, Tensor, Tensor]:
 
 @public(_svdvals)
 def svdvals(x: Any) -> Tensor:
-    """Return the singular values, falling, of matrices (..., m, n); see `svd`."""
+    """Return the singular values, descending, of matrices (..., m, n); see `svd`."""
     return apply(_svdvals, (matrices("svdvals", x),), {})
 
 

@@ -152,7 +152,7 @@ def local_response_normalization(
 def dilation2d(
     x: Any, filters: Any, strides: Any, padding: Any, data_format: Any, dilations: Any
 ) -> Tensor:
-    """Return the largest of sums of `filters` and the elements under them, channel by channel."""
+    """Return the maximum over a window of elements plus `filters`, channel by channel."""
     name = "dilation2d"
     x, filters = convert_operands((x, filters))
     layout = ImageLayout(name, data_format, 2)

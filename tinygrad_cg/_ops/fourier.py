@@ -236,7 +236,7 @@ def _backward_real(name: str, x: Any, sizes: Any, axes: Any, norm: Any) -> Tenso
 def fft(x: Any, n: Any = None, axis: Any = -1, norm: Any = None) -> Tensor:
     """Return the discrete Fourier transform along `axis`: complex, of `x` cut or padded to `n`.
 
-    After ``np.fft.fft``: ``sum_k x[k] exp(-2j pi k m / n)``. `norm` says which direction is
+    Modelled on ``np.fft.fft``: ``sum_k x[k] exp(-2j pi k m / n)``. `norm` says which direction is
     divided by n: "backward" (the inverse one, the default), "forward" (this one) or "ortho" (both,
     by its root). float16, float32 and complex64 give complex64, others complex128. Raises
     InvalidArgumentError for an axis that `x` does not have, another `norm`, and `n` < 1.
@@ -245,7 +245,7 @@ def fft(x: Any, n: Any = None, axis: Any = -1, norm: Any = None) -> Tensor:
 
 
 def ifft(x: Any, n: Any = None, axis: Any = -1, norm: Any = None) -> Tensor:
-    """Return the inverse of `fft`: ``sum_k x[k] exp(2j pi k m / n) / n``; arguments as there."""
+    """Return the inverse of `fft`: ``sum_k x[k] exp(2j pi k m / n) / n``; same arguments."""
     return _along("ifft", x, [n], [axis], norm, True)
 
 
@@ -255,15 +255,15 @@ def fftn(x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Tensor:
 
 
 def ifftn(x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Tensor:
-    """Return the inverse of `fftn`; arguments as there."""
+    """Return the inverse of `fftn`; same arguments."""
     return _along("ifftn", x, s, axes, norm, True)
 
 
 def rfft(x: Any, n: Any = None, axis: Any = -1, norm: Any = None) -> Tensor:
     """Return the first ``n // 2 + 1`` elements of the transform of real `x` along `axis`.
 
-    The others are their conjugates. After ``np.fft.rfft``; see `fft` for the arguments. Raises
-    TypeError for complex `x`.
+    The others are their conjugates. Modelled on ``np.fft.rfft``; see `fft` for the arguments.
+    Raises TypeError for complex `x`.
     """
     return _forward_real("rfft", x, [n], [axis], norm)
 
@@ -271,8 +271,8 @@ def rfft(x: Any, n: Any = None, axis: Any = -1, norm: Any = None) -> Tensor:
 def irfft(x: Any, n: Any = None, axis: Any = -1, norm: Any = None) -> Tensor:
     """Return the real signal of `n` elements whose `rfft` is `x`; see `fft`.
 
-    By default `n` is even: twice the number of elements less one. Imaginary parts of the first
-    element and, if `n` is even, of the last are not read.
+    By default `n` is even: 2 (m - 1) for m elements. Imaginary parts of the first element and, if
+    `n` is even, of the last are not read.
     """
     return _backward_real("irfft", x, [n], [axis], norm)
 
@@ -290,7 +290,7 @@ def irfftn(x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Tensor:
 def hfft(x: Any, n: Any = None, axis: Any = -1, norm: Any = None) -> Tensor:
     """Return the real spectrum, of `n` elements, of a signal whose second half mirrors its first.
 
-    `x` is the first half; the other is its conjugate. After ``np.fft.hfft``; see `fft`.
+    `x` is the first half; the other is its conjugate. Modelled on ``np.fft.hfft``; see `fft`.
     """
     norm = _TRANSPOSED_NORM[_norm("hfft", norm)]
     return _backward_real("hfft", conj(x), [n], [axis], norm)

@@ -61,8 +61,7 @@ _labels = operation(
 
 
 def sparse_cross_entropy(labels: Any, logits: Any) -> Tensor:
-    """Return ``-log_softmax(logits)[..., label]``: how unlikely the scores find the labels, by
-    row."""
+    """Return ``-log_softmax(logits)[..., label]``, the cross-entropy for integer labels."""
     labels, logits = convert(labels), convert(logits)
     remedy = "distributions go to softmax_cross_entropy"
     check_kind("sparse_cross_entropy", "labels", labels, INTEGERS, remedy)

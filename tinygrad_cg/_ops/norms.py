@@ -145,7 +145,7 @@ def normalized(x: Any, order: Any = "euclidean", axis: Any = None) -> tuple[Tens
 
 
 def reduce_euclidean_norm(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the root of the sum of squared sizes over axes; a complex `x` gives complex.
+    """Return the square root of the sum of squared sizes over axes; a complex `x` gives complex.
 
     `axis` is one axis, several, or None for all; `keepdims` keeps them, with size 1. Integers
     become float64. Raises InvalidArgumentError for an axis that `x` does not have.

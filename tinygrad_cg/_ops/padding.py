@@ -70,10 +70,10 @@ _pad = operation(
 def pad(x: Any, widths: Any, mode: str = "constant", value: Any = 0) -> Tensor:
     """Return `x` with more elements before and after along each axis.
 
-    After ``np.pad``: `widths` is a pair for each axis, one pair for all, or one number. `mode`
-    is "constant" (elements are `value`), "reflect" (the border itself is not repeated),
-    "symmetric" (it is), "edge" or "wrap". Raises InvalidArgumentError for other modes, for
-    widths that are negative or do not fit, and for an empty axis with nothing to repeat.
+    Modelled on ``np.pad``: `widths` is a pair for each axis, one pair for all, or one number.
+    `mode` is "constant" (elements are `value`), "reflect" (the border itself is not repeated),
+    "symmetric" (it is), "edge" or "wrap". Raises InvalidArgumentError for other modes, for widths
+    that are negative or do not fit, and for an empty axis with nothing to repeat.
     """
     x = convert(x)
     pairs = _widths(widths, x._data.ndim)

@@ -118,8 +118,8 @@ def _pool(
 def adaptive_pool(reduce: Callable, x: Any, output_size: Any, data_format: Any = None) -> Tensor:
     """Return images of `output_size`, each element the `reduce` of its share of `x`.
 
-    `reduce` is `reduce_mean` or `reduce_max`; `x` has one to three axes of space. Element i of n
-    covers ``floor(i size / n)`` to ``ceil((i + 1) size / n)``. After
+    `reduce` is `reduce_mean` or `reduce_max`; `x` has one to three spatial axes. Element i of n
+    covers ``floor(i size / n)`` to ``ceil((i + 1) size / n)``. Modelled on
     ``keras.ops.adaptive_average_pool``. InvalidArgumentError for sizes that do not fit.
     """
     x = convert(x)

@@ -271,7 +271,7 @@ def reduce_variance(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 @in_float32
 def reduce_std(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the standard deviation over axes, the root of `reduce_variance`, which see.
+    """Return the standard deviation over axes, the root of `reduce_variance`; see there.
 
     Where it is 0 its gradient is 0.
     """
@@ -505,9 +505,9 @@ _log_softmax = _normalisation(
 
 @public(_argmax)
 def argmax(x: Any, axis: Any = 0) -> Tensor:
-    """Return positions (int64) of the largest elements along `axis`; the first where several tie.
+    """Return positions (int64) of the largest elements along `axis`; the first if several tie.
 
-    After ``tf.argmax``: `axis` is 0 by default; None means the flattened tensor. Raises
+    Modelled on ``tf.argmax``: `axis` is 0 by default; None means the flattened tensor. Raises
     InvalidArgumentError for an axis that `x` does not have, and for an empty one.
     """
     return _arg(_argmax, x, axis)
@@ -515,7 +515,7 @@ def argmax(x: Any, axis: Any = 0) -> Tensor:
 
 @public(_argmin)
 def argmin(x: Any, axis: Any = 0) -> Tensor:
-    """Return positions (int64) of the smallest elements along `axis`; the first where several tie.
+    """Return positions (int64) of the smallest elements along `axis`; the first if several tie.
 
     `axis` and errors as for `argmax`.
     """

@@ -38,10 +38,10 @@ if hasattr(os, "register_at_fork"):  # NumPy's generator has a lock of its own: 
 
 
 def set_seed(seed: int) -> None:
-    """Start the sequence of all later draws without a seed of their own at `seed`.
+    """Set the seed of all later draws that have no seed of their own.
 
-    After ``tf.random.set_seed``. TypeError for anything but an integer, InvalidArgumentError for a
-    negative one.
+    Modelled on ``tf.random.set_seed``. TypeError for anything but an integer, InvalidArgumentError
+    for a negative one.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def uniform(
 ) -> Tensor:
     """Return draws from [minval, maxval); integers need `maxval`, floats have 1 by default.
 
-    With `seed` the result is always the same; without, see `set_seed`. After
+    With `seed` the result is always the same; without, see `set_seed`. Modelled on
     ``tf.random.uniform``: floating bounds broadcast to `shape`, and get gradients where they are
     tensors. Raises TypeError for dtypes that are neither floats nor integers, and
     InvalidArgumentError for bounds that do not fit.
@@ -118,9 +118,9 @@ def normal(
 ) -> Tensor:
     """Return draws from the normal distribution of the given mean and standard deviation.
 
-    After ``tf.random.normal``: `mean` and `stddev` broadcast with `shape`, and get gradients where
-    they are tensors. `seed` as for `uniform`. Raises TypeError for a dtype that is not a float,
-    InvalidArgumentError for shapes that do not broadcast.
+    Modelled on ``tf.random.normal``: `mean` and `stddev` broadcast with `shape`, and get gradients
+    where they are tensors. `seed` as for `uniform`. Raises TypeError for a dtype that is not a
+    float, InvalidArgumentError for shapes that do not broadcast.
 
     Examples
     --------

@@ -435,7 +435,7 @@ def split(x: Any, parts: Any, axis: Any = 0) -> list[Tensor]:
 def split_at(x: Any, boundaries: Any, axis: Any = 0, uneven: bool = False) -> list[Tensor]:
     """Return the parts of `x` along `axis` between `boundaries`, or a number of equal ones.
 
-    After ``np.split``; ``np.array_split`` if `uneven`: the first parts may then be longer by
+    Modelled on ``np.split``; ``np.array_split`` if `uneven`: the first parts may then be longer by
     one. Raises InvalidArgumentError for a number of parts that does not divide the axis.
     """
     x = convert(x)

@@ -70,7 +70,7 @@ def add_along_axis(values: Tensor, indices: Tensor, shape: Any, axis: int) -> Te
 def take_along_axis(x: Any, indices: Any, axis: Any = -1) -> Tensor:
     """Return the elements of `x` at integer `indices` along `axis`, line by line.
 
-    After ``np.take_along_axis``: both have the same number of dimensions, and but for `axis`
+    Modelled on ``np.take_along_axis``: both have the same number of dimensions, and but for `axis`
     broadcast. Negative indices count from the end; one out of bounds is an IndexError. Raises
     InvalidArgumentError for shapes that do not fit, and for indices that are not integers.
     """
@@ -161,8 +161,9 @@ class TopK(NamedTuple):
 def top_k(x: Any, k: Any = 1, dtype: Any = np.int32) -> TopK:
     """Return the `k` largest elements along the last axis, largest first, and their indices.
 
-    After ``tf.math.top_k``: of equal elements the one that stands first comes first. NaN counts
-    as larger than all else. Raises InvalidArgumentError for scalars and a `k` that is too large.
+    Modelled on ``tf.math.top_k``: of equal elements the one that stands first comes first. NaN
+    counts as larger than all else. Raises InvalidArgumentError for scalars and a `k` that is too
+    large.
     """
     x, count = convert(x), as_int("top_k", "k", k)
     size = x._data.shape[-1] if x._data.ndim else -1
@@ -200,7 +201,7 @@ _one_hot = operation(
 def one_hot(indices: Any, depth: Any, axis: Any = -1, dtype: Any = np.float32) -> Tensor:
     """Return ones at integer `indices` along a new `axis` of size `depth`, and zeros elsewhere.
 
-    After ``tf.one_hot``: an index outside 0 .. depth - 1 gives zeros alone. Raises
+    Modelled on ``tf.one_hot``: an index outside 0 .. depth - 1 gives zeros alone. Raises
     InvalidArgumentError for indices that are not integers, and for a negative `depth`.
     """
     indices = as_integers("one_hot", "indices", indices)
@@ -211,7 +212,7 @@ def one_hot(indices: Any, depth: Any, axis: Any = -1, dtype: Any = np.float32) -
 
 
 def in_top_k(targets: Any, predictions: Any, k: Any) -> Tensor:
-    """Return whether fewer than `k` of the `predictions` of each row exceed that of its target."""
+    """Return whether the target of each row is among its `k` largest `predictions` or ties."""
     classes, scores = as_integers("in_top_k", "targets", targets), convert(predictions)
     count = as_int("in_top_k", "k", k)
     operands = {"predictions": (scores, "rows classes"), "targets": (classes, "rows")}

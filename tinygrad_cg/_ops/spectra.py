@@ -132,7 +132,7 @@ def framed(x: Any, length: Any, step: Any, pad_end: bool, pad_value: Any, axis: 
 def overlap_and_add(signal: Any, frame_step: Any) -> Tensor:
     """Return the sum of frames (..., frames, length) that begin every `frame_step` elements.
 
-    After ``tf.signal.overlap_and_add``.
+    Modelled on ``tf.signal.overlap_and_add``.
     """
     x = of_rank("overlap_and_add", signal, 2)
     step = as_count("overlap_and_add", "frame_step", frame_step, 1)
@@ -355,7 +355,7 @@ def mel_weights(
     upper_edge_hertz: Any,
     dtype: Any,
 ) -> Tensor:
-    """Return the matrix that takes a spectrum to the mel scale: (spectrogram bins, mel bins)."""
+    """Return the matrix that converts a spectrum to the mel scale: (spectrogram bins, mel bins)."""
     name = "linear_to_mel_weight_matrix"
     wanted = _floating(name, dtype)
     bins = as_count(name, "num_mel_bins", num_mel_bins, 1)

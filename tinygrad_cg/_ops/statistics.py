@@ -31,7 +31,7 @@ from .validation import as_integers, check_shapes, normalize_axes, normalize_axi
 def sufficient_statistics(
     x: Any, axes: Any, shift: Any = None, keepdims: bool = False
 ) -> tuple[Tensor, Tensor, Tensor, Any]:
-    """Return the count, the sum, and the sum of squares of elements less `shift`, and the shift."""
+    """Return the count, the sum and the sum of squares of elements minus `shift`, and the shift."""
     x = convert(x)
     dims = normalize_axes("sufficient_statistics", axes, x.ndim)
     count = constant(np.asarray(prod(x.shape[i] for i in dims), x.dtype))
@@ -60,7 +60,7 @@ def globally_normalized(
     variance_epsilon: Any,
     scale_after_normalization: bool,
 ) -> Tensor:
-    """Return ``batch_normalization``, whose scale `gamma` counts if asked."""
+    """Return ``batch_normalization``; `scale_after_normalization` says whether `gamma` is used."""
     scale = gamma if scale_after_normalization else None
     return batch_normalization(x, mean, variance, beta, scale, variance_epsilon)
 
@@ -110,7 +110,7 @@ _blocks = operation(
 def isotonic_regression(
     inputs: Any, decreasing: bool = True, axis: Any = -1
 ) -> tuple[Tensor, Tensor]:
-    """Return the nearest numbers that do not rise (or fall) along `axis`, and numbers of blocks."""
+    """Return the nearest non-increasing (or non-decreasing) numbers, and block numbers."""
     x = convert(inputs)
     dim = normalize_axis("isotonic_regression", axis, x.ndim)
     order = [*[i for i in range(x.ndim) if i != dim], dim]
@@ -138,8 +138,8 @@ class ApproxTopK(NamedTuple):
 def top_k_along(name: str, x: Any, k: Any, axis: Any, largest: bool) -> ApproxTopK:
     """Return the `k` largest (or smallest) elements along an axis, the first first, and indices.
 
-    After ``tf.math.approx_max_k``, but exact: recall is 1. Raises InvalidArgumentError for a `k`
-    that is too large.
+    Modelled on ``tf.math.approx_max_k``, but exact: recall is 1. Raises InvalidArgumentError for a
+    `k` that is too large.
     """
     x = convert(x)
     dim = normalize_axis(name, axis, x.ndim)
@@ -194,7 +194,7 @@ def collapse_repeated(labels: Any, seq_length: Any) -> tuple[Tensor, Tensor]:
 
 
 def unique_labels(labels: Any) -> tuple[Tensor, Tensor]:
-    """Return the different labels of each row, in order of appearance, and which each one is."""
+    """Return the distinct labels of each row, by first appearance, and the index of each label."""
     rows = _labels("ctc_unique_labels", labels)
     firsts, ranks = np.zeros(rows.shape, np.int64), np.zeros(rows.shape, np.int32)
     for row, line, rank in zip(rows, firsts, ranks, strict=True):

@@ -405,7 +405,7 @@ def lu_reconstruct(lower_upper: Any, perm: Any) -> Tensor:
 
 
 def lu_solve(lower_upper: Any, perm: Any, rhs: Any) -> Tensor:
-    """Return the solutions x of ``matmul(a, x) = rhs`` from what ``lu`` returns for ``a``."""
+    """Return the solutions x of ``matmul(a, x) = rhs`` from the results of ``lu`` for ``a``."""
     x, order = _factors("lu_solve", lower_upper, perm)
     y = convert_operands((x, rhs))[1]
     check_shapes("lu_solve", {"lower_upper": (x, "... n n"), "rhs": (y, "... n k")})

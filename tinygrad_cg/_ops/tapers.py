@@ -24,7 +24,9 @@ def bartlett(M: Any) -> Tensor:
 
 
 def blackman(M: Any) -> Tensor:
-    """Return the window of `M` points, float64, of three cosines that nearly has least leakage."""
+    """Return the Blackman window of `M` points, float64: a sum of three cosines with little
+    leakage.
+    """
     return constant(np.blackman(as_count("blackman", "the length", M)))
 
 

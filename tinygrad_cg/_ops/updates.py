@@ -254,8 +254,8 @@ def dynamic_stitch(indices: Any, data: Any) -> Tensor:
 class At:
     """The class of ``x.at``: ``x.at[key].set(y)`` is x with other elements at `key`; x is kept.
 
-    After ``jax.numpy.ndarray.at``. `key` is what ``x[key]`` takes; an index out of bounds is an
-    IndexError.
+    Modelled on ``jax.numpy.ndarray.at``. `key` is what ``x[key]`` takes; an index out of bounds is
+    an IndexError.
     """
 
     __slots__ = ("_x",)

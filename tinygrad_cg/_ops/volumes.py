@@ -147,7 +147,7 @@ def pool3d(
 ) -> Tensor:
     """Return the largest ("MAX") or the mean element ("AVG") under windows in volumes.
 
-    After ``tf.nn.max_pool3d`` and ``tf.nn.avg_pool3d``; arguments as of ``max_pool2d``.
+    Modelled on ``tf.nn.max_pool3d`` and ``tf.nn.avg_pool3d``; arguments as of ``max_pool2d``.
     """
     reduce, name = _BY_TYPE[kind], f"{kind.lower()}_pool3d"
     layout = ImageLayout(name, data_format, 3, 3)
@@ -210,7 +210,7 @@ def pool(
     data_format: Any = None,
     dilations: Any = None,
 ) -> Tensor:
-    """Return the largest ("MAX") or the mean element ("AVG") under windows with gaps between."""
+    """Return the largest ("MAX") or the mean element ("AVG") under dilated windows."""
     x = convert(x)
     count = x.ndim - 2
     kind = pooling_type.upper() if isinstance(pooling_type, str) else pooling_type
@@ -292,10 +292,10 @@ def with_space_to_batch(
 def extract_volume_patches(x: Any, ksizes: Any, strides: Any, padding: Any) -> Tensor:
     """Return the elements under windows in volumes, as channels.
 
-    After ``tf.extract_volume_patches``: `x` is (batch, depth, height, width, channels), `ksizes`
-    and `strides` have five numbers, those for batch and channels 1. The channels of the result go
-    through depth, height, width and channels of a window. Raises InvalidArgumentError for sizes
-    that do not fit.
+    Modelled on ``tf.extract_volume_patches``: `x` is (batch, depth, height, width, channels),
+    `ksizes` and `strides` have five numbers, those for batch and channels 1. The channels of the
+    result go through depth, height, width and channels of a window. Raises InvalidArgumentError for
+    sizes that do not fit.
     """
     name = "extract_volume_patches"
     layout = ImageLayout(name, None, 3, 3)

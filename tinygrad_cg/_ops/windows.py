@@ -17,7 +17,7 @@ _FORMATS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
 
 
 class ImageLayout:
-    """The layout of images: one to three axes of space, channels last or first.
+    """The layout of images: one to three spatial axes, channels last or first.
 
     `images` gives them as kernels take them, (n, height, width, channels), or with a depth before
     the height; `back` undoes that.
@@ -83,7 +83,7 @@ class ImageLayout:
         return entries[2:] if self.first else entries[1:-1]
 
     def output_shape(self, value: Any) -> tuple[tuple[int, ...], Any]:
-        """Return the shape asked for, of all axes or the axes of space, and its sizes in space."""
+        """Return the shape asked for, of all axes or the spatial axes, and its sizes in space."""
         asked = as_shape(self.name, value)
         sizes = self.inner(asked)
         if len(sizes) != self.space or min(sizes) < 0:
@@ -107,7 +107,7 @@ class ImageLayout:
     ) -> Any:
         """Return padding before and after, for each axis, from "SAME", "VALID", or pairs.
 
-        After ``tf.nn.convolution``: SAME makes outputs of ceil(size / stride), and where the
+        Modelled on ``tf.nn.convolution``: SAME makes outputs of ceil(size / stride), and where the
         padding is odd puts one more after. `reach` is how far a window spans.
         """
         if isinstance(value, str):

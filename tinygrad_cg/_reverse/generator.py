@@ -59,7 +59,7 @@ def _check_algorithm(alg: Any) -> None:
 def create_rng_state(seed: Any, alg: Any = None) -> Tensor:
     """Return the state of a generator that starts at the integer `seed`: three integers (int64).
 
-    After ``tf.random.create_rng_state``: a counter of two words, and the seed.
+    Modelled on ``tf.random.create_rng_state``: a counter of two words, and the seed.
     """
     _check_algorithm(alg)
     number = as_int("create_rng_state", "seed", seed) % _LARGEST
@@ -67,12 +67,12 @@ def create_rng_state(seed: Any, alg: Any = None) -> Tensor:
 
 
 class Generator:
-    """A generator of random numbers with a state of its own, by NumPy's Philox.
+    """A generator of random numbers with its own state, by NumPy's Philox.
 
-    After ``tf.random.Generator``; make one by `from_seed`, `from_state` or
-    `from_non_deterministic_state`. Each draw moves the state on, inside a `function`, too. A seed
-    gives the same numbers everywhere, which are not TensorFlow's. Means, deviations and bounds may
-    be tensors, and get gradients. Threads that draw at the same time may get the same numbers.
+    Modelled on ``tf.random.Generator``; make one by `from_seed`, `from_state` or
+    `from_non_deterministic_state`. Each draw advances the state, also inside a `function`. A seed
+    gives the same numbers on each machine; TensorFlow draws others. Means, deviations and bounds
+    may be tensors with gradients. Threads that draw at the same time may get the same numbers.
 
     Examples
     --------
@@ -120,23 +120,23 @@ class Generator:
 
     @property
     def key(self) -> Tensor:
-        """The last word of the state, which the seed gives."""
+        """The last word of the state: the seed."""
         return self._state[2]
 
     def reset(self, state: Any) -> None:
-        """Go on from `state`."""
+        """Continue from `state`."""
         self._state.assign(_words(state))
 
     def reset_from_seed(self, seed: Any) -> None:
-        """Go on from an integer, as a new generator does."""
+        """Restart from an integer seed."""
         self._state.assign(create_rng_state(seed))
 
     def reset_from_key_counter(self, key: Any, counter: Any) -> None:
-        """Go on from a key and a counter of two integers."""
+        """Continue from a key and a counter of two integers."""
         self._state.assign(_of_key(key, counter))
 
     def skip(self, delta: Any) -> Tensor:
-        """Leave out the numbers of `delta` draws; return the state before."""
+        """Skip the numbers of `delta` draws; return the state before."""
         before = self._state.value()
         self._state.assign(add(before, np.array([as_int("skip", "delta", delta), 0, 0])))
         return before
@@ -188,7 +188,7 @@ class Generator:
     def binomial(
         self, shape: Any, counts: Any, probs: Any, dtype: Any = np.int32, name: Any = None
     ) -> Tensor:
-        """Return how many of `counts` trials, of probability `probs` each, succeed."""
+        """Return how many of `counts` trials with probability `probs` succeed."""
         return self._with(binomial_draws, shape, counts, probs, dtype, None)
 
     def make_seeds(self, count: Any = 1) -> Tensor:
@@ -226,9 +226,9 @@ _global: list[Generator] = []
 
 
 def get_global_generator() -> Generator:
-    """Return the generator that the whole program shares; its start is random.
+    """Return the generator that the whole program shares; its first state is random.
 
-    After ``tf.random.get_global_generator``. `set_seed` has no part in it.
+    Modelled on ``tf.random.get_global_generator``. `set_seed` does not affect it.
     """
     if not _global:
         _global.append(Generator.from_non_deterministic_state())
@@ -238,7 +238,7 @@ def get_global_generator() -> Generator:
 def set_global_generator(generator: Generator) -> None:
     """Make `generator` the one that `get_global_generator` returns.
 
-    After ``tf.random.set_global_generator``.
+    Modelled on ``tf.random.set_global_generator``.
     """
     if not isinstance(generator, Generator):
         raise TypeError(f"set_global_generator: needs a Generator, got {type(generator).__name__}")

@@ -129,7 +129,7 @@ def gradients(
         "none" or "zero": the gradient if no y depends on an x.
 
     Works if every operation is recorded: inside ``with Graph().as_default():``, or after
-    ``compat.v1.disable_eager_execution()``. Elsewhere it raises RuntimeError. After
+    ``compat.v1.disable_eager_execution()``. Elsewhere it raises RuntimeError. Modelled on
     ``tf.gradients``.
 
     Examples

@@ -56,6 +56,6 @@ def current_scope() -> str:
 def get_current_name_scope() -> str:
     """Return the name of this thread's scopes: "" or "a/b".
 
-    After ``tf.get_current_name_scope``.
+    Modelled on ``tf.get_current_name_scope``.
     """
     return current_scope().rstrip("/")

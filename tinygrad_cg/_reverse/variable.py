@@ -178,15 +178,15 @@ class Variable(ArrayLike):
 
     @property
     def handle(self) -> Variable:
-        """Return the Variable, which is what a tape watches and differentiates by."""
+        """Return the Variable itself, as tapes watch it."""
         return self
 
     @property
     def initializer(self) -> None:
-        """Return None: a Variable has its value from the start, and there is nothing to run."""
+        """Return None: a Variable is initialized when it is created."""
 
     def value(self) -> Tensor:
-        """Return the present value, as a tensor of its own."""
+        """Return the current value as a new tensor."""
         return identity(self._read())
 
     read_value = _read_as_source = value
@@ -430,15 +430,15 @@ def unrecorded_assignments() -> Iterator[None]:
 def recorded_assignments(restore: bool = False) -> Iterator[None]:
     """Let gradients flow through assignments to Variables, within a ``with`` block.
 
-    By default an assignment is not differentiated, as in TensorFlow: a Variable has a value, and no
-    history. In the block ``v.assign(y)``, ``assign_add`` and ``assign_sub`` (and so the step of an
-    optimizer) replace the value of `v` together with how it was computed. Later reads of `v` have
-    the gradient of `y`; so has a slice that is assigned to.
+    By default, assignments are not differentiated, as in TensorFlow: a Variable has no history.
+    Inside the block, ``v.assign(y)``, ``assign_add`` and ``assign_sub`` (and so an optimizer's
+    step) also record how the new value of `v` was computed. Gradients of later reads of `v` flow to
+    `y`, also for assigned slices.
 
-    With `restore`, all that was assigned has its old value again when the block ends, and a
-    gradient with respect to `v` refers to this value. Meta-learning needs this, after C. Finn, P.
-    Abbeel and S. Levine, "Model-agnostic meta-learning" (2017). Without it, `v` keeps the new
-    value, and a gradient with respect to `v` refers to the new value.
+    With `restore`, assigned Variables get their old values back when the block ends, and a gradient
+    with respect to `v` refers to the old value. Meta-learning needs this, after C. Finn, P. Abbeel
+    and S. Levine, "Model-agnostic meta-learning" (2017). Without it, `v` keeps the new value, and a
+    gradient with respect to `v` refers to the new value.
 
     >>> w, optimizer = tf.Variable(1.0), tf.optimizers.SGD(0.1)
     >>> with tf.GradientTape() as outer:

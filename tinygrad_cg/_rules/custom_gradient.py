@@ -108,12 +108,12 @@ def custom_gradient(f: Any = None, *, max_order: int | None = None) -> Any:
     a fitting rule; ValueError at the gradient if the rule returns a wrong number of gradients or
     wrong shapes. A `CustomGradientWarning` appears if a tape bypasses the rule.
 
-    Both f and its rule may take values (``x.numpy()``, ``if float(x) > 0``). In a batch (`vmap`,
-    `jacobian`, `hessian`) they are then called for one example or row after the other, and in a
-    `function` at each call of the program; code that consists of operations is called once. Tapes
-    do not see NumPy code: a rule in NumPy has a derivative only if it is a custom gradient itself.
+    Both f and its rule may read values (``x.numpy()``, ``if float(x) > 0``). They are then called
+    once for each example or row of a batch (`vmap`, `jacobian`, `hessian`), and at each call of the
+    program in a `function`; code that consists of operations is called once. Tapes do not see NumPy
+    code: a rule in NumPy has a derivative only if it is a custom gradient itself.
 
-    After ``tf.custom_gradient`` and ``keras.ops.custom_gradient``.
+    Modelled on ``tf.custom_gradient`` and ``keras.ops.custom_gradient``.
 
     Examples
     --------

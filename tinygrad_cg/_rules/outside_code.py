@@ -39,7 +39,7 @@ def numpy_function(
         A list of tensors or array-likes.
     Tout:
         The dtype of the result, or a list of dtypes: one for each result, [] for none. Arrays must
-        have it; Python's numbers and lists become it.
+        have this dtype; Python's numbers and lists are converted.
     stateful:
         Whether calls have side effects: a compiled program then makes all calls, in order. If
         False, it skips calls with unused results.
@@ -52,15 +52,15 @@ def numpy_function(
 
     It has no gradient, as in TensorFlow: give it one by `custom_gradient` or `custom_derivatives`.
     If a functional transform or a rule passes it a recorded tensor, a CustomGradientWarning
-    appears. In `vmap` `func` is called for one example after the other. In a `function` it is
-    called at each call of the program, with the values there. While the function is traced it is
-    called once, to learn the shapes of its results, which must be the same at each call of one
-    program; the first call of the program takes that result if its arrays are equal. If an operand
-    is on a GPU, `func` gets copies on the host, and results are on the GPU.
+    appears. In `vmap`, `func` is called once for each example. In a `function`, each call of the
+    program calls it. It is also called once during tracing, to learn the shapes of its results,
+    which must be the same at each call of one program; the first call of the program uses that
+    result if its arrays are equal. If an operand is on a GPU, `func` gets copies on the host, and
+    results are on the GPU.
 
     Raises TypeError for a `func` that is not callable, an `inp` that is not a list and results of
     other dtypes, ValueError for another number of results, or for other shapes at a later call.
-    After ``tf.numpy_function``.
+    Modelled on ``tf.numpy_function``.
 
     >>> y = tf.numpy_function(np.cumsum, [tf.constant([1.0, 2.0])], tf.float32)
     >>> y.numpy()
@@ -89,10 +89,10 @@ def py_function(func: Callable[..., Any], inp: Sequence[Any], Tout: Any, name: A
     A tensor, or a list of them where `Tout` is a list or a tuple.
 
     Its derivatives are those of the operations and custom gradients in `func`, at every order and
-    in every mode. Eagerly a tape records them directly. In `vmap`, `func` is called for one example
-    after the other, and in a `function` at each call of the program, and once more for the
-    gradient; Variables that it reads then have no gradient. Shapes in a `function`, and errors, are
-    those of `numpy_function`. Modelled on ``tf.py_function``.
+    in every mode. Eagerly, a tape records them directly. In `vmap`, `func` is called once for each
+    example, and in a `function` at each call of the program, and once more for the gradient;
+    Variables that it reads then have no gradient. Shapes in a `function`, and errors, are those of
+    `numpy_function`. Modelled on ``tf.py_function``.
 
     >>> tf.grad(lambda x: tf.py_function(lambda x: x**3, [x], tf.float32))(2.0).numpy()
     np.float32(12.0)

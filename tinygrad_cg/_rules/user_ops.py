@@ -66,7 +66,7 @@ class RegisterGradient:
 
 
 def NotDifferentiable(op_type: str) -> None:
-    """Declare that the primitive of this name has no gradient: its inputs get None.
+    """Declare that the primitive `name` has no gradient: its inputs get None.
 
     Raises KeyError if the name has a gradient already. Modelled on ``tf.NotDifferentiable``.
     """

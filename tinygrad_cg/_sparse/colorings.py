@@ -39,16 +39,13 @@ class Coloring:
 
     Unused colours are dropped, and the others numbered from 0 in their order.
 
-    Attributes
-    ----------
-    pattern : the `SparsityPattern`.
-    mode : "forward" (columns), "reverse" (rows), "both" or "symmetric".
-    columns, rows : int32 arrays of colours, -1 for none; None where there are none.
-    count : the number of products.
+    Attributes ---------- pattern : the `SparsityPattern`. mode : "forward" (columns), "reverse"
+    (rows), "both" or "symmetric". columns, rows : int32 arrays of colours, -1 for no colour; None
+    if the mode does not use them. count : the number of products.
 
-    Raises InvalidArgumentError unless each entry is the only one of its row in columns of its
-    colour, or the only one of its column in rows of its colour. Sizes that do not fit raise
-    InvalidArgumentError, arrays that are not integers TypeError.
+    Raises InvalidArgumentError unless each entry can be read from a product: it must be the only
+    entry of its row among the columns of its colour, or of its column among the rows of its colour.
+    Wrong sizes raise InvalidArgumentError, arrays that are not integers TypeError.
 
     After Gebremedhin, Manne and Pothen, "What color is your Jacobian?" (2005).
 
@@ -255,10 +252,10 @@ def jacobian_coloring(pattern: Any, mode: str = "auto", order: str = "best") -> 
     mode : "forward" colours columns, "reverse" rows; "both" colours rows with many entries, and the
         columns of the other rows; "auto" takes the cheapest. A product with the transposed matrix
         counts as 1.5.
-    order : in which vertices get the first colour that is free: "natural", "largest_first",
-        "smallest_last", "incidence_degree". "best" tries them, takes the one with the fewest
-        colours, and colours again in orders of its colours, which never needs more of them.
-        Patterns for which a pass takes long are tried with fewer orders.
+    order : the order in which vertices get the first free colour: "natural", "largest_first",
+        "smallest_last", "incidence_degree". "best" takes the order with the fewest colours and then
+        colours again, grouped by colour, which never needs more colours. For large patterns it
+        tries fewer orders.
 
     Raises ValueError for another mode or order. Two columns have different colours if they share a
     row (a partial distance-2 colouring). After Gebremedhin, Manne and Pothen, "What color is your
@@ -369,9 +366,9 @@ def hessian_coloring(pattern: Any, order: str = "best") -> Coloring:
     """Return a star colouring of a symmetric pattern, for a Hessian.
 
     `pattern` and `order` are those of `jacobian_coloring`. Neighbours have different colours, and
-    so has each path of four vertices three. So each entry is read from one product, without
-    arithmetic, directly or as the entry on the other side of the diagonal. Raises
-    InvalidArgumentError for patterns that are not symmetric, ValueError for another order.
+    each path of four vertices has at least three colours. So each entry, or its mirror image, can
+    be read from one product without arithmetic. Raises InvalidArgumentError for patterns that are
+    not symmetric, ValueError for another order.
 
     After Gebremedhin, Tarafdar, Manne and Pothen, "New acyclic and star coloring algorithms with
     application to computing Hessians" (2007).

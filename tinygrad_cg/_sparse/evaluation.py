@@ -81,15 +81,15 @@ def sparse_jacobian(
         "csr" (``scipy.sparse.csr_array``, with sorted indices), "csc", "coo", or "arrays": a tuple
         ``(data, indices, indptr)`` of compressed rows, which needs no SciPy.
     chunk_size:
-        How many products one call of the program computes, as a batch, which takes memory. By
-        default as many as have 16 million elements. Products of a gradient, and products with more
-        than four million elements together, follow each other.
+        How many products one call of the program computes as a batch, which takes memory. By
+        default the batch has at most 16 million elements. Products of a gradient, and products with
+        more than four million elements together, are computed one after the other.
 
     The pattern, its colouring and the program are made at the first call with arguments of some
-    structure, shapes, dtypes and integer values, and kept. The dtype is that in which the dtypes of
-    the arguments meet; for SciPy, float16 becomes float32. Entries of the pattern that are zero are
-    stored. The result is an array of numbers, which no tape differentiates: arguments that a tape
-    watches, and calls inside of `function`, `vmap` and the like, are errors.
+    structure, shapes, dtypes and integer values, and kept. The arguments' dtypes promote to the
+    dtype of the result; for SciPy, float16 becomes float32. Entries of the pattern that are zero
+    are stored. The result is an array of numbers and cannot be differentiated: arguments that a
+    tape watches, and calls inside `function`, `vmap` and other transforms, raise errors.
 
     Raises ImportError without SciPy (but for "arrays"), TypeError for complex arguments or outputs
     and for functions without a derivative, InvalidArgumentError for a pattern or colouring that
@@ -122,11 +122,11 @@ def sparse_hessian(
 ) -> Callable[..., Any]:
     """Return a function that returns the Hessian of a scalar function `f` as a sparse matrix.
 
-    Rows and columns are the raveled arguments. Entries on both sides of the diagonal are stored,
-    and have the same bits. `coloring` is a `Coloring` that is symmetric, or the colours of a star
-    colouring; by default `hessian_coloring` finds it, for the pattern of `hessian_sparsity`. Each
-    colour costs a product of the Hessian with a vector. Everything else is as in `sparse_jacobian`;
-    an output that is not a scalar raises InvalidArgumentError.
+    Rows and columns are the raveled arguments. Both triangles are stored, with the same bits.
+    `coloring` is a `Coloring` that is symmetric, or the colours of a star colouring; by default
+    `hessian_coloring` finds it, for the pattern of `hessian_sparsity`. Each colour costs a product
+    of the Hessian with a vector. Everything else is as in `sparse_jacobian`; an output that is not
+    a scalar raises InvalidArgumentError.
 
     After Coleman and Moré, "Estimation of sparse Hessian matrices and graph coloring problems"
     (1984).

@@ -32,16 +32,15 @@ def declare_sparsity(pattern: Any) -> Callable[[Callable[P, Y]], Callable[P, Y]]
         that are floats, in the order of ``nest.flatten``; columns those of the positional arguments
         that are float tensors, arrays or numbers.
 
-    `jacobian_sparsity`, `hessian_sparsity`, `sparse_jacobian` and `sparse_hessian` use the pattern
-    instead of looking inside: at functions that would count as dense, as custom gradients whose
-    rule is NumPy code, `differentiable` functions and `numpy_function` do. For second derivatives,
-    all arguments of a row interact. Nothing else changes. The function must not use other tensors
-    that depend on what is differentiated. `sparse_jacobian` compares with derivatives in random
-    directions at the first call, and raises InvalidArgumentError if the pattern lacks an entry
-    there.
+    `jacobian_sparsity`, `hessian_sparsity`, `sparse_jacobian` and `sparse_hessian` then use the
+    pattern instead of tracing the function. Without it, custom gradients with a rule in NumPy,
+    `differentiable` functions and `numpy_function` count as dense. For second derivatives, all
+    arguments of a row interact. Nothing else changes. The function must not capture other tensors
+    that depend on the differentiated arguments. At the first call, `sparse_jacobian` compares with
+    derivatives in random directions; a missing entry raises InvalidArgumentError.
 
-    Raises InvalidArgumentError, at the call, for a pattern of another shape; TypeError if what is
-    decorated is not callable.
+    Raises InvalidArgumentError at the call for a pattern of another shape, TypeError if the
+    function is not callable.
 
     Examples
     --------

@@ -27,11 +27,12 @@ from .sparsity import SparsityPattern
 def jacobian_sparsity(
     f: Callable[..., Any], *args: Any, argnums: int | Sequence[int] = 0, at: Any = None
 ) -> SparsityPattern:
-    """Return the pattern of the Jacobian of `f`: which elements of the result depend on which of x.
+    """Return the pattern of the Jacobian of `f`: which elements of the result depend on which
+    inputs.
 
-    It is found by tracing `f` once, as `function` does, without computing derivatives. It holds
-    for all values of the arguments: it never lacks an entry, where derivatives are finite. It may
-    have too many.
+    It traces `f` once, as `function` does, and computes no derivatives. The pattern holds for all
+    values of the arguments: wherever derivatives are finite, no nonzero entry is missing. It may
+    contain entries that are zero.
 
     Parameters
     ----------
@@ -40,22 +41,22 @@ def jacobian_sparsity(
         each tensor in row-major order, one tensor after the other.
     *args:
         The arguments: tensors, arrays, Variables, numbers, nested structures of these, or
-        `TensorSpec`s. Only shapes and dtypes of floats count. Integers, and the tensors and arrays
-        that `f` takes from around it, are constants: the pattern holds for these. Variables that
-        `f` reads may change.
+        `TensorSpec`s. Only the shapes and dtypes of floats matter. Integers, and tensors and arrays
+        that `f` captures, are constants: the pattern holds for their values. Variables that `f`
+        reads may change.
     argnums:
         The positional argument of the derivative, or several. Their elements are the
         columns: each tensor in row-major order, one tensor after the other.
     at:
         A value of the differentiated argument (with several `argnums` a tuple of them): the pattern
-        at this point, and for the values of all other arguments. It lacks entries that `where`,
-        branches, maxima, minima and products with 0 hide there.
+        at this point, and for the values of all other arguments. It omits entries that are zero
+        there because of `where`, branches, maxima, minima and products with 0.
 
-    The pattern of a custom gradient is that of its function together with that of its rule, which
-    is traced, too; if the rule cannot be traced, everything depends on everything. The same holds
-    for `differentiable` functions, `primitive` without `elementwise`, and Python code in
-    `numpy_function`; `declare_sparsity` gives their pattern. Loops of up to 4096 rounds are
-    followed round by round, others until the pattern stops growing.
+    The pattern of a custom gradient combines the patterns of its function and its rule; if the rule
+    cannot be traced, everything depends on everything. The same holds for `differentiable`
+    functions, `primitive` without `elementwise`, and Python code in `numpy_function`;
+    `declare_sparsity` gives their pattern. Loops of up to 4096 rounds are followed round by round,
+    longer loops until the pattern stops growing.
 
     Raises TypeError for results and arguments that are not floats, ValueError for `argnums` that do
     not fit. Modelled on SparseConnectivityTracer.jl.
@@ -81,9 +82,9 @@ def hessian_sparsity(
     """Return the pattern of the second derivatives of a scalar function `f`.
 
     Rows and columns are the elements of the differentiated arguments, in the order of the columns
-    of `jacobian_sparsity`, which has the arguments and errors; the pattern is symmetric. It has the
-    pairs of elements that meet in an operation that is not linear in both, where the result depends
-    on that. So the Hessian of a sum of terms has the pairs that meet within a term.
+    of `jacobian_sparsity`, which has the same arguments and errors. The pattern is symmetric. It
+    contains the pairs of elements that an operation combines nonlinearly, if the result depends on
+    that operation. So the Hessian of a sum contains the pairs within each term.
 
     Raises ValueError for a result that is not a scalar.
 

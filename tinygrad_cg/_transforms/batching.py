@@ -374,8 +374,8 @@ def vectorized_map(
 ) -> Any:
     """Apply `fn` to all slices of `elems` along the first axis at once and stack the results.
 
-    `elems` are tensors, nested as you like, and `fn` gets one slice of each in that structure.
-    A first axis of size 1 broadcasts. Raises ValueError where the sizes differ. After
+    `elems` are tensors, nested as you like, and `fn` gets one slice of each in that structure. A
+    first axis of size 1 broadcasts. Raises ValueError if the sizes differ. Modelled on
     ``tf.vectorized_map``, whose two other arguments are accepted and have no effect, and which
     draws random numbers for each slice; here they are the same for all.
 

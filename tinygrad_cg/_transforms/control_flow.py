@@ -324,9 +324,9 @@ def cond(
     operations of one of them. They must return the same structure, and tensors of the same shapes
     and dtypes (TypeError); numbers take the dtype of the other's tensor. Variables are assigned
     only by the chosen branch. Random numbers are drawn for both. If only the other branch depends
-    on a source, the gradient is zero, not None. Inside ``vmap``, with a `pred` that differs between
-    examples, both are computed, and each example takes its own. Modelled on ``tf.cond``. TypeError
-    for anything but callables, ValueError for a `pred` of more elements.
+    on a source, the gradient is zero, not None. Inside ``vmap``, if `pred` differs between
+    examples, both are computed and the result is selected for each example. Modelled on
+    ``tf.cond``. TypeError for anything but callables, ValueError for a `pred` of more elements.
 
     Examples
     --------

@@ -41,12 +41,12 @@ def custom_derivatives(
         `dy`, and ``jvp(way, *args)`` the derivative of f along `way`, which has the shape of the
         argument (a tuple, if there are several, with None for numbers and integers). Either is
         enough, since one is the transpose of the other. A list of them declares higher orders:
-        ``vjp(dy, way, *args)`` and ``jvp(way, way, *args)`` are the gradient of, and the derivative
-        along one more way of, the order before.
+        ``vjp(dy, way, *args)`` is the gradient of the previous order, ``jvp(way, way, *args)`` its
+        derivative along one more vector.
 
-        All of these may take values (``x.numpy()``) and compute in NumPy. In a batch they are then
-        called for one example after the other, in a `function` from the compiled program. A
-        declared jvp returns tangents itself, in one call.
+        All of these may read values (``x.numpy()``) and compute in NumPy. They are then called once
+        for each example of a batch, and by the compiled program in a `function`. A declared jvp
+        returns all tangents in one call.
     beyond:
         Orders beyond the last one: "error" raises DerivativeOrderError; "differentiate"
         differentiates its operations. A derivative that is itself a custom derivative or custom

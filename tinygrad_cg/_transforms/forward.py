@@ -45,11 +45,11 @@ class ForwardAccumulator(Level):
     tangents:
         The vector: a tensor for each primal, of its shape and dtype.
 
-    Use it as a context manager, and ask `jvp` for the tangents of values computed inside.
-    Accumulators and tapes nest in any order and to any depth. A tape around an accumulator sees
-    the operations of the tangents: where the rule of a rule is not the derivative of these, an
-    accumulator around a tape, which does use it, finds another second derivative. Raises
-    ValueError where primals and tangents do not fit, and for a primal that comes twice.
+    Use it as a context manager; `jvp` returns the tangents of values computed inside. Accumulators
+    and tapes nest in any order and to any depth. A tape around an accumulator sees the operations
+    of the tangents, an accumulator around a tape uses the rule of a rule: if that rule is not the
+    derivative of the operations, the two second derivatives differ. Raises ValueError if primals
+    and tangents do not fit, and for a primal that occurs twice.
 
     Examples
     --------
@@ -101,8 +101,8 @@ class ForwardAccumulator(Level):
     ) -> Any:
         """Return the tangent of each of `primals`, in their structure.
 
-        None, or zeros where `unconnected_gradients` is "zero", for what does not depend on the
-        accumulator's primals, or was not computed while it was active. TypeError for other values.
+        None (zeros if `unconnected_gradients` is "zero") for values that do not depend on the
+        accumulator's primals, or were not computed while it was active. TypeError for other values.
         """
         fill = wants_zeros(unconnected_gradients)
         tangents = []

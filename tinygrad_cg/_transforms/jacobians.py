@@ -34,13 +34,13 @@ def jacobian(
 ) -> Callable[..., Any]:
     """Return a function that returns the Jacobian of `f`.
 
-    With `has_aux` it returns a pair (Jacobian, anything). For each tensor of the output, in its
-    structure, and each tensor of the argument, in its structure: a tensor of shape ``output.shape +
-    argument.shape``. All rows are computed in one batched backward pass (`mode` "reverse"), or all
-    columns in one batched forward pass ("forward", the transpose of a backward pass); by default
-    the cheaper one. It has the dtype of the argument. Arguments and errors are otherwise those of
-    `value_and_grad`; complex arguments have no mode "forward". Modelled on ``jax.jacrev`` and
-    ``jax.jacfwd``.
+    With `has_aux` it returns a pair (Jacobian, anything). The result has a tensor of shape
+    ``output.shape + argument.shape`` for each tensor of the output and each tensor of the argument,
+    in their structures. All rows are computed in one batched backward pass (`mode` "reverse"), or
+    all columns in one batched forward pass ("forward", the transpose of a backward pass); by
+    default the cheaper one. It has the dtype of the argument. Arguments and errors are otherwise
+    those of `value_and_grad`; complex arguments have no mode "forward". Modelled on ``jax.jacrev``
+    and ``jax.jacfwd``.
 
     Examples
     --------
@@ -122,8 +122,8 @@ def hessian(
 ) -> Callable[..., Any]:
     """Return a function that returns the second derivatives of a scalar function `f`.
 
-    For each tensor of the argument, in its structure, and each again: a tensor of shape
-    ``first.shape + second.shape``. Arguments and errors are those of `value_and_grad`. Modelled on
+    The result has a tensor of shape ``first.shape + second.shape`` for each pair of tensors in the
+    argument, in its structure. Arguments and errors are those of `value_and_grad`. Modelled on
     ``jax.hessian``.
 
     Examples

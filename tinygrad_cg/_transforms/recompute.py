@@ -39,14 +39,14 @@ def recompute_grad(f: Any, segments: int | None = None) -> Any:
         A function of (nested structures of) tensors; or a sequence of functions, each of the
         previous one's result: a chain.
     segments:
-        For a chain only: into how many stretches it is divided, each recomputed on its own.
-        The square root of its length by default, so that memory grows like that root too.
+        For a chain only: the number of segments, each recomputed separately. By default the square
+        root of the chain's length, so memory grows like this root, too.
 
     The result is differentiable at every order, with respect to arguments, tensors passed by
     keyword, and the Variables it reads, which get their old values for this. An argument that the
-    result does not depend on gets zeros. Modelled on ``tf.recompute_grad``, which is right only
-    where the upstream gradient does not depend on the inputs. In a `function`, too, the program
-    runs `f` again.
+    result does not depend on gets zeros. Modelled on ``tf.recompute_grad``, which is right only if
+    the upstream gradient does not depend on the inputs. In a `function`, too, the program runs `f`
+    again.
 
     Examples
     --------

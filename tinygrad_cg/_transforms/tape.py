@@ -133,7 +133,7 @@ class GradientTape(levels.Listener):
                 levels.remove(token)  # entered, but not left
 
     def watch(self, tensor: Any) -> None:
-        """Record what is computed from `tensor` (or Variable, or nested structure) from now on.
+        """Record all later operations on `tensor` (or Variable, or nested structure).
 
         Raises TypeError for anything else. Integers have no gradient: they give a warning.
         """
@@ -226,7 +226,7 @@ class GradientTape(levels.Listener):
         )
 
     def reset(self) -> None:
-        """Forget everything recorded and watched, and go on recording."""
+        """Discard the record and the watched tensors, and continue recording."""
         if not self._recording or self._token is None:
             raise ValueError("Tape is not recording.")
         index = levels.remove(self._token)
@@ -382,16 +382,16 @@ class GradientTape(levels.Listener):
     def explain(self, target: Any, source: Any) -> str:
         """Say why the gradient of `target` with respect to `source` is None, or that it is not.
 
-        `target` and `source` are Tensors or Variables, or nested: then there is a line for each
-        pair. Causes that are found: what was never watched, or too late; what was computed before
-        or after the tape recorded; integers on the way; values that left the record
+        `target` and `source` are Tensors or Variables, or nested structures, which give a line for
+        each pair. It finds these causes: the source was never watched, or too late; the target was
+        computed before or after the tape recorded; integers; values that left the record
         (`stop_gradient`, ``numpy()``, ``float()``, NumPy arrays that were written into, assignment
         to a Variable), with the line; rules that return None, and tensors that they capture.
 
-        Nothing is recorded for this: it reads what the tape recorded, and the text of the function
-        that calls it and of functions called there. May be asked before or after `gradient`; which
-        frees the record of a tape that is not persistent. Raises TypeError for anything but a
-        tensor, RuntimeError for a tape that never recorded.
+        It reads the tape's record, and the source of the calling function and of the functions
+        called there. Call it before or after `gradient`, which frees the record of a non-persistent
+        tape. Raises TypeError for anything but a tensor, RuntimeError for a tape that never
+        recorded.
 
         >>> def why(x):
         ...     with tf.GradientTape() as tape:
@@ -453,12 +453,12 @@ class GradientTape(levels.Listener):
     ) -> Tensor:
         """Return the Jacobian of each slice of `target` with respect to the same slice of `source`.
 
-        Slices are those along the first axis.
+        Slices are taken along the first axis.
 
-        The shape is ``(batch, *target.shape[1:], *source.shape[1:])``; zeros where the target
-        does not depend on the source. Each slice of the target must depend on that slice of the
-        source only. Raises ValueError for tensors of rank 0 or 1, and where the first axes
-        differ. Otherwise as `jacobian`.
+        The shape is ``(batch, *target.shape[1:], *source.shape[1:])``; zeros where the target does
+        not depend on the source. Each slice of the target may depend only on the same slice of the
+        source. Raises ValueError for tensors of rank 0 or 1, and where the first axes differ.
+        Otherwise as `jacobian`.
         """
         token = self._token or self._refuse()
         wants_zeros(unconnected_gradients)

@@ -2,9 +2,9 @@
 
 ``from tinygrad_cg.autograd import grad`` in place of ``from autograd import grad``; NumPy may stay,
 or become `tinygrad_cg.autograd.numpy`. `misc`, `scipy`, `extend` and `test_util` are those of
-autograd, made of this library's operations: SciPy is not needed. Functions under this library's own
-names differ by ``argnums``, which autograd calls ``argnum``, and for complex arguments: gradients
-are conjugated there, as TensorFlow's are, and not here.
+autograd, written with this library's operations: SciPy is not needed. The library's own functions
+differ in two ways: they call ``argnum`` ``argnums``, and their gradients with respect to complex
+arguments are conjugated, as TensorFlow's.
 """
 
 from __future__ import annotations

@@ -26,11 +26,11 @@ _Makers = dict[int, Callable[..., Any] | None]
 def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
     """Return `f_raw` as a function whose gradient `defvjp` defines; its body is not recorded.
 
-    `defjvp` defines its forward mode, and both modes where there is no `defvjp`. Before either has
-    been called for it, a call raises TypeError. A gradient with respect to an argument without a
-    maker raises NotImplementedError. The body gets arrays; so does the gradient, unless it is
-    differentiated in turn, where the derivative of its ``answer`` is that of the function: right at
-    every order. Modelled on ``autograd.extend.primitive``.
+    `defjvp` defines its forward mode, and both modes without a `defvjp`. A call before either of
+    them raises TypeError. A gradient with respect to an argument without a rule raises
+    NotImplementedError. The body gets arrays; so does the gradient, unless it is differentiated:
+    then the derivative of its ``answer`` is that of the function, which is right at every order.
+    Modelled on ``autograd.extend.primitive``.
     """
     vjp_makers: _Makers = {}
     jvp_makers: _Makers = {}

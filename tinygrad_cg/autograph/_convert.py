@@ -53,10 +53,10 @@ _kept: OrderedDict[int, tuple[CodeType, Any]] = OrderedDict()
 
 
 def do_not_convert(func: Any = None) -> Any:
-    """Decorate a function that runs as it is, also when a `function` calls it.
+    """Decorate a function that `function` must not transform.
 
-    Its `if`, `while` and `for` are Python's own then: a tensor without a value cannot decide them.
-    Modelled on ``tf.autograph.experimental.do_not_convert``.
+    Its `if`, `while` and `for` stay Python's: a tensor without a value cannot decide them. Modelled
+    on ``tf.autograph.experimental.do_not_convert``.
     """
     if func is None:
         return do_not_convert

@@ -1,4 +1,4 @@
-"""Functions that a `function` leaves as they are. Modelled on ``tf.autograph.experimental``."""
+"""Functions that a `function` does not transform. Modelled on ``tf.autograph.experimental``."""
 
 from ._convert import do_not_convert
 

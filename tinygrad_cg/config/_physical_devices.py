@@ -79,9 +79,9 @@ def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
 def set_visible_devices(visible: Any, device_type: str | None = None) -> None:
     """Choose which devices are used, of `list_physical_devices`: an empty list hides the GPU.
 
-    The processor is always used. Tensors that are on the GPU stay there, and so do results of
-    operations on them; others cannot be moved there: a DeviceError. InvalidArgumentError for
-    anything but devices of `device_type`, and for another `device_type`.
+    The CPU is always used. Tensors on the GPU stay there, and so do results of operations on them;
+    moving others there raises DeviceError. InvalidArgumentError for anything but devices of
+    `device_type`, and for another `device_type`.
     """
     if device_type is not None and str(device_type).upper() not in ("CPU", "GPU"):
         raise InvalidArgumentError(
@@ -101,8 +101,8 @@ def set_visible_devices(visible: Any, device_type: str | None = None) -> None:
 def set_logical_device_configuration(device: Any, logical_devices: Any) -> None:
     """Limit the memory of a GPU that arrays may take: ``[LogicalDeviceConfiguration(MB)]``.
 
-    None means no limit. An operation that would need more raises ResourceExhaustedError. After
-    ``tf.config``, but for one logical device, and at any time. Raises InvalidArgumentError for a
+    None means no limit. An operation that would need more raises ResourceExhaustedError. Modelled
+    on ``tf.config``, but for one logical device, and at any time. Raises InvalidArgumentError for a
     limit that is not a number of megabytes above 0.
     """
     check_gpu("set_logical_device_configuration", device)

@@ -10,13 +10,13 @@ __dir__ = __all__.copy  # what dir() shows
 
 
 def get_memory_growth(device: Any) -> bool:
-    """Return whether memory of a GPU is taken when arrays need it: always."""
+    """Return True: memory of a GPU is always allocated on demand."""
     check_gpu("get_memory_growth", device)
     return True
 
 
 def set_memory_growth(device: Any, enable: bool) -> None:
-    """Take memory of a GPU when arrays need it, as this library always does.
+    """Allocate memory of a GPU on demand, as this library always does.
 
     InvalidArgumentError for False: a limit is set by `set_logical_device_configuration`.
     """

@@ -20,10 +20,10 @@ def get_num_threads() -> int:
 
 
 def set_num_threads(num_threads: int) -> None:
-    """Set how many threads large kernels use, whichever thread of the process calls them.
+    """Set the number of threads that large kernels use, for all threads of the process.
 
-    The default is the environment's TINYGRAD_CG_NUM_THREADS, or all that Numba may start
-    (NUMBA_NUM_THREADS, by default the number of cores); ValueError for more, or less than 1.
+    The default is TINYGRAD_CG_NUM_THREADS in the environment, or NUMBA_NUM_THREADS (by default the
+    number of cores). Raises ValueError for more than NUMBA_NUM_THREADS, or less than 1.
     """
     threads.set_num_threads(as_int("set_num_threads", "num_threads", num_threads))
 

@@ -1,4 +1,4 @@
-"""Watching what is computed: traces of passes, and the first NaN. Modelled on ``tf.debugging``."""
+"""Traces of passes, assertions, and the first NaN. Modelled on ``tf.debugging``."""
 
 from functools import partial as _partial
 

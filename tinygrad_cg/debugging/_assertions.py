@@ -180,9 +180,8 @@ def assert_shapes(
 ) -> None:
     """Raise InvalidArgumentError, a ValueError, unless tensors have shapes that fit each other.
 
-    `shapes` are pairs (tensor, shape). In a shape an integer is a size, a name such as "N" is the
-    same size wherever it stands, None or "." is any size, and a first ... or "*" any number of
-    axes.
+    `shapes` are pairs (tensor, shape). In a shape, an integer is a size, a name such as "N" is one
+    size in all shapes, None or "." is any size, and a first ... or "*" any number of axes.
 
     Examples
     --------

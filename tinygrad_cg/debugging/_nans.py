@@ -142,7 +142,7 @@ def debug_nans(nans: bool = True, infs: bool = True) -> NaNDetector:
 def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int = 50) -> None:
     """Start `debug_nans` in this thread, until `disable_check_numerics`.
 
-    Calling it again, and its arguments, have no effect. After
+    Calling it again, and its arguments, have no effect. Modelled on
     ``tf.debugging.enable_check_numerics``.
     """
     if _enabled() is None:

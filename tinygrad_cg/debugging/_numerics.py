@@ -43,7 +43,7 @@ def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor
     """Return `tensor` if all of it is finite; its gradient is checked in the same way.
 
     Raises NonFiniteError (an InvalidArgumentError) with `message` for a NaN or an infinity,
-    TypeError for other dtypes than floats. In a `function` the result must be used, or it is not
+    TypeError for other dtypes than floats. In a `function`, use the result; otherwise it is not
     computed. Modelled on ``tf.debugging.check_numerics``.
     """
     x = convert(tensor)

@@ -65,8 +65,9 @@ def value_and_grad(
     over:
         The blocks: an iterable that can be read repeatedly, a function that returns an iterator,
         `blocks`, `files`, or a Dask array, dataframe or bag, whose partitions are the blocks. A
-        tuple has several of these, which are read in parallel. Of a block, a tuple gives several
-        arguments, a dataframe a dict of its columns, and a list one stack of its elements.
+        tuple has several of these, which are read in parallel. If a block is a tuple, `f` gets
+        several arguments; a dataframe becomes a dict of its columns, a list a stack of its
+        elements.
     executor:
         The engine: None for this process, an executor with the interface of
         ``concurrent.futures``, or a Dask client. For Dask's collections, None is the current client
@@ -80,9 +81,9 @@ def value_and_grad(
     allow_nan:
         Whether a NaN in the result of a block is accepted.
 
-    Results are arrays if the parameters are, otherwise tensors. They are over all blocks, or an
-    error is raised: `BlockError` for a block that cannot be read, raises, or gives a NaN, and for a
-    lost worker when the engine stops retrying. Its attribute `block` is the index, if it is known.
+    Results are arrays if the parameters are, otherwise tensors. They cover all blocks, or an error
+    is raised: `BlockError` for a block that cannot be read, raises, or gives a NaN, and for a lost
+    worker when the engine stops retrying. Its attribute `block` is the index, if it is known.
     TypeError or InvalidArgumentError for arguments of other kinds, and for parameters that a tape
     or another transformation watches.
 
@@ -177,8 +178,9 @@ def jacobian(
     """Return a function of the parameters that returns the Jacobian's rows of all blocks.
 
     ``f(w, block)`` returns tensors whose first axis counts the rows of a block. The result is
-    ``tf.jacobian`` of each block, concatenated along that axis in the order of the blocks. This
-    process has to hold it. Arguments and errors are otherwise those of `value_and_grad`.
+    ``tf.jacobian`` of each block, concatenated along that axis in the order of the blocks. It must
+    fit into the memory of this process. Arguments and errors are otherwise those of
+    `value_and_grad`.
 
     Examples
     --------

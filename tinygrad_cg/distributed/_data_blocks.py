@@ -119,9 +119,9 @@ class SlicedArrays:
 def blocks(*arrays: Any, size: int) -> Iterable[tuple[np.ndarray, ...]]:
     """Return the blocks of `size` rows of arrays with one first axis, for `over`.
 
-    Arrays are NumPy's, memory maps, or those of h5py and Zarr: anything with a shape and slices.
-    The last block may be shorter. A block is read when it is needed, and sent to the worker that
-    computes it; `files` has workers read. InvalidArgumentError for first axes of several sizes.
+    Arrays of NumPy, h5py and Zarr, and memory maps: anything with a shape and slices. The last
+    block may be shorter. This process reads each block when it is needed and sends it to a worker;
+    with `files`, workers read. InvalidArgumentError if the first axes differ.
 
     Examples
     --------
@@ -156,9 +156,9 @@ class FileBlock:
 def files(paths: Iterable[Any], reader: Callable[[Any], Any]) -> Sequence[Any]:
     """Return a block for each file, ``reader(path)``, for `over`.
 
-    The worker that computes a block reads its file. In this process, a file is read while the block
-    before it is computed. `paths` may be anything that `reader` takes and pickle sends, such as a
-    path and a range of rows. A tuple that `reader` returns gives several arguments. TypeError if
+    The worker that computes a block reads its file. Without an executor, the next file is read
+    while a block is computed. `paths` may be anything that `reader` takes and pickle sends, such as
+    a path and a range of rows. A tuple that `reader` returns gives several arguments. TypeError if
     `paths` is one path, or `reader` is not a function.
 
     Examples

@@ -29,13 +29,13 @@ def associative_scan(
     elems:
         A tensor, or a structure of tensors, of one size along `axis`.
     reverse:
-        Begin with the last element: ``xn, f(xn, xm), ...``, in the order of `elems`.
+        Start with the last element: ``xn, f(xn, xm), ...``, stored in the order of `elems`.
 
-    Neighbours are put together in pairs, then pairs of these, so `f` is called about twice as often
-    as the size has binary digits; results are rounded otherwise than those of `scan`. Modelled on
-    ``jax.lax.associative_scan``; G. Blelloch, "Prefix sums and their applications" (1990). Raises
-    TypeError for what cannot be called, InvalidArgumentError for different sizes, ValueError if `f`
-    returns another structure or other shapes.
+    It combines neighbours in pairs, then pairs of pairs, so it calls `f` about 2 log2(n) times.
+    Rounding differs from that of `scan`. Modelled on ``jax.lax.associative_scan``; G. Blelloch,
+    "Prefix sums and their applications" (1990). Raises TypeError if `f` is not callable,
+    InvalidArgumentError for different sizes, ValueError if `f` returns another structure or other
+    shapes.
 
     Examples
     --------

@@ -26,7 +26,7 @@ from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 
 
 def switch(index: Any, branches: Any, *operands: Any) -> Any:
-    """Return ``branches[index](*operands)``; an index outside takes the first or last branch.
+    """Return ``branches[index](*operands)``; an out-of-range index is clamped to the first or last.
 
     In a `function`, or a batch, `index` may be a tensor without a value: see `cond`.
     """
@@ -50,8 +50,8 @@ def while_loop(
 ) -> Any:
     """Return `loop_vars` after ``loop_vars = body(*loop_vars)`` while ``cond(*loop_vars)`` holds.
 
-    At most `maximum_iterations` times, if given. One variable alone is passed and returned as it
-    is. Raises ValueError if `body` returns another structure.
+    At most `maximum_iterations` times, if given. A single variable is passed and returned without a
+    tuple. Raises ValueError if `body` returns another structure.
     """
     single = not isinstance(loop_vars, (list, tuple))
     values = [loop_vars] if single else loop_vars
@@ -62,9 +62,9 @@ def while_loop(
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[[int, Any], Any], init_val: Any) -> Any:
     """Return the value after ``value = body_fun(i, value)`` for each i from `lower` to `upper`.
 
-    In a `function` it is a loop of the program, in which i is a tensor; `lower` and `upper` may be
-    tensors without a value there. Where `body_fun` needs the value of i, or changes objects outside
-    of it, it is called for each.
+    In a `function` it is a loop of the program, and i is a tensor; `lower` and `upper` may be
+    tensors without a value. If `body_fun` needs the value of i, or changes outside objects, the
+    loop is unrolled.
     """
     ends = [control_flow.without_value("fori_loop", "upper", end) for end in (lower, upper)]
     if any(end is not None for end in ends):
@@ -98,7 +98,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[int, Any], Any], init_
 def map(f: Callable[[Any], Any], xs: Any) -> Any:
     """Return ``f(x)`` for each slice x of `xs` along the first axis, stacked.
 
-    `xs` and what `f` returns may be nested: each tensor in it is sliced and stacked by itself.
+    `xs` and the result of `f` may be nested: each tensor is sliced and stacked separately.
     """
     return scans.map_fn(f, xs)
 
@@ -117,9 +117,8 @@ def scan(
     It starts with `init` and goes through the slices x of `xs` along the first axis, from the last
     if `reverse`; without `xs` through `length` times None. All may be nested. Raises
     InvalidArgumentError for tensors of different lengths and for none at all. Without slices the
-    carry is `init` and the results have no rows; `f` is traced for their shapes. `checkpoint` says
-    what is kept for the gradient, as in `tf.scan`. Modelled on ``jax.lax.scan``; `unroll` makes no
-    difference.
+    carry is `init` and the results have no rows; `f` is traced for their shapes. `checkpoint` is
+    that of `tf.scan`. Modelled on ``jax.lax.scan``; `unroll` has no effect.
     """
     control_flow.check_checkpoint("scan", checkpoint)
     tensors = [convert(leaf) for leaf in nest.flatten(xs)] if xs is not None else []

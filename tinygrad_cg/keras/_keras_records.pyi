@@ -54,7 +54,7 @@ def cbrt(x: TensorLike) -> Tensor:
     """Return the real cube root of x; its gradient at 0 is infinite."""
 
 def conj(x: TensorLike) -> Tensor:
-    """Return the complex conjugate; a real tensor is its own."""
+    """Return the complex conjugate; a real tensor is returned unchanged."""
 
 def copy(x: TensorLike) -> Tensor:
     """Return the same value as a new tensor."""

@@ -91,10 +91,10 @@ class Loss(ABC):
         The dtype in which the loss is computed; by default that of the predictions (Keras casts to
         float32, or to the dtype of `set_floatx`).
 
-    Your own loss defines ``call(y_true, y_pred)``, which returns a loss for each example; one
-    that does not cannot be made: TypeError. ``loss(y_true, y_pred, sample_weight=None)`` multiplies
-    them by weights, which broadcast from the left, and reduces them. ValueError for another
-    reduction. Modelled on ``keras.losses.Loss``.
+    A subclass defines ``call(y_true, y_pred)``, which returns a loss for each example; otherwise
+    its constructor raises TypeError. ``loss(y_true, y_pred, sample_weight=None)`` multiplies them
+    by weights, which broadcast from the left, and reduces them. ValueError for another reduction.
+    Modelled on ``keras.losses.Loss``.
 
     Examples
     --------

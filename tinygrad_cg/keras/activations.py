@@ -1,4 +1,4 @@
-"""Keras's ``keras.activations``: those of ``keras.ops``, some with other arguments, and `get`."""
+"""Keras's ``keras.activations``: those of ``keras.ops``, some with other arguments; `get`."""
 
 from __future__ import annotations
 
@@ -114,9 +114,9 @@ def mish(x: Any) -> Any:
 
 
 def get(identifier: str | Callable[..., Any] | None) -> Callable[..., Any]:
-    """Return the activation of that name; a function as it is; `linear` for None.
+    """Return the activation of that name; a function unchanged; `linear` for None.
 
-    Raises ValueError for a name that is none. Modelled on ``keras.activations.get``.
+    Raises ValueError for an unknown name. Modelled on ``keras.activations.get``.
     """
     if identifier is None:
         return linear

@@ -34,22 +34,22 @@ __dir__ = __all__.copy
 
 
 def standardize_dtype(dtype: Any) -> str:
-    """Return the name of a dtype; the default one (`floatx`) of None."""
+    """Return the name of a dtype; `floatx` for None."""
     return floatx() if dtype is None else as_dtype(dtype).name
 
 
 def is_float_dtype(dtype: Any) -> bool:
-    """Return whether a dtype, or its name, is one of real floating-point numbers."""
+    """Return whether a dtype, or its name, is a real floating-point dtype."""
     return as_dtype(dtype).kind == "f"
 
 
 def is_int_dtype(dtype: Any) -> bool:
-    """Return whether a dtype, or its name, is one of integers; bool is none."""
+    """Return whether a dtype, or its name, is an integer dtype; bool is not."""
     return as_dtype(dtype).kind in "iu"
 
 
 def is_keras_tensor(x: Any) -> bool:
-    """Return False for tensors: there are no symbolic ones as of Keras's functional models."""
+    """Return False for tensors: Keras's symbolic tensors are not supported."""
     if not isinstance(x, Tensor):
         raise ValueError(f"is_keras_tensor: x must be a tensor, got {type(x).__name__}")
     return False

@@ -1,6 +1,6 @@
 """Keras's settings: ``keras.config``, and ``keras.backend``, which has them under the same names.
 
-They hold for the whole process after the call. A `function` keeps those that it was traced with.
+They apply to the whole process. A `function` keeps the settings of its trace.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ def floatx() -> str:
 def set_floatx(value: str) -> None:
     """Set the default dtype: "float16", "float32" or "float64".
 
-    It is the dtype of what `keras.ops` and `keras.random` make without a ``dtype`` (`zeros`, `eye`,
-    `one_hot`, `linspace`, draws), and of integers that meet a function of reals (`sqrt`, `mean`,
-    `divide`). As in Keras, tensors and arrays keep their dtypes, and `convert_to_tensor` reads
-    Python's floats as float32: pass ``dtype=`` there. Beside integers they count as float32, too
-    (in Keras as `floatx`). Loss objects compute in the dtype of the predictions. Other namespaces
-    do not depend on this.
+    New tensors of `keras.ops` and `keras.random` have this ``dtype`` by default (`zeros`, `eye`,
+    `one_hot`, `linspace`, draws). Functions of reals (`sqrt`, `mean`, `divide`) convert integers to
+    it. As in Keras, tensors and arrays keep their dtypes, and `convert_to_tensor` converts Python
+    floats to float32: pass ``dtype=`` there. With integers they also count as float32 (in Keras as
+    `floatx`). Loss objects compute in the dtype of the predictions. Other namespaces do not depend
+    on this.
 
-    Raises ValueError for another value, and for "bfloat16", which there is not.
+    Raises ValueError for other values; "bfloat16" is not supported.
 
     Examples
     --------
@@ -61,14 +61,14 @@ def set_floatx(value: str) -> None:
 
 
 def epsilon() -> float:
-    """Return the small number that keeps probabilities from 0 and divisors from it: 1e-7."""
+    """Return the small number added to divisors and to probabilities near 0: 1e-7 by default."""
     return settings.epsilon
 
 
 def set_epsilon(value: float) -> None:
     """Set the small number of losses and normalizations; ValueError unless it is positive.
 
-    Optimizers have an ``epsilon`` of their own.
+    Optimizers have a separate ``epsilon``.
     """
     if not (isinstance(value, (int, float, np.number)) and 0 < value < 1):
         raise ValueError(f"set_epsilon: value must be a number between 0 and 1, got {value!r}")
@@ -76,12 +76,12 @@ def set_epsilon(value: float) -> None:
 
 
 def image_data_format() -> str:
-    """Return which axis of images is that of channels where an operation is not told."""
+    """Return the default position of the channels axis of images."""
     return settings.image_data_format
 
 
 def set_image_data_format(data_format: str) -> None:
-    """Set the default order of axes: "channels_last" or "channels_first"; else ValueError."""
+    """Set the default order of axes: "channels_last" or "channels_first". ValueError for others."""
     if data_format not in ("channels_last", "channels_first"):
         raise ValueError(
             "set_image_data_format: The `data_format` argument must be one of 'channels_first', "

@@ -1,7 +1,7 @@
 """Keras's ``keras.initializers``: functions of a shape that return first values of Variables.
 
-An initializer that draws returns the same numbers at each call, as Keras's do; two initializers
-without a `seed` differ. Seeds give numbers of their own, which are not Keras's.
+As in Keras, a random initializer returns the same numbers at each call, and two initializers
+without a `seed` differ. For the same seed, Keras draws other numbers.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class RandomNormal(_Random):
 
 
 class TruncatedNormal(RandomNormal):
-    """Draw from a normal distribution, and again what is over two deviations from the mean."""
+    """Draw from a normal distribution; draw again beyond two standard deviations."""
 
     def __call__(self, shape: Any, dtype: Any = None) -> Tensor:
         return truncated_normal(shape, self.mean, self.stddev, dtype or floatx(), self._start)
@@ -225,7 +225,7 @@ class LecunNormal(_Named):
 class Orthogonal(_Random):
     """Draw a matrix with orthogonal rows or columns, whichever are fewer, times `gain`.
 
-    A shape of more axes is that of the matrix of its last axis and all others.
+    A shape of more axes counts as a matrix: all axes but the last are joined.
     """
 
     def __init__(self, gain: float = 1.0, seed: int | None = None):
@@ -259,7 +259,7 @@ _BY_NAME = {_snake(name): name for name in __all__ if name not in ("Initializer"
 
 
 def get(identifier: Any) -> Any:
-    """Return an initializer by its name, such as "glorot_uniform"; a function as it is."""
+    """Return an initializer by its name, such as "glorot_uniform"; a function unchanged."""
     if identifier is None or callable(identifier):
         return identifier() if isinstance(identifier, type) else identifier
     name = _BY_NAME.get(_snake(str(identifier)))

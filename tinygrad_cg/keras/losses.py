@@ -119,8 +119,8 @@ def sparse_categorical_crossentropy(
 def get(identifier: Any) -> Any:
     """Return the function of that name, or a new loss of the class of that name.
 
-    A function or a loss is returned as it is, and so is None. Raises ValueError for a name that is
-    none. Modelled on ``keras.losses.get``.
+    A function, a loss or None is returned unchanged. Raises ValueError for an unknown name.
+    Modelled on ``keras.losses.get``.
 
     Examples
     --------

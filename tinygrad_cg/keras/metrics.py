@@ -1,4 +1,4 @@
-"""Keras's ``keras.metrics``: running means and sums of what a loop computes."""
+"""Keras's ``keras.metrics``: running means and sums of values in a loop."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ __getattr__ = partial(refuse_name, __name__)
 
 
 class Metric(ABC):
-    """Base of metrics: `update_state` takes values in, `result` returns the number so far.
+    """Base of metrics: `update_state` adds values, `result` returns the metric so far.
 
-    Your own metric defines these two, and makes its state by `add_weight` in ``__init__``;
-    one that does not define both cannot be made: TypeError. A metric is called with values, which
-    updates it, and returns its result. `reset_state` begins anew. The state is in Variables that
-    tapes do not watch, so that a `function` can update it.
+    A subclass defines both, and creates its state with `add_weight` in ``__init__``; otherwise its
+    constructor raises TypeError. Calling a metric with values updates it and returns its result.
+    `reset_state` starts again. The state is in Variables that tapes do not watch, so a `function`
+    can update it.
     """
 
     def __init__(self, dtype: Any = None, name: str | None = None):
@@ -70,11 +70,11 @@ class Metric(ABC):
 
     @abstractmethod
     def update_state(self, *args: Any, **kwargs: Any) -> None:
-        """Take values in. Metrics define this."""
+        """Add values to the state. Metrics define this."""
 
     @abstractmethod
     def result(self) -> Any:
-        """Return the number for all values since the last reset. Metrics define this."""
+        """Return the metric of all values since the last reset. Metrics define this."""
 
     def reset_state(self) -> None:
         """Forget all values."""
@@ -92,7 +92,7 @@ class Metric(ABC):
 class Sum(Metric):
     """The sum of all values, each multiplied by its `sample_weight`.
 
-    Weights are one for each row, or have more of the values' axes.
+    There is one weight for each row, or weights have more of the values' axes.
     """
 
     def __init__(self, name: str | None = "sum", dtype: Any = None):
@@ -110,10 +110,10 @@ class Sum(Metric):
 
 
 class Mean(Metric):
-    """The mean of the means of rows, weighted by `sample_weight`; 0 as long as there are none.
+    """The mean of the means of rows, weighted by `sample_weight`; 0 without rows.
 
-    Rows are counted, not elements, as in Keras: a batch of values of shape (n, ...) counts n
-    times. Weights are one for each row, or have more of the values' axes.
+    Rows are counted, not elements, as in Keras: a batch of values of shape (n, ...) counts n times.
+    There is one weight for each row, or weights have more of the values' axes.
 
     Examples
     --------
@@ -143,7 +143,7 @@ class Mean(Metric):
 
 
 class MeanMetricWrapper(Mean):
-    """The mean of what a function returns for labels, predictions and further arguments."""
+    """The mean of a function's results for labels, predictions and further arguments."""
 
     def __init__(
         self, fn: Callable[..., Any], name: str | None = None, dtype: Any = None, **kwargs: Any
@@ -152,7 +152,7 @@ class MeanMetricWrapper(Mean):
         self._function = partial(fn, **kwargs)
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Take labels and predictions in."""
+        """Add labels and predictions to the state."""
         super().update_state(self._function(convert(y_true), convert(y_pred)), sample_weight)
 
 

@@ -1,6 +1,6 @@
-"""Keras's ``keras.ops``. Integers that meet a function of reals become float32, as there.
+"""Keras's ``keras.ops``. Functions of reals convert integers to float32, as in Keras.
 
-Where a text says float32, it is what `keras.config.set_floatx` has set.
+Where a docstring says float32, the dtype set by `keras.config.set_floatx` applies.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ __all__ += ["det", "eig", "eigh", "inv", "slogdet", "switch", "vectorized_map", 
 
 
 def convert_to_numpy(x: Any) -> np.ndarray:
-    """Return `x` as a NumPy array of its own."""
+    """Return a copy of `x` as a NumPy array."""
     return np.array(convert(x) if isinstance(x, (list, tuple)) and any_tensor(x) else x)
 
 
@@ -327,7 +327,7 @@ def argsort(x: TensorLike, axis: Axes = -1) -> Tensor:
 
 
 def array(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """Return `x` as a Tensor, cast to `dtype` where it has another."""
+    """Return `x` as a Tensor, cast to `dtype` if necessary."""
     return convert(x) if dtype is None else _shape.cast(x, dtype)
 
 
@@ -504,10 +504,10 @@ def conv(
 ) -> Tensor:
     """Return the convolution (without flipping) of `inputs` with `kernel`, along one to three axes.
 
-    Modelled on ``tf.nn.convolution``: `inputs` is (batch, axes of space, channels), or channels
-    first if `data_format` says so; `kernel` are (axes of space, channels of a group, outputs).
+    Modelled on ``tf.nn.convolution``: `inputs` is (batch, spatial axes, channels), or channels
+    first if `data_format` says so; `kernel` are (spatial axes, channels of a group, outputs).
     Channels are cut into as many groups as fit. `padding` is "VALID", "SAME", or pairs of before
-    and after. Raises InvalidArgumentError for what does not fit, TypeError for bool.
+    and after. Raises InvalidArgumentError for shapes that do not fit, TypeError for bool.
     """
     return _volumes.convolve(inputs, kernel, strides, padding, _order(data_format), dilation_rate)
 
@@ -539,8 +539,8 @@ def conv_transpose(
     dilation_rate: Any = 1,
 ) -> Tensor:
     """Return the transposed convolution of `inputs` with a `kernel` of shape (height, width,
-    outputs, channels): the map back from what a convolution makes, to images enlarged by
-    `strides`."""
+    outputs, channels), which enlarges images by `strides`.
+    """
     layout = _order(data_format)
     sizes = transposed_conv_sizes(
         inputs, kernel, strides, padding, output_padding, layout, dilation_rate
@@ -594,14 +594,14 @@ def dtype(x: TensorLike) -> str:
 
 
 def einsum(subscripts: Any, *operands: Any) -> Tensor:
-    """Return the sum over products of elements with equal indices, after ``np.einsum``.
+    """Return the sum over products of elements with equal indices, as ``np.einsum``.
 
     `subscripts` has a letter for each axis of each operand and, after "->", of the result:
     "ij,jk->ik" is the matrix product. Without an arrow the result has the letters that occur once,
     in alphabetical order. A letter that an operand repeats takes its diagonal; "..." stands for
-    axes that broadcast. Products go to BLAS, two operands at a time, in the order that makes the
-    fewest; transposed operands are not copied. The dtypes promote. Raises InvalidArgumentError for
-    subscripts and shapes that do not fit, TypeError for bool.
+    axes that broadcast. BLAS multiplies two operands at a time, in the order with the fewest
+    operations; transposed operands are not copied. The dtypes promote. Raises InvalidArgumentError
+    for subscripts and shapes that do not fit, TypeError for bool.
     """
     return _einsum.einsum(subscripts, *operands)
 
@@ -678,7 +678,7 @@ def hard_shrink(x: TensorLike, threshold: Any = 0.5) -> Tensor:
 
 
 def soft_shrink(x: TensorLike, threshold: Any = 0.5) -> Tensor:
-    """Return `x` moved by `threshold` towards 0, and 0 where `abs(x)` is at most that."""
+    """Return `x` moved by `threshold` towards 0, and 0 where `abs(x)` is at most `threshold`."""
     return _activations.soft_shrink(_real(x), threshold)
 
 
@@ -717,8 +717,9 @@ def istft(
     window: str = "hann",
     center: bool = True,
 ) -> Tensor:
-    """Return the signals of `length` elements whose ``stft`` is the pair `x` of real and
-    imaginary parts for the same `window` (its overlapping squares divide the sum)."""
+    """Return the signals of `length` elements whose ``stft`` is the pair `x` of real and imaginary
+    parts, for the same `window`.
+    """
     return _spectra.centred_inverse_stft(
         _complex(x), sequence_length, sequence_stride, fft_length, length, window, center
     )
@@ -753,8 +754,7 @@ def linspace(
 
 
 def log_sigmoid(x: TensorLike) -> Tensor:
-    """Return the logarithm of sigmoid(x), without overflow; booleans and integers are float32
-    first."""
+    """Return the logarithm of sigmoid(x), without overflow; bools and integers become float32."""
     return _elementwise.log_sigmoid(_real(x))
 
 
@@ -773,7 +773,7 @@ def layer_normalization(
 
 
 def leaky_relu(x: TensorLike, negative_slope: Any = 0.2) -> Tensor:
-    """Return `x` where it is positive, and ``alpha * x`` elsewhere, whose slope holds at 0."""
+    """Return `x` where it is positive, and ``alpha * x`` elsewhere. The slope at 0 is `alpha`."""
     return _activations.leaky_relu(_real(x), negative_slope)
 
 
@@ -781,7 +781,8 @@ def leaky_relu(x: TensorLike, negative_slope: Any = 0.2) -> Tensor:
 def log_softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
     """Return ``x - logsumexp(x)`` over one axis, several, or all (None), without overflow.
 
-    The shape is that of `x`; integers become float64. InvalidArgumentError for axes not there.
+    The shape is that of `x`; integers become float64. Raises InvalidArgumentError for axes that `x`
+    does not have.
     """
     return _reductions.log_softmax(_real(x), axis)
 
@@ -804,14 +805,16 @@ def logdet(x: TensorLike) -> Tensor:
 
 
 def lstsq(a: TensorLike, b: TensorLike, rcond: Any = None) -> Tensor:
-    """Return the x of least length for which the length of ``a x - b`` is the least. Singular
-    values of `a` below `rcond` times the largest count as 0."""
+    """Return the shortest x that minimizes ``norm(a x - b)``. Singular values of `a` below `rcond`
+    times the largest count as 0.
+    """
     return _least_squares.lstsq(a, b, rcond)
 
 
 def lu_factor(x: TensorLike) -> tuple[Tensor, Tensor]:
-    """Return L and U of matrices in one, L without its diagonal of ones, and the order of rows in
-    which ``L U`` is `x`."""
+    """Return L and U in one matrix, L without its diagonal of ones, and the order of rows in which
+    ``L U`` is `x`.
+    """
     return _eigenvectors.lu(x)
 
 
@@ -847,7 +850,7 @@ def max(
 
 @hides_others
 def mean(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Never) -> Tensor:
-    """Return the mean of elements over axes; booleans and integers are float32 first."""
+    """Return the mean of elements over axes; booleans and integers become float32."""
     if others:
         refuse_call(mean, others)
     return reduce_mean(_real(x), axis, keepdims)
@@ -950,8 +953,7 @@ def pad(
 
 @hides_others
 def prod(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Never) -> Tensor:
-    """Return the product of elements over axes; booleans and integers of fewer bits give integers
-    of 32."""
+    """Return the product of elements over axes; bools and shorter integers give 32-bit integers."""
     if others:
         refuse_call(prod, others)
     return _reductions.reduce_prod(_widen(x), axis, keepdims)
@@ -999,7 +1001,7 @@ def rfft(x: TensorLike, fft_length: Any = None) -> tuple[Tensor, Tensor]:
 
 
 def round(x: TensorLike, decimals: int = 0) -> Tensor:
-    """Return `x` to so many decimals, half to even. It has no gradient."""
+    """Return `x` rounded to `decimals` decimals, half to even. It has no gradient."""
     return _elementwise.round_decimals(x, decimals)
 
 
@@ -1015,8 +1017,9 @@ def scatter(indices: TensorLike, values: Any, shape: Shape) -> Tensor:
 def scatter_update(
     inputs: TensorLike, indices: TensorLike, updates: Any, reduction: Any = None
 ) -> Tensor:
-    """Return `inputs` with `updates` at `indices`, whose last axis has coordinates; or, with a
-    `reduction` of "add", "max", "min" or "mul", what it makes of both."""
+    """Return `inputs` with `updates` at `indices`, whose last axis has coordinates. A `reduction`
+    of "add", "max", "min" or "mul" combines both.
+    """
     operations = {None: "update", "add": "add", "max": "max", "min": "min", "mul": "mul"}
     if reduction not in operations:
         raise ValueError(
@@ -1036,8 +1039,9 @@ def _segments_of(kind: str) -> _SegmentReduction:
         data: Any, segment_ids: Any, num_segments: Any = None, sorted: bool = False
     ) -> Tensor:
         """Return the sum, product or extreme of rows of `data` with equal `segment_ids`, which have
-        the first axes of `data`; by default there are as many segments as the largest id asks for.
-        `sorted` has no effect."""
+        the first axes of `data`; by default the largest id determines the number of segments.
+        `sorted` has no effect.
+        """
         return _segments.unsorted_segments(kind, data, segment_ids, num_segments)
 
     return spelled(reduce, f"segment_{kind}")
@@ -1191,10 +1195,11 @@ def stft(
     window: str = "hann",
     center: bool = True,
 ) -> tuple[Tensor, Tensor]:
-    """Return the spectra over time of `x`, as a pair of real and imaginary parts: of frames of
-    `fft_length` elements every `sequence_stride`, with a `window` ("hann", "hamming", a tensor or
-    None for ones) of `sequence_length` in their middle. If `center`, `x` is mirrored at its ends,
-    so that frames have their middle at multiples of the stride."""
+    """Return the spectra over time of `x`, as a pair of real and imaginary parts. Frames of
+    `fft_length` elements start every `sequence_stride`, with a centred `window` ("hann", "hamming",
+    a tensor or None for ones) of `sequence_length` elements. If `center`, `x` is mirrored at its
+    ends, so that the frames are centred at multiples of the stride.
+    """
     return _parts(
         _spectra.centred_stft(
             _real(x), sequence_length, sequence_stride, fft_length, window, center
@@ -1209,16 +1214,16 @@ def stop_gradient(variable: TensorLike) -> Tensor:
 
 @hides_others
 def sum(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Never) -> Tensor:
-    """Return the sum of elements over axes; booleans and integers of fewer bits give integers of
-    32."""
+    """Return the sum of elements over axes; bools and shorter integers give 32-bit integers."""
     if others:
         refuse_call(sum, others)
     return reduce_sum(_widen(x), axis, keepdims)
 
 
 def svd(x: TensorLike, full_matrices: bool = True, compute_uv: bool = True) -> Tensor | Any:
-    """Return U, the singular values s, falling, and the adjoint of V of matrices ``x = U diag(s)
-    adjoint(V)``; s alone unless `compute_uv`. See `eigh` for what derivatives there are."""
+    """Return U, the singular values s, descending, and the adjoint of V of matrices ``x = U diag(s)
+    adjoint(V)``; s alone unless `compute_uv`. See `eigh` for derivatives.
+    """
     if not compute_uv:
         return _factorizations.svdvals(x)
     left, values, right = _factorizations.svd(x, full_matrices)
@@ -1307,14 +1312,14 @@ def zeros(shape: Shape, dtype: DTypeLike | None = None, **others: Never) -> Tens
 def adaptive_average_pool(
     inputs: TensorLike, output_size: Any, data_format: str | None = None
 ) -> Tensor:
-    """Return images of `output_size`, each element the mean of its share of `inputs`."""
+    """Return images of `output_size`; each element is the mean of a region of `inputs`."""
     return _pooling.adaptive_pool(reduce_mean, _real(inputs), output_size, _order(data_format))
 
 
 def adaptive_max_pool(
     inputs: TensorLike, output_size: Any, data_format: str | None = None
 ) -> Tensor:
-    """Return images of `output_size`, each element the largest of its share of `inputs`."""
+    """Return images of `output_size`; each element is the largest of a region of `inputs`."""
     return _pooling.adaptive_pool(reduce_max, inputs, output_size, _order(data_format))
 
 
@@ -1355,7 +1360,8 @@ def dot_product_attention(
 ) -> Tensor:
     """Return ``softmax(query key' * scale + bias) value`` for each head: (batch, T, N, H) from
     queries of that shape and keys and values (batch, S, K, H), with N a multiple of K. `mask` is
-    true where a key is seen. `flash_attention` has no effect."""
+    true for keys that a query attends to. `flash_attention` has no effect.
+    """
     return _attention.dot_product_attention(
         query, key, value, bias, mask, scale, is_causal, attn_logits_soft_cap
     )
@@ -1390,8 +1396,8 @@ def fold(
 ) -> Tensor:
     """Return images of `output_size` in which the patches `x` are added up: `unfold` transposed.
 
-    Modelled on ``keras.ops.fold``. InvalidArgumentError unless `x` has as many patches as `unfold`
-    makes.
+    Modelled on ``keras.ops.fold``. Raises InvalidArgumentError unless the number of patches is that
+    of `unfold`.
     """
     return _blocks.fold(x, output_size, kernel_size, dilation, padding, stride)
 
@@ -1402,11 +1408,11 @@ def get_item(x: TensorLike, key: Any) -> Tensor:
 
 
 def in_top_k(targets: Any, predictions: Any, k: int) -> Tensor:
-    """Return whether fewer than `k` of the `predictions` of each row exceed that of its target.
+    """Return whether the target of each row is among its `k` largest `predictions`, ties included.
 
-    Modelled on ``tf.math.in_top_k``: `predictions` are (rows, classes) and `targets`, one for each
-    row, integers; false where a target is not a class or its prediction not finite.
-    InvalidArgumentError for other shapes.
+    Modelled on ``tf.math.in_top_k``: `predictions` are (rows, classes) and `targets` one integer
+    for each row. The result is false if a target is not a class or its prediction is not finite.
+    Raises InvalidArgumentError for other shapes.
     """
     return _sorting.in_top_k(targets, predictions, k)
 
@@ -1637,9 +1643,9 @@ heaviside = _of_two(numpy.heaviside, _reals)
 
 
 def histogram(x: TensorLike, bins: Any = 10, range: Any = None) -> tuple[Tensor, Tensor]:
-    """Return how many elements of `x` lie in each of so many `bins` of one width (or between
-    edges), in the dtype of `x`, and their edges. `range` is by default from the least to the
-    largest."""
+    """Return how many elements of `x` lie in each of `bins` equal bins (or between edges), in the
+    dtype of `x`, and the edges. `range` is by default from the smallest to the largest element.
+    """
     if range is not None and (len(range) != 2 or range[0] > range[1]):
         raise ValueError(f"histogram: range must be a pair (least, largest), got {range!r}")
     x = _real(x)
@@ -1650,7 +1656,7 @@ def histogram(x: TensorLike, bins: Any = 10, range: Any = None) -> tuple[Tensor,
 def isin(
     x1: TensorLike, x2: TensorLike, assume_unique: bool = False, invert: bool = False
 ) -> Tensor:
-    """Return whether each element of `x1` is one of `x2`; with `invert` whether it is none."""
+    """Return whether each element of `x1` is in `x2`; with `invert` whether it is not."""
     x1, x2 = convert_each(x1, x2)
     return numpy.isin(x1, x2, assume_unique, invert)
 
@@ -1715,8 +1721,9 @@ def rad2deg(x: TensorLike) -> Tensor:
 
 
 def searchsorted(sorted_sequence: Any, values: Any, side: str = "left") -> Tensor:
-    """Return where each of `values` stands in `sorted_sequence` (int32): before those equal to it,
-    or with side="right" behind them."""
+    """Return the positions (int32) at which `values` can be inserted in `sorted_sequence`: before
+    equal elements, or after them with side="right".
+    """
     sorted_sequence, values = convert_each(sorted_sequence, values)
     return _shape.cast(numpy.searchsorted(sorted_sequence, values, side), int32)
 
@@ -1816,7 +1823,7 @@ def cross(
 
 
 def diag(x: TensorLike, k: int = 0) -> Tensor:
-    """Return the diagonal `k` of a matrix, or the matrix that has a vector there."""
+    """Return the diagonal `k` of a matrix, or a matrix with a vector on diagonal `k`."""
     return numpy.diag(convert(x), k)
 
 
@@ -1873,7 +1880,7 @@ def hsplit(x: TensorLike, indices_or_sections: Any) -> list[Tensor]:
 
 
 def hstack(xs: Any) -> Tensor:
-    """Return tensors side by side: joined along the second axis, 1-D ones along the first."""
+    """Return tensors joined along the second axis, or the first axis if they are 1-D."""
     return numpy.hstack(convert_each(*xs))
 
 
@@ -2025,8 +2032,8 @@ def pinv(x: TensorLike, rcond: Any = None) -> Tensor:
     """Return the Moore-Penrose pseudo-inverse of each matrix of `x`, of shape (..., m, n).
 
     Singular values below `rcond` times the largest count as 0: a number, by default the larger of m
-    and n times the dtype's eps. The derivative is that among matrices of the same rank. Integers
-    become float64. Raises InvalidArgumentError for fewer than two dimensions.
+    and n times the dtype's eps. The derivative assumes a constant rank. Integers become float64.
+    Raises InvalidArgumentError for fewer than two dimensions.
     """
     return _least_squares.pinv(x, rcond)
 
@@ -2052,7 +2059,7 @@ def roll(x: TensorLike, shift: Any, axis: Axes = None) -> Tensor:
 
 
 def rot90(array: TensorLike, k: int = 1, axes: Any = (0, 1)) -> Tensor:
-    """Return `array` turned by `k` times 90 degrees in the plane of two axes."""
+    """Return `array` rotated by `k` times 90 degrees in the plane of two axes."""
     return numpy.rot90(convert(array), k, axes)
 
 
@@ -2062,7 +2069,7 @@ def swapaxes(x: TensorLike, axis1: Any, axis2: Any) -> Tensor:
 
 
 def tile(x: TensorLike, repeats: Any) -> Tensor:
-    """Return `x` side by side, `repeats` times along each axis."""
+    """Return `x` repeated `repeats` times along each axis."""
     return numpy.tile(convert(x), repeats)
 
 
@@ -2120,7 +2127,7 @@ def vsplit(x: TensorLike, indices_or_sections: Any) -> list[Tensor]:
 
 
 def vstack(xs: Any) -> Tensor:
-    """Return tensors one above the other: joined along the first axis, 1-D ones as rows."""
+    """Return tensors joined along the first axis; 1-D tensors count as rows."""
     return numpy.vstack(convert_each(*xs))
 
 

@@ -39,9 +39,9 @@ __dir__ = __all__.copy  # what dir() shows
 
 
 def get(identifier: str | Optimizer) -> Optimizer:
-    """Return a new optimizer of the class of that name, in any case; an optimizer as it is.
+    """Return a new optimizer of the class of that name, in any case; an optimizer unchanged.
 
-    Raises ValueError for a name that is none. Modelled on ``keras.optimizers.get``.
+    Raises ValueError for an unknown name. Modelled on ``keras.optimizers.get``.
     """
     if isinstance(identifier, Optimizer):
         return identifier

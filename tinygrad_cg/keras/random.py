@@ -67,7 +67,7 @@ def randint(
 def shuffle(x: TensorLike, axis: int = 0, seed: int | None = None) -> Tensor:
     """Return `x` with its slices along `axis` in an order drawn at random.
 
-    Modelled on ``tf.random.shuffle``: the gradient goes back to where they came from.
+    Modelled on ``tf.random.shuffle``: the gradient is moved back to the old positions.
     """
     return _distributions.shuffle(x, axis, seed)
 

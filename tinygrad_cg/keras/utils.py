@@ -20,7 +20,7 @@ __getattr__ = partial(refuse_name, __name__)
 
 
 def to_categorical(x: Any, num_classes: int | None = None) -> Any:
-    """Return rows that are 0, but 1 at a label; they are as long as the largest label needs.
+    """Return one-hot rows of labels; by default their length is the largest label plus one.
 
     A last axis of size 1 is dropped. Labels in a tensor give a tensor (float32) and need
     `num_classes`; others give an array (float64). ValueError for an array's labels that are not
@@ -46,7 +46,7 @@ def to_categorical(x: Any, num_classes: int | None = None) -> Any:
 
 
 def normalize(x: Any, axis: int = -1, order: int = 2) -> np.ndarray:
-    """Return an array divided by its norms along `axis`; where the norm is 0 it stays."""
+    """Return an array divided by its norms along `axis`, or unchanged where the norm is 0."""
     values = np.asarray(x)
     lengths = np.asarray(vector_norm(np.atleast_1d(values), order, axis, True))
     return values / np.where(lengths == 0, 1, lengths)

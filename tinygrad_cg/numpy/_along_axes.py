@@ -104,9 +104,9 @@ def nanmean(
     *,
     where: Any = None,
 ) -> Tensor:
-    """Return the mean of elements over axes, NaN left out; NaN where nothing is left.
+    """Return the mean of elements over axes, ignoring NaN; NaN if there are no other elements.
 
-    `where` says which elements count.
+    `where` selects the elements.
     """
     x = _no_out("nanmean", out, _counted("nanmean", _as(_real(a), dtype), where))
     if x.dtype == np.float16:  # float16 may hold neither the sum nor the count
@@ -133,9 +133,10 @@ def nanvar(
     mean: Any = None,
     correction: Any = None,
 ) -> Tensor:
-    """Return the variance over axes, NaN left out; divided by their number less `ddof`.
+    """Return the variance over axes, ignoring NaN; the divisor is the number of elements minus
+    `ddof`.
 
-    `where` says which elements count; `mean` is their mean, with the reduced axes, if it is known;
+    `where` selects the elements; `mean` is their mean, with the reduced axes, if it is known;
     `correction` is another name of `ddof`.
     """
     x = _no_out("nanvar", out, _counted("nanvar", _as(_real(a), dtype), where))
@@ -220,7 +221,8 @@ def _part(x: Tensor, axis: int, start: Any, stop: Any) -> Tensor:
 
 @reads_own_arguments
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
-    """Return the `n`-th differences of neighbours along `axis`, after values are put at the ends.
+    """Return the `n`-th differences of neighbours along `axis`, with `prepend` and `append` added
+    first.
 
     Raises ValueError for a negative `n`, InvalidArgumentError for a scalar `a`.
     """
@@ -250,7 +252,7 @@ def _edge(values: Any, x: Tensor, axis: int) -> Tensor:
 
 @reads_own_arguments
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
-    """Return the integral of samples `y` along `axis`, at `x` or in steps `dx`, by trapezoids."""
+    """Return the integral of samples `y` at `x`, or in steps `dx`, by the trapezoidal rule."""
     y = _real(y)
     dim = normalize_axis("trapezoid", axis, y.ndim)
     if x is None:
@@ -320,9 +322,9 @@ def interp(
 ) -> Tensor:
     """Interpolate linearly between the points (`xp`, `fp`), at `x`; of the shape of `x`.
 
-    `xp` must increase; beyond its ends `fp` goes on as `left` and `right`, by default as its own
-    ends. It has gradients with respect to `x`, `xp` and `fp`; at a point that of the line to the
-    right. Raises ValueError for a `period`, which is not supported.
+    `xp` must increase; beyond its ends the result is `left` and `right`, by default the first and
+    last `fp`. It has gradients with respect to `x`, `xp` and `fp`; at a point `xp`, that of the
+    line to its right. Raises ValueError for a `period`, which is not supported.
     """
     if period is not None:
         raise ValueError("interp: period is not supported on tensors: wrap x and xp first")
@@ -362,7 +364,7 @@ def apply_along_axis(func1d: Callable, axis: int, arr: Any, *args: Any, **kwargs
 
 
 def apply_over_axes(func: Callable, a: Any, axes: Any) -> Tensor:
-    """Apply ``func(a, axis)`` for one axis after the other; each keeps the rank or drops it."""
+    """Apply ``func(a, axis)`` for each axis in turn; the result has the same rank or one less."""
     x = _array(a)
     for axis in np.atleast_1d(axes).tolist():
         dim = normalize_axis("apply_over_axes", axis, x.ndim)
@@ -382,11 +384,11 @@ def cov(
 ) -> Tensor:
     """Return the covariance matrix of variables in the rows of `m` (and `y`), observed in columns.
 
-    The sums are divided by the number of observations less `ddof`: by default 1, with `bias` 0.
-    `fweights`, integers, say how often each observation occurred; `aweights` how much it counts.
-    Both are vectors and not negative; the gradient flows to `aweights`. Modelled on ``numpy.cov``.
-    Raises TypeError for `fweights` that are not integers, and InvalidArgumentError for weights that
-    do not fit.
+    The divisor is the number of observations minus `ddof`, which is 1 by default, and 0 with
+    `bias`. `fweights` are integers, the number of occurrences of each observation; `aweights` its
+    weight. Both are vectors and not negative; the gradient flows to `aweights`. Modelled on
+    ``numpy.cov``. Raises TypeError for `fweights` that are not integers, and InvalidArgumentError
+    for weights that do not fit.
     """
     x = _read_observations(m, rowvar)
     if y is not None:
@@ -469,10 +471,10 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Tensor:
 
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Tensor:
-    """Return the edges of `bins` bins: evenly spaced from the smallest element to the largest.
+    """Return the edges of `bins` bins, evenly spaced from the smallest element to the largest.
 
-    `range` gives the first and last edge instead, and a sequence as `bins` all of them. Raises
-    TypeError for the names of NumPy's estimators.
+    `range` has the first and last edge; a sequence `bins` has all edges. Raises TypeError for the
+    names of NumPy's estimators.
     """
     if isinstance(bins, str):
         raise TypeError("histogram: the estimators of bins are not supported on tensors")
@@ -491,9 +493,9 @@ def histogram(
 ) -> tuple[Tensor, Tensor]:
     """Return the number of elements of `a` in each bin, and the edges of the bins.
 
-    The counts have no gradient; the edges, the sums of `weights` and the widths of a `density`
-    have theirs. Bins as for `histogram_bin_edges`. Raises ValueError for edges that do not
-    increase; inside ``vmap`` and ``function``, where they may have no values, they are not checked.
+    The counts have no gradient; the edges, the sums of `weights` and the `density` have gradients.
+    Bins as for `histogram_bin_edges`. Raises ValueError for edges that do not increase; inside
+    ``vmap`` and ``function``, where they may have no values, they are not checked.
     """
     edges = histogram_bin_edges(a, bins, range, weights)
     x = _array(a)

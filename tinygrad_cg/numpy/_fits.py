@@ -35,10 +35,10 @@ def polyfit(
 ) -> Any:
     """Return the coefficients, highest power first, of the polynomial nearest to points.
 
-    `x` and `y` have as many elements; `y` may have columns, each fitted on its own. `w` are
-    weights of the differences. It has gradients with respect to `x`, `y` and `w`. With `cov` also
-    the matrix of covariances ("unscaled": for weights that are 1 / sigma). Integers give float64.
-    Raises ValueError for `full`, negative degrees, and sizes that do not fit. Modelled on
+    `x` and `y` have equally many elements; `y` may have columns, which are fitted separately. `w`
+    are weights of the differences. It has gradients with respect to `x`, `y` and `w`. With `cov`,
+    also return the covariance matrix ("unscaled": for weights that are 1 / sigma). Integers give
+    float64. Raises ValueError for `full`, negative degrees, and sizes that do not fit. Modelled on
     ``numpy.polyfit``.
     """
     if full:
@@ -113,9 +113,9 @@ def poly(seq_of_zeros: Any) -> Tensor:
 def roots(p: Any) -> Tensor:
     """Return the complex zeros of a polynomial of coefficients `p`, the highest power first.
 
-    They are eigenvalues of its companion matrix, in no order; the gradients of zeros that coincide
-    are not finite. Zeros in front are left out, where there are values; in `function` and `vmap`
-    the first must not be 0. Complex also where all are real (NumPy: real then).
+    They are eigenvalues of the companion matrix, in no order; the gradients of multiple roots are
+    not finite. Leading zeros are dropped; in `function` and `vmap` the first coefficient must not
+    be 0. The result is always complex (NumPy returns real roots if all are real).
     """
     x = _real(p)
     if x.ndim != 1:
@@ -141,8 +141,8 @@ def roots(p: Any) -> Tensor:
 def polydiv(u: Any, v: Any) -> tuple[Tensor, Tensor]:
     """Return quotient and remainder of polynomials, the highest power first.
 
-    The first coefficient of `v` must not be 0. Zeros in front of the remainder are kept out where
-    there are values.
+    The first coefficient of `v` must not be 0. Leading zeros of the remainder are dropped, except
+    in `function` and `vmap`.
     """
     rest, divisor = (reshape(_real(polynomial), (-1,)) for polynomial in (u, v))
     n, m = rest.shape[0], divisor.shape[0]
@@ -163,10 +163,10 @@ def polydiv(u: Any, v: Any) -> tuple[Tensor, Tensor]:
 
 
 def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
-    """Return the elements that are in one of two tensors only, in ascending order.
+    """Return the elements that are in only one of two tensors, in ascending order.
 
-    The gradient goes to the first of those that are equal. Inside `function` and `vmap` it raises;
-    see `unique`.
+    The gradient goes to the first of equal elements. Inside `function` and `vmap` it raises; see
+    `unique`.
     """
     both = [reshape(_array(array), (-1,)) for array in (ar1, ar2)]
     positions = []

@@ -177,7 +177,7 @@ asanyarray = asarray
 
 
 def ascontiguousarray(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """Return a tensor of `a` with at least one axis; how its elements lie in memory is not said."""
+    """Return a tensor of `a` with at least one axis; the memory layout is not specified."""
     return _raise_rank(_as(_array(a), dtype), 1)
 
 
@@ -185,7 +185,7 @@ asfortranarray = ascontiguousarray
 
 
 def astype(x: TensorLike, dtype: DTypeLike, /, *, copy: bool = True, device: Any = None) -> Tensor:
-    """Return `x` as `dtype`. To integers truncates."""
+    """Return `x` as `dtype`. Casts to integers truncate."""
     return _on("astype", device, _as(_array(x), dtype))
 
 
@@ -205,7 +205,7 @@ def atleast_3d(*arys: Any) -> Tensor | Any:
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
-    """Return the shape that tensors of these shapes have together; ValueError if there is none."""
+    """Return the shape to which these shapes broadcast; ValueError if they do not."""
     return np.broadcast_shapes(*shapes)
 
 
@@ -347,14 +347,15 @@ def dsplit(ary: TensorLike, indices_or_sections: Any) -> list[Tensor]:
 
 
 def dstack(tup: Any) -> Tensor:
-    """Return the arrays one behind the other: joined along the third axis."""
+    """Return the arrays joined along the third axis."""
     return _join(tup, 2, 3, None)
 
 
 def einsum(*operands: Any, optimize: bool = False) -> Tensor:
     """Return the sum over products of elements with equal indices: "ij,jk->ik", then the operands;
     or each operand with a list of numbers for its axes. Operands are multiplied two at a time, in
-    the order that takes the fewest steps, whatever `optimize` says."""
+    the order with the fewest operations; `optimize` has no effect.
+    """
     return _einsum.einsum(*_terms(operands))
 
 
@@ -494,7 +495,9 @@ def bartlett(M: int | None) -> Tensor:
 
 
 def blackman(M: int | None) -> Tensor:
-    """Return the window of `M` points, float64, of three cosines that nearly has least leakage."""
+    """Return the Blackman window of `M` points, float64: a sum of three cosines with little
+    leakage.
+    """
     return _tapers.blackman(M)
 
 
@@ -580,7 +583,7 @@ def i0(x: TensorLike) -> Tensor:
 def kaiser(M: int | None, beta: Any) -> Tensor:
     """Return Kaiser's window of `M` points, float64, with the shape parameter `beta`, a scalar.
 
-    It is differentiable by a tensor `beta`; of a number it is NumPy's.
+    It is differentiable with respect to a tensor `beta`; for a number it is NumPy's window.
     """
     return _tapers.kaiser(M, beta)
 
@@ -697,7 +700,7 @@ def nanprod(
     where: Any = None,
     **others: Never,
 ) -> Tensor:
-    """Return the product of elements over axes, NaN left out."""
+    """Return the product of elements over axes, ignoring NaN."""
     if others:
         refuse_call(nanprod, others)
     return _totals.prod(_without_nan(a, dtype, 1), axis, None, out, keepdims, initial, where)
@@ -768,8 +771,9 @@ def pad(
 def partition(
     a: TensorLike, kth: Any, axis: Axes = -1, kind: Any = None, order: Any = None, **others: Never
 ) -> Tensor:
-    """Return `a` sorted along `axis`, or flattened first: one of the orders that a partition may
-    have. Whatever `kth` is, the smaller elements stand before it and the larger behind."""
+    """Return `a` sorted along `axis`, or flattened if it is None: a sorted array is also
+    partitioned for any `kth`.
+    """
     if others:
         refuse_call(partition, others)
     return _sorting.sort(*flattened(_array(a), axis))
@@ -808,8 +812,9 @@ def polyadd(a1: Any, a2: Any) -> Tensor:
 
 
 def polymul(a1: Any, a2: Any) -> Tensor:
-    """Return the coefficients of the product of two polynomials, without the zeros in front of
-    theirs. Inside ``vmap`` and ``function`` those that have no values yet keep their zeros."""
+    """Return the coefficients of the product of two polynomials. Leading zeros are dropped, except
+    for tensors without values in ``vmap`` and ``function``.
+    """
     return _products.convolve(_trim(a1), _trim(a2))
 
 
@@ -866,8 +871,9 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
 
 
 def searchsorted(a: TensorLike, v: TensorLike, side: str = "left", sorter: Any = None) -> Tensor:
-    """Return where each of `v` stands in the sorted `a`: before those equal to it, or with
-    side="right" behind them."""
+    """Return the positions at which `v` can be inserted in the sorted `a`: before equal elements,
+    or after them with side="right".
+    """
     return _searchsorted(a, v, side, sorter)
 
 
@@ -889,7 +895,8 @@ def sort(
     a: TensorLike, axis: Axes = -1, kind: Any = None, *, stable: Any = None, **others: Never
 ) -> Tensor:
     """Return `a` sorted along `axis`, or flattened first if it is None; NaN counts as larger than
-    all else. `kind` and `stable` have no effect to the result."""
+    all else. `kind` and `stable` have no effect.
+    """
     if others:
         refuse_call(sort, others)
     return _sorting.sort(*flattened(_array(a), axis))
@@ -938,7 +945,8 @@ def take_along_axis(arr: TensorLike, indices: TensorLike, axis: Axes = -1) -> Te
 
 
 def tensordot(a: TensorLike, b: TensorLike, axes: Any = 2) -> Tensor:
-    """Return the sum of products over `axes`: so many last of `a` and first of `b`, or two lists.
+    """Return the sum of products over `axes`: the number of last axes of `a` and first of `b`, or
+    two lists.
 
     Modelled on ``np.tensordot``. The result has the other axes of `a`, then those of `b`. Raises
     InvalidArgumentError for axes that an operand does not have or that differ in size.
@@ -980,27 +988,29 @@ def tri(
 
 
 def union1d(ar1: Any, ar2: Any) -> Tensor:
-    """Return the different elements of both, in ascending order; gradients as for ``unique``."""
+    """Return the distinct elements of both, in ascending order; gradients as for ``unique``."""
     return _manipulation.unique(_shape.concatenate(*_flat((ar1, ar2), None)))
 
 
 def unique_all(x: TensorLike) -> UniqueAllResult:
-    """Return the different elements of `x`, and all there is to say of them; see ``unique``."""
+    """Return the distinct elements of `x`, first indices, inverse indices and counts; see
+    ``unique``.
+    """
     return UniqueAllResult(*_manipulation.unique(x, True, True, True, equal_nan=False))
 
 
 def unique_counts(x: TensorLike) -> UniqueCountsResult:
-    """Return the different elements of `x`, and how many there are of each; see ``unique``."""
+    """Return the distinct elements of `x` and their counts; see ``unique``."""
     return UniqueCountsResult(*_manipulation.unique(x, return_counts=True, equal_nan=False))
 
 
 def unique_inverse(x: TensorLike) -> UniqueInverseResult:
-    """Return the different elements of `x`, and which of them each element is; see ``unique``."""
+    """Return the distinct elements of `x` and the inverse indices; see ``unique``."""
     return UniqueInverseResult(*_manipulation.unique(x, return_inverse=True, equal_nan=False))
 
 
 def unique_values(x: TensorLike) -> Tensor:
-    """Return the different elements of `x` in ascending order; each NaN is one of them."""
+    """Return the distinct elements of `x` in ascending order; each NaN is one of them."""
     return _manipulation.unique(x, equal_nan=False)
 
 
@@ -1018,7 +1028,7 @@ def vsplit(ary: TensorLike, indices_or_sections: Any) -> list[Tensor]:
 
 
 def vstack(tup: Any, *, dtype: DTypeLike | None = None) -> Tensor:
-    """Return the arrays one above the other: joined along the first axis, 1-D ones as rows."""
+    """Return the arrays joined along the first axis; 1-D arrays count as rows."""
     return _join(tup, 0, 2, dtype)
 
 

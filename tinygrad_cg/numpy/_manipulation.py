@@ -72,7 +72,7 @@ def swapaxes(a: Any, axis1: Any, axis2: Any) -> Tensor:
 
 @reads_own_arguments
 def rollaxis(a: Any, axis: Any, start: Any = 0) -> Tensor:
-    """Return `a` with `axis` moved back to stand before the axis that is at `start` now."""
+    """Return `a` with `axis` moved to the position before `start`."""
     x = _array(a)
     dim = normalize_axis("rollaxis", axis, x.ndim)
     before = as_int("rollaxis", "start", start)
@@ -99,7 +99,7 @@ def flip(m: Any, axis: Any = None) -> Tensor:
 
 @reads_own_arguments
 def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
-    """Return `a` with elements moved on by `shift` along `axis` and round; flattened if None."""
+    """Return `a` with elements shifted cyclically by `shift` along `axis`; flattened if None."""
     x = _array(a)
     if axis is None:
         return reshape(roll(reshape(x, (-1,)), int(np.sum(_as_array(shift))), 0), tuple(x.shape))
@@ -152,7 +152,7 @@ def _diagonal_indices(height: int, width: int, offset: int) -> tuple[np.ndarray,
 
 
 def diag(v: Any, k: int = 0) -> Tensor:
-    """Return the diagonal `k` of a matrix; or the matrix that has `v`, of one dimension, there."""
+    """Return the diagonal `k` of a matrix, or a matrix with a 1-D `v` on diagonal `k`."""
     x = _array(v)
     if x.ndim == 2:
         return diagonal(x, k)
@@ -249,14 +249,13 @@ def unique(
     *,
     equal_nan: bool = True,
 ) -> Any:
-    """Return the different elements of `ar` in ascending order, or its different rows along `axis`.
+    """Return the distinct elements of `ar` in ascending order, or its distinct rows along `axis`.
 
-    The gradient goes to the first of those that are equal. The other results (the index
-    of the first, which of them each element is, and how many there are) are integers. NaN is one
-    element, without `equal_nan` each is.
+    The gradient goes to the first of equal elements. The other results (the first index of each,
+    the inverse indices and the counts) are integers. All NaN count as equal if `equal_nan`.
 
-    How many there are depends on values: inside `function` and `vmap`, whose tensors have none, it
-    raises. Call it outside of them, and pass on what it returns.
+    The size of the result depends on values, so this raises inside `function` and `vmap`. Call it
+    outside and pass the result.
     """
     x = _array(ar)
     first, inverse, counts = searching.unique(_deciding_there("unique", x), axis, equal_nan)
@@ -271,11 +270,11 @@ def unique(
 def intersect1d(
     ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False
 ) -> Any:
-    """Return the different elements of `ar1` that are in `ar2`, in ascending order.
+    """Return the distinct elements of `ar1` that are in `ar2`, in ascending order.
 
-    The gradient goes to the first of those in `ar1` that are equal. With `return_indices` also
-    where they stand first in `ar1` and in `ar2`, flattened. Inside `function` and `vmap` it raises;
-    see `unique`. Modelled on ``numpy.intersect1d``.
+    The gradient goes to the first of equal elements in `ar1`. With `return_indices`, also return
+    their first indices in `ar1` and `ar2`, flattened. Inside `function` and `vmap` it raises; see
+    `unique`. Modelled on ``numpy.intersect1d``.
     """
     x, others = reshape(_array(ar1), (-1,)), _deciding("intersect1d", _array(ar2))
     _, first, second = np.intersect1d(_deciding("intersect1d", x), others, assume_unique, True)
@@ -284,7 +283,7 @@ def intersect1d(
 
 
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
-    """Return the different elements of `ar1` not in `ar2`, ascending unless they are unique.
+    """Return the distinct elements of `ar1` that are not in `ar2`; sorted unless `assume_unique`.
 
     Inside `function` and `vmap` it raises; see `unique`.
     """
@@ -336,7 +335,7 @@ def geomspace(
 ) -> Tensor:
     """Return `num` numbers from `start` to `stop`, each a fixed multiple of the one before.
 
-    Both ends are exact, and of one sign: else NaN. `axis` is where they stand if the ends are not
+    Both ends are exact, and of one sign: else NaN. `axis` is their axis if the ends are not
     scalars. Both ends have gradients. Raises TypeError for complex ends.
     """
     wanted = _spacing(start, stop, dtype)
@@ -386,7 +385,7 @@ def logspace(
 ) -> Tensor:
     """Return `base` to the powers of `num` evenly spaced numbers from `start` to `stop`.
 
-    `axis` is where they stand if the ends are not scalars.
+    `axis` is their axis if the ends are not scalars.
     """
     wanted = _spacing(start, stop, None)
     powers = power(*_pair(base, _linspace(start, stop, num, endpoint, False, wanted, axis)))
@@ -423,8 +422,8 @@ class Concatenator:
     """The objects ``r_`` and ``c_``: ``r_[a, 1.0, 2:5]`` joins arrays, numbers and ranges.
 
     A slice is a range, or with an imaginary step, ``0:1:5j``, that many evenly spaced numbers. A
-    text in front, "axis,ndmin,start", says along which axis they are joined, how many axes each has
-    at least, and where in these its own begin (-1, the default, at the end). Tensors have
+    first string "axis,ndmin,start" has the axis to join along, the smallest number of axes, and the
+    position of each array's own axes among these (-1, the default: at the end). Tensors have
     gradients. Raises InvalidArgumentError for "r" and "c", which make matrices. Modelled on
     ``np.r_``.
     """
@@ -488,14 +487,14 @@ r_, c_ = Concatenator(0, 1, -1), Concatenator(-1, 2, 0)
 
 
 def hstack(tup: Any, *, dtype: Any = None) -> Tensor:
-    """Return the arrays side by side: joined along the second axis, 1-D ones along their only."""
+    """Return the arrays joined along the second axis, or the first axis if they are 1-D."""
     tensors = [_raise_rank(array, 1) for array in tup]
     flat = bool(tensors) and tensors[0].ndim == 1
     return _join(tensors, 0 if flat else 1, 1, dtype)
 
 
 def column_stack(tup: Any) -> Tensor:
-    """Return the arrays side by side, 1-D ones as columns."""
+    """Return the arrays joined along the second axis; 1-D arrays count as columns."""
     tensors = [_array(array) for array in tup]
     columns = [
         reshape(tensor, (tensor.size, 1)) if tensor.ndim < 2 else tensor for tensor in tensors
@@ -504,7 +503,7 @@ def column_stack(tup: Any) -> Tensor:
 
 
 def block(arrays: Any) -> Tensor:
-    """Return nested lists of blocks put together: the innermost along the last axis, and so on."""
+    """Return nested lists of blocks joined: the innermost along the last axis, and so on."""
     depth = _depth(arrays)
     rank = max([depth, *[_array(leaf).ndim for leaf in _leaves(arrays)]])
     return _assemble(arrays, depth, rank)
@@ -544,8 +543,8 @@ def broadcast_arrays(*args: Any) -> tuple[Tensor, ...]:
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
     """Return coordinates of a grid from those of its axes, of shape (len(x2), len(x1), ...).
 
-    With ``indexing="ij"`` of shape (len(x1), len(x2), ...); `sparse` leaves them of size 1
-    along all axes but their own. Raises InvalidArgumentError for another `indexing`.
+    With ``indexing="ij"`` the shape is (len(x1), len(x2), ...). With `sparse`, each has size 1
+    along all axes but one. Raises InvalidArgumentError for another `indexing`.
     """
     if indexing not in ("xy", "ij"):
         raise InvalidArgumentError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
@@ -564,7 +563,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 @devices.on_device_of_operands
 @reads_own_arguments
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Tensor:
-    """Return `arr` with `values` before the rows `obj` of `axis`, or of it flattened.
+    """Return `arr` with `values` inserted before the rows `obj` of `axis`; flattened if it is None.
 
     `values` are cast to the dtype of `arr`, and broadcast to the rows, as ``np.insert`` does.
     """

@@ -38,18 +38,18 @@ def vectorize(
         A function of scalars to a scalar, or a tuple of several. It is called once for each
         element, with tensors: it may branch on their values, and gradients flow through it.
     otypes:
-        The dtypes of the results: a string of their characters, or a list. By default the dtype in
-        which all results of `pyfunc` meet. (NumPy takes that of the first for all.)
+        The dtypes of the results: a string of their characters, or a list. By default the results
+        of `pyfunc` promote to a common dtype. (NumPy uses the dtype of the first result.)
     excluded:
-        Positions and names of arguments that each call gets as they are.
+        Positions and names of arguments that are passed to each call unchanged.
     signature:
         The axes that one call gets: ``"(n),(n)->()"`` for a product of vectors. Sizes of one name
         must agree.
 
     Raises InvalidArgumentError for results that are not scalars without a `signature`, and for
-    shapes that do not fit it; ValueError for a `signature` that is none, and for no elements at all
-    unless `otypes` are given. `doc` is the docstring of the result; `cache` has no effect. A loop
-    of calls, as in ``np.vectorize``: use `vmap` for speed. Also a decorator.
+    shapes that do not fit it; ValueError for an invalid `signature`, and without elements unless
+    `otypes` are given. `doc` is the docstring of the result; `cache` has no effect. A loop of
+    calls, as in ``np.vectorize``: use `vmap` for speed. Also a decorator.
 
     >>> relu = tf.numpy.vectorize(lambda x: x if x > 0 else 0.0)
     >>> relu([-1.0, 2.0]).numpy()

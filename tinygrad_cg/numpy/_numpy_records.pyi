@@ -61,7 +61,7 @@ def ceil(x: TensorLike, /) -> Tensor:
     """Return the smallest integer not below x. It has no gradient."""
 
 def conj(x: TensorLike, /) -> Tensor:
-    """Return the complex conjugate; a real tensor is its own."""
+    """Return the complex conjugate; a real tensor is returned unchanged."""
 
 def cos(x: TensorLike, /) -> Tensor:
     """Return the cosine of x, in radians."""

@@ -70,7 +70,7 @@ def _reals(x1: Any, x2: Any) -> tuple[Tensor, ...]:
 
 
 def angle(z: Any, deg: bool = False) -> Tensor:
-    """Return the angle of complex numbers in the plane, in radians, or in degrees if asked."""
+    """Return the angle of complex numbers, in radians, or in degrees if `deg`."""
     z = _real(z)
     result = arctan2(imag(z), real(z))
     return multiply(result, 180 / pi) if deg else result
@@ -135,7 +135,7 @@ def fabs(x: Any, /) -> Tensor:
 
 
 def heaviside(x1: Any, x2: Any, /) -> Tensor:
-    """Return 0 where `x1` is negative, 1 where positive, `x2` where it is 0; NaN where it is."""
+    """Return 0 for negative `x1`, 1 for positive, `x2` where `x1` is 0, and NaN for NaN."""
     x, y = _reals(x1, x2)
     step = where(less(x, 0), zeros_like(x), full_like(x, 1))
     return where(isnan(x), np.nan, where(equal(x, 0), y, step))
@@ -151,7 +151,7 @@ fix = trunc
 
 
 def modf(x: Any, /) -> tuple[Tensor, Tensor]:
-    """Return the fractions of `x`, with its sign, and its integers, which have no gradient."""
+    """Return the fractional and the integral part of `x`; the integral part has no gradient."""
     x = _real(x)
     integral = trunc(x)
     infinite = isinf(x)
@@ -205,7 +205,8 @@ def _without_nan_of_two(choose: Callable, x1: Any, x2: Any) -> Tensor:
 def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Tensor:
-    """Return `x` with numbers for NaN and infinities, by default 0 and the largest of its dtype.
+    """Return `x` with NaN replaced by 0, and infinities by the largest numbers, unless others are
+    given.
 
     Replaced elements have no gradient. Raises ValueError for ``copy=False``.
     """
@@ -227,7 +228,9 @@ def nan_to_num(
 def isclose(
     a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Tensor:
-    """Return whether ``|a - b| <= atol + rtol |b|``, or both are one infinity, or NaN if asked."""
+    """Return whether ``|a - b| <= atol + rtol |b|``, or both are the same infinity, or NaN if
+    `equal_nan`.
+    """
     x, y = convert_operands(_pair(a, b))
     finite = logical_and(isfinite(x), isfinite(y))
     near = less_equal(
@@ -261,7 +264,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
 def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Tensor:
     """Return for each element of `a` the element of ``choices[a]`` at its index; all broadcast.
 
-    `a` are integers. `mode` says what those outside do: "raise" (IndexError), "wrap" or "clip".
+    `a` are integers. `mode` is for out-of-range indices: "raise" (IndexError), "wrap" or "clip".
     """
     index, options = _array(a), [_array(choice) for choice in choices]
     count = len(options)
@@ -278,11 +281,10 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Tenso
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Tensor:
     """Return each function of `funclist` (or number) where its condition holds.
 
-    Elsewhere it is the one more that `funclist` may have, or 0. A function gets the elements of `x`
-    for which its condition holds, in one dimension, and `args` and `kw`. Where several hold the
-    last counts. The shape and dtype are those of `x`. Inside ``vmap`` and ``function``, where
-    conditions may have no values, a function gets all elements, and must be elementwise: else
-    InvalidArgumentError.
+    Elsewhere the result is 0, or that of an additional last function. A function gets the 1-D
+    elements of `x` for which its condition holds, and `args` and `kw`. If several conditions hold,
+    the last one wins. The shape and dtype are those of `x`. Inside ``vmap`` and ``function``,
+    functions get all elements and must be elementwise; otherwise this raises InvalidArgumentError.
     """
     x = _array(x)
     conditions = _conditions(condlist, x)

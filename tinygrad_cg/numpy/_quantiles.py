@@ -132,16 +132,16 @@ def quantile(
     keepdims: bool = False,
     weights: Any = None,
 ) -> Tensor:
-    """Return the `q`-th quantiles of the elements over axes, straight lines between neighbours.
+    """Return the `q`-th quantiles of the elements over axes, with linear interpolation by default.
 
     `q`, of any shape, is between 0 and 1; its axes come first in the result. NaN where an element
     is. It has gradients with respect to `a` and `q`; elements that tie are distinguished by their
     positions. `method` is any of NumPy's, after R. Hyndman and Y. Fan, "Sample quantiles in
     statistical packages" (1996); those that jump have no gradient with respect to `q`. `weights`
-    say how much each element counts, or each along `axis`; as in NumPy, the method is
-    "inverted_cdf" then, and no gradient flows to them. Raises ValueError for a `q` outside, and for
-    another method, and InvalidArgumentError for weights that are negative, or all 0 (NaN where they
-    have no values: inside `function` and `vmap`).
+    have the shape of `a`, or of `axis`; as in NumPy, they need the method "inverted_cdf", and they
+    have no gradient. Raises ValueError for a `q` outside, and for another method, and
+    InvalidArgumentError for weights that are negative, or all 0 (NaN where they have no values:
+    inside `function` and `vmap`).
     """
     x, shares = _real(a), _read_shares("quantile", q, method)
     axes = normalize_axes("quantile", axis, x.ndim)
@@ -208,9 +208,9 @@ def _indices_by_weight(
 def nanquantile(
     a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
-    """Return the `q`-th quantiles of the elements over axes, NaN left out; see `quantile`.
+    """Return the `q`-th quantiles of the elements over axes, ignoring NaN; see `quantile`.
 
-    NaN where nothing is left.
+    NaN if there are no other elements.
     """
     x, shares = _real(a), _read_shares("nanquantile", q, method)
     axes = normalize_axes("nanquantile", axis, x.ndim)
@@ -262,20 +262,20 @@ def _interpolate(positions: Tensor, last: Any, pick: Callable[[Tensor], Tensor])
 
 @reads_own_arguments
 def nanargmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """Return positions (int64) of the largest elements along `axis`, NaN left out.
+    """Return positions (int64) of the largest elements along `axis`, ignoring NaN.
 
-    By default in the flattened tensor; the first where several tie. Raises ValueError where there
-    is nothing but NaN.
+    By default in the flattened tensor; the first if several tie. Raises ValueError where there is
+    nothing but NaN.
     """
     return _nan_position("nanargmax", argmax, -np.inf, a, axis, keepdims)
 
 
 @reads_own_arguments
 def nanargmin(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """Return positions (int64) of the smallest elements along `axis`, NaN left out.
+    """Return positions (int64) of the smallest elements along `axis`, ignoring NaN.
 
-    By default in the flattened tensor; the first where several tie. Raises ValueError where there
-    is nothing but NaN.
+    By default in the flattened tensor; the first if several tie. Raises ValueError where there is
+    nothing but NaN.
     """
     return _nan_position("nanargmin", argmin, np.inf, a, axis, keepdims)
 

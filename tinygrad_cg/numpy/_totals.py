@@ -50,9 +50,9 @@ def _sum(
     dim: None = None,
     keepdim: None = None,
 ) -> Tensor:
-    """Return the sum of elements over axes, `initial` added; of those for which `where` holds.
+    """Return the sum over axes, plus `initial`, of the elements for which `where` holds.
 
-    Booleans and integers of fewer bits give integers of 64.
+    Booleans and shorter integers give 64-bit integers.
     """
     if dim is not None or keepdim is not None:
         refuse_others("sum", dim=dim, keepdim=keepdim)
@@ -93,9 +93,9 @@ def prod(
     dim: None = None,
     keepdim: None = None,
 ) -> Tensor:
-    """Return the product of elements over axes, times `initial`; of those where `where` holds.
+    """Return the product over axes, times `initial`, of the elements for which `where` holds.
 
-    Booleans and integers of fewer bits give integers of 64.
+    Booleans and shorter integers give 64-bit integers.
     """
     if dim is not None or keepdim is not None:
         refuse_others("prod", dim=dim, keepdim=keepdim)
@@ -127,7 +127,7 @@ def _of_extremes(name: str, reduce: Callable[..., Tensor], choose: Any, doc: str
 
     extreme.__doc__ = f"""{doc}
 
-    Elements that tie share the gradient. `where` needs an `initial`, else it is a ValueError.
+    Elements that tie share the gradient. `where` without `initial` raises ValueError.
     """
     return spelled(extreme, name)
 
@@ -136,13 +136,13 @@ max = _of_extremes(
     "max",
     reduce_max,
     maximum,
-    "Return the largest element over axes, at least `initial`; of those where `where` holds.",
+    "Return the largest element over axes, at least `initial`, of those for which `where` holds.",
 )
 min = _of_extremes(
     "min",
     reduce_min,
     minimum,
-    "Return the smallest element over axes, at most `initial`; of those where `where` holds.",
+    "Return the smallest element over axes, at most `initial`, of those for which `where` holds.",
 )
 
 
@@ -178,14 +178,14 @@ all = _of_truths(
     reduce_all,
     logical_and,
     True,
-    "Return whether all elements over axes are true, of those for which `where` holds.",
+    "Return whether all elements over axes are true, among those for which `where` holds.",
 )
 any = _of_truths(
     "any",
     reduce_any,
     logical_or,
     False,
-    "Return whether an element over axes is true, of those for which `where` holds.",
+    "Return whether any element over axes is true, among those for which `where` holds.",
 )
 
 
@@ -201,9 +201,9 @@ def mean(
     dim: None = None,
     keepdim: None = None,
 ) -> Tensor:
-    """Return the mean of elements over axes, of those for which `where` holds.
+    """Return the mean over axes of the elements for which `where` holds.
 
-    Booleans and integers are float64 first. NaN where there are no elements.
+    Booleans and integers become float64. NaN if there are no elements.
     """
     if dim is not None or keepdim is not None:
         refuse_others("mean", dim=dim, keepdim=keepdim)
@@ -235,8 +235,8 @@ def var(
 ) -> Tensor:
     """Return the mean of squared distances from the mean over axes.
 
-    The sum is divided by `ddof`, also called `correction`, less than there are elements. `where`
-    says which elements count; `mean` is their mean, with the reduced axes, if it is known.
+    The sum is divided by the number of elements minus `ddof`, also called `correction`. `where`
+    selects the elements; `mean` is their mean, with the reduced axes, if it is known.
     """
     if dim is not None or keepdim is not None:
         refuse_others("var", dim=dim, keepdim=keepdim)

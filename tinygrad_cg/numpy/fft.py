@@ -66,14 +66,14 @@ def irfft2(a: TensorLike, s: Any = None, axes: Any = (-2, -1), norm: Any = None)
 def fftn(a: TensorLike, s: Any = None, axes: Any = None, norm: Any = None) -> Tensor:
     """Return the discrete Fourier transform over several axes, by default all; see `fft`.
 
-    `s` holds the sizes after `a` is cut or padded along `axes` (None or -1: as it is); without
-    `axes` those of the last ones.
+    `s` has the sizes to which `a` is cut or padded along `axes` (None or -1: unchanged), by default
+    the last axes.
     """
     return _fourier.fftn(_array(a), s, axes, norm)
 
 
 def ifftn(a: TensorLike, s: Any = None, axes: Any = None, norm: Any = None) -> Tensor:
-    """Return the inverse of `fftn`; arguments as there."""
+    """Return the inverse of `fftn`; same arguments."""
     return _fourier.ifftn(_array(a), s, axes, norm)
 
 

@@ -55,7 +55,7 @@ class QRResult(NamedTuple):
 
 
 class SVDResult(NamedTuple):
-    """Left singular vectors in columns, singular values, falling, and right vectors in rows."""
+    """Left singular vectors in columns, singular values, descending, and right vectors in rows."""
 
     U: Tensor
     S: Tensor
@@ -85,15 +85,16 @@ def _two_axes(x: Any, offset: int) -> Tensor:
 
 
 def cholesky(a: TensorLike, /, *, upper: bool = False) -> Tensor:
-    """Return the lower triangular L of each symmetric or Hermitian, positive definite matrix
-    ``a = L adjoint(L)``, or `upper` the adjoint of L. Both triangles of `a` count alike."""
+    """Return the lower triangular L of each symmetric or Hermitian, positive definite matrix ``a =
+    L adjoint(L)``, or `upper` the adjoint of L. The mean of both triangles of `a` is used.
+    """
     return cholesky_upper(_array(a)) if upper else _decompositions.cholesky(_array(a))
 
 
 def cond(x: TensorLike, p: Any = None) -> Tensor:
-    """Return how much a relative error of a right side may grow in the solution: the norm of `x`
-    times that of its inverse, by default the largest by the smallest singular value. `p` is an
-    order of `matrix_norm`."""
+    """Return the condition number: the norm of `x` times the norm of its inverse, by default the
+    largest singular value over the smallest. `p` is an order of `matrix_norm`.
+    """
     x = _real(x)
     if p is None or p in (2, -2):
         values = _factorizations.svdvals(x)
@@ -124,14 +125,16 @@ def inv(a: TensorLike) -> Tensor:
 
 def eig(a: TensorLike) -> EigResult:
     """Return the eigenvalues and eigenvectors of square matrices: always complex, since shapes and
-    dtypes may not depend on values. See `eigh` for what derivatives there are."""
+    dtypes may not depend on values. See `eigh` for derivatives.
+    """
     return EigResult(*_eigenvectors.eig(_array(a)))
 
 
 def eigh(a: TensorLike, UPLO: Any = None) -> EighResult:
     """Return the eigenvalues, ascending, and the eigenvectors of symmetric or Hermitian matrices.
-    Both triangles of `a` count alike, unless `UPLO` names one: "L" or "U". The derivative by
-    vectors of equal values is taken as 0, with an errors.DerivativeWarning."""
+    The mean of both triangles of `a` is used, or only the triangle `UPLO`: "L" or "U". With respect
+    to vectors of equal eigenvalues the derivative is set to 0, with an errors.DerivativeWarning.
+    """
     return EighResult(*_factorizations.eigh(_hermitian("eigh", a, UPLO)))
 
 
@@ -146,9 +149,10 @@ def eigvalsh(a: TensorLike, UPLO: Any = None) -> Tensor:
 
 
 def lstsq(a: TensorLike, b: TensorLike, rcond: Any = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the solution of least squares of ``a x = b``, the sums of squared residuals (none
-    unless the columns of `a` are independent), the rank and the singular values of `a`. Those below
-    `rcond` times the largest count as 0."""
+    """Return the least-squares solution of ``a x = b``, the sums of squared residuals (empty unless
+    the columns of `a` are independent), the rank and the singular values of `a`. Singular values
+    below `rcond` times the largest count as 0.
+    """
     x, y = (convert(array) for array in _pair(a, b))
     if x.ndim != 2 or y.ndim not in (1, 2):
         raise InvalidArgumentError(
@@ -182,9 +186,9 @@ def diagonal(x: TensorLike, /, *, offset: Any = 0) -> Tensor:
 def matmul(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Return the matrix product over the last two axes; the axes before them broadcast.
 
-    A 1-D operand is a row on the left or a column on the right, as in NumPy. The flags transpose
-    (adjoint: and conjugate) an operand's last two axes first. The dtypes promote. Raises
-    InvalidArgumentError for scalars and shapes that do not fit.
+    A 1-D operand is a row on the left or a column on the right, as in NumPy. The transpose flags
+    first swap an operand's last two axes; the adjoint flags also conjugate it. The dtypes promote.
+    Raises InvalidArgumentError for scalars and shapes that do not fit.
     """
     return _linear_algebra.matmul(*_pair(x1, x2))
 
@@ -197,8 +201,7 @@ def matrix_norm(x: TensorLike, /, *, keepdims: bool = False, ord: str = "fro") -
 
 
 def matrix_power(a: TensorLike, n: int) -> Tensor:
-    """Return the product of `n` times each square matrix of `a`; of its inverse for a negative
-    `n`."""
+    """Return the `n`-th power of each square matrix of `a`, for a negative `n` of its inverse."""
     x = square_matrices("matrix_power", _array(a))
     exponent = as_int("matrix_power", "n", n)
     if exponent < 0:
@@ -294,9 +297,10 @@ def solve(a: TensorLike, b: TensorLike) -> Tensor:
 def svd(
     a: TensorLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
 ) -> Tensor | Any:
-    """Return U, the singular values S, falling, and Vh of matrices ``a = U diag(S) Vh``; S alone
+    """Return U, the singular values S, descending, and Vh of matrices ``a = U diag(S) Vh``; S alone
     unless `compute_uv`. U and Vh are square, or have as many columns and rows as S unless
-    `full_matrices`. See `eigh` for what derivatives there are."""
+    `full_matrices`. See `eigh` for derivatives.
+    """
     if not compute_uv:
         return _factorizations.svdvals(_array(a))
     left, values, right = _factorizations.svd(_array(a), full_matrices)
@@ -304,10 +308,10 @@ def svd(
 
 
 def svdvals(x: TensorLike, /) -> Tensor:
-    """Return the singular values, falling, of matrices (..., m, n); see `svd`.
+    """Return the singular values, descending, of matrices (..., m, n); see `svd`.
 
-    Functions that do not depend on the order of the values have their first and second derivatives
-    at equal values, too, and at values that are 0 if they are even; see `eigvalsh`.
+    For functions that do not depend on the order of the values, first and second derivatives are
+    right at equal values, too, and at 0 for even functions; see `eigvalsh`.
     """
     return _factorizations.svdvals(_array(x))
 

@@ -1,6 +1,6 @@
-"""NumPy's ``numpy.random``: draws are float64; of `normal` and `uniform` tensors.
+"""NumPy's ``numpy.random``: `normal` and `uniform` return tensors of float64.
 
-`RandomState`, `default_rng` and the other distributions are NumPy's own: arrays, NumPy's numbers.
+`RandomState`, `default_rng` and the other distributions are NumPy's own: they return arrays.
 """
 
 from __future__ import annotations
@@ -55,8 +55,9 @@ def normal(loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Tensor:
 
 
 def seed(seed: int) -> None:
-    """Start the sequences of all later draws without a seed of their own at `seed`: this library's,
-    and NumPy's, used for the distributions that are NumPy's own."""
+    """Set the seed of all later draws without their own seed: of this library, and of NumPy, which
+    draws the other distributions.
+    """
     set_seed(seed)
     np.random.seed(seed)
 

@@ -338,9 +338,9 @@ _CALLS = (Function.__call__, Function._call_eagerly)
 
 
 def run_functions_eagerly(run_eagerly: bool) -> None:
-    """Let calls of each `function` run its Python code, for a debugger, or compile it again.
+    """Make each `function` run its Python code, for a debugger, or its compiled program again.
 
-    After ``tf.config.run_functions_eagerly``. Programs that are compiled stay.
+    Modelled on ``tf.config.run_functions_eagerly``. Compiled programs are kept.
     """
     call: Any = _CALLS[bool(run_eagerly)]
     type.__setattr__(Function, "__call__", call)  # costs other calls nothing
@@ -469,29 +469,28 @@ def function(
     jit_compile:
         By default the program is fused into kernels, which the first call compiles (tenths of a
         second to some seconds) and keeps on disk. Programs that differ only in constants share
-        them. If a program has more than 1000 operations, Python loops with alike rounds become
-        loops of the program; if more than 1000 are left, it runs operation by operation, with a
-        warning. True always fuses; False runs operation by operation and compiles nothing.
+        them. If a program has more than 1000 operations, Python loops with equal rounds become
+        loops of the program; if more than 1000 operations are left, it runs operation by operation,
+        with a warning. True always fuses; False runs operation by operation and compiles nothing.
     reduce_retracing:
         Do not warn if each call has other sizes. Kernels are always shared between sizes.
     autograph:
         Whether Python's control flow may depend on tensors: by default `if`, `while`, `for`, `and`,
-        `or`, `not`, conditional expressions, `assert` and `print` of the function, and of functions
-        of yours that it calls, become operations if a tensor decides, and stay Python's otherwise.
-        See docs/behaviour.md, 6.9.
+        `or`, `not`, conditional expressions, `assert` and `print` become operations if a tensor
+        decides, in the function and in your functions that it calls. See docs/behaviour.md, 6.9.
     experimental_...:
         Accepted as in TensorFlow; they have no effect.
 
     The signature includes the shape and dtype of tensors and arrays, the values of small integer
     tensors that sizes depend on (``x[:n]``, ``zeros([n])``), integers, bools, strings, None, other
     objects, and Variables. A Python float is an input: another value needs no new program.
-    Variables, also captured ones, are read and assigned at each call. Python's own actions (print,
-    append to a list, read a global) happen only while the function is traced. The result is
+    Variables, also captured ones, are read and assigned at each call. Python's side effects
+    (appending to a list, reading a global) happen only while the function is traced. The result is
     differentiable at every order with respect to arguments, captured tensors and Variables. In
     `vmap` and forward mode the operations run one by one.
 
-    The program runs on the device of its tensors: CPU and GPU have separate programs. Tensors made
-    inside are there as well, whatever `tf.device` says inside; without any tensor, `tf.device`
+    The program runs on the device of its tensors: CPU and GPU have separate programs. Tensors
+    created inside are on this device, too, even inside `tf.device`; without any tensor, `tf.device`
     around the call decides.
 
     Raises OperatorNotAllowedInGraphError (a TypeError) where Python asks for a value: `float(x)`,

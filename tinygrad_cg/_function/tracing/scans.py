@@ -39,11 +39,10 @@ def map_fn(
 
     `elems` is a tensor or a structure of tensors whose first axes have one size (else ValueError);
     `fn` gets the structure of slices, and may return another structure. Its results have one shape.
-    `fn_output_signature` (or `dtype`): their dtypes, where they differ from those of `elems`; they
-    are checked (TypeError) and need not be given. The other parameters have no effect. The calls
-    follow each other; `vectorized_map` makes one call for all slices. Without slices the result has
-    no rows: `fn` runs once on a tensor without a value, unless `fn_output_signature` is made of
-    `TensorSpec`.
+    `fn_output_signature` (or `dtype`) has their dtypes and is optional; other dtypes raise a
+    TypeError. The other parameters have no effect. `fn` is called once for each slice;
+    `vectorized_map` makes one call for all slices. Without slices the result has no rows: `fn` runs
+    once on a tensor without a value, unless `fn_output_signature` has `TensorSpec`s.
 
     Examples
     --------
@@ -117,14 +116,13 @@ def scan(
         Go through the slices from the last to the first; states stay in the order of slices.
     checkpoint:
         Values kept for the gradient in a `function`. None: the state of each round, and results
-        that take long to compute. "every": the state of each round. "sqrt": of n rounds about
-        2 sqrt(n) states at a time; `fn` runs once more. Anything else is a ValueError. Eagerly
-        tapes keep all results (`recompute_grad` does not).
+        that take long to compute. "every": the state of each round. "sqrt": about 2 sqrt(n) of the
+        n states at a time; `fn` runs once more. Other values raise ValueError. Eager tapes keep all
+        results (`recompute_grad` does not).
 
-    Each state is recorded, so the result is differentiable. The other parameters make no
-    difference. In a `function` it is a loop of the program; states keep their shapes and dtypes.
-    Without slices the result has no rows, in the shape of `initializer`; without that, too, it is
-    an InvalidArgumentError.
+    Each state is recorded, so the result is differentiable. The other parameters have no effect. In
+    a `function` it is a loop of the program; states keep their shapes and dtypes. Without slices
+    the result has no rows; without an `initializer`, too, this raises InvalidArgumentError.
 
     Examples
     --------
@@ -161,7 +159,7 @@ def foldl(
     name: Any = None,
     checkpoint: str | None = None,
 ) -> Any:
-    """Return the last state of ``state = fn(state, slice)`` over `elems`, first to last.
+    """Return the last state of ``state = fn(state, slice)``, from the first of `elems` to the last.
 
     The parameters are those of `scan`. Without slices it is the `initializer`.
 
@@ -183,7 +181,7 @@ def foldr(
     name: Any = None,
     checkpoint: str | None = None,
 ) -> Any:
-    """Return the last state of ``state = fn(state, slice)`` over `elems`, last to first.
+    """Return the last state of ``state = fn(state, slice)``, from the last of `elems` to the first.
 
     The parameters are those of `scan`. Without slices it is the `initializer`.
 

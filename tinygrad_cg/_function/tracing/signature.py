@@ -23,7 +23,7 @@ from ..graph.values import frozen
 class TensorSpec:
     """The shape and dtype of an argument, for ``function(input_signature=[...])``.
 
-    `shape` may contain None for unknown sizes, or be None for any rank. After
+    `shape` may contain None for unknown sizes, or be None for any rank. Modelled on
     ``tf.TensorSpec``.
 
     Examples
@@ -74,7 +74,7 @@ class TensorSpec:
 def type_spec_from_value(value: Any) -> TensorSpec:
     """Return the specification of a value: of the tensor that it converts to.
 
-    After ``tf.type_spec_from_value``.
+    Modelled on ``tf.type_spec_from_value``.
     """
     return TensorSpec.from_tensor(convert(value))
 

@@ -101,9 +101,9 @@ def clip_by_global_norm(
 ) -> tuple[list[Any], Tensor]:
     """Return tensors scaled down to a norm of `clip_norm` all together, and their norm before.
 
-    None stays None. If the norm is not finite, all results are NaN. `use_norm` is the norm, if you
-    have it. After R. Pascanu et al., "On the difficulty of training recurrent neural networks"
-    (2012). TypeError for anything but a list or tuple.
+    None stays None. If the norm is not finite, all results are NaN. Pass `use_norm` if you know the
+    norm. After R. Pascanu et al., "On the difficulty of training recurrent neural networks" (2012).
+    TypeError for anything but a list or tuple.
     """
     return _ops.normalizations.clip_by_global_norm(t_list, clip_norm, use_norm)
 
@@ -274,8 +274,10 @@ def pad(
     constant_values: Any = 0,
     name: str | None = None,
 ) -> Tensor:
-    """Return `tensor` with more elements before and after along each axis: `paddings` is a pair for
-    each. They are `constant_values` or mirrored elements; only SYMMETRIC repeats the border."""
+    """Return `tensor` with elements added before and after along each axis: `paddings` has a pair
+    for each axis. They are `constant_values` or mirrored elements; only SYMMETRIC repeats the
+    border.
+    """
     rank = convert(tensor).ndim
     if np.shape(paddings) != (rank, 2):
         raise InvalidArgumentError(
@@ -331,8 +333,9 @@ def scatter_nd(indices: TensorLike, updates: Any, shape: Shape, name: str | None
 def sequence_mask(
     lengths: Any, maxlen: Any = None, dtype: DTypeLike = bool, name: str | None = None
 ) -> Tensor:
-    """Return, for each of `lengths`, a row of `maxlen` elements, so many of them True: by
-    default the largest of `lengths`. The rows are the last axis."""
+    """Return a row of `maxlen` bools for each of `lengths`; that many elements are True. `maxlen`
+    is by default the largest of `lengths`. The rows are the last axis.
+    """
     counts = convert(lengths)
     if not is_integer(counts.dtype):
         raise ValueError(f"sequence_mask: lengths must be integers, got {counts.dtype}")
@@ -410,7 +413,7 @@ def split(
     name: str | None = None,
     **others: Never,
 ) -> list[Tensor]:
-    """Return consecutive parts of `value` along `axis`: so many equal ones, or parts of these
+    """Return consecutive parts of `value` along `axis`: a number of equal parts, or parts of given
     sizes.
 
     Modelled on ``tf.split``: one size may be -1. Raises InvalidArgumentError for sizes that are not
@@ -464,9 +467,11 @@ def _tensor_scatter(kind: str) -> _TensorScatter:
         tensor: TensorLike, indices: TensorLike, updates: Any, name: str | None = None
     ) -> Tensor:
         """Return `tensor` with `updates` at `indices`, whose last axis has coordinates: they
-        replace, are added or subtracted, or the larger or smaller element stays. Of several updates
-        of one element the last replaces, sums add up, and extremes share their gradient. Raises
-        InvalidArgumentError for indices that point outside, and for `updates` of another shape."""
+        replace the elements, are added or subtracted, or the larger or smaller element is kept. If
+        several updates have the same index, the last replaces, sums add up, and extremes share the
+        gradient. Raises InvalidArgumentError for indices that point outside, and for `updates` of
+        another shape.
+        """
         return _ops.updates.tensor_scatter(kind, tensor, indices, updates)
 
     return spelled(scatter, f"tensor_scatter_nd_{kind}")

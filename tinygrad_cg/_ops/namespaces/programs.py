@@ -92,9 +92,9 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
 
 @reads_own_arguments
 def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
-    """Return `input` with its elements moved on by `shift` along axes, and round. See ``tf.roll``.
+    """Return `input` with its elements shifted cyclically by `shift` along axes. See ``tf.roll``.
 
-    Of an axis that is named twice the shifts add up.
+    Shifts of an axis that is named twice add up.
 
     Examples
     --------
@@ -164,8 +164,8 @@ def strided_slice(
 ) -> Tensor:
     """Return ``input_[begin:end:strides]`` over the first axes. Modelled on ``tf.strided_slice``.
 
-    A bit of a mask is for an entry: it leaves out its begin or end, makes it an ellipsis or a new
-    axis, or takes only the element at `begin`.
+    Each bit of a mask belongs to one entry: the masks ignore its begin or end, make it an ellipsis
+    or a new axis, or select only the element at `begin`.
     """
     if var is not None:
         raise InvalidArgumentError("strided_slice: var is not supported: assign to the Variable")
@@ -244,7 +244,7 @@ def is_symbolic_tensor(tensor: Any) -> bool:
 
 
 def get_static_value(tensor: Any, partial: bool = False) -> Any:
-    """Return the values of `tensor` as an array, or None where it has none yet.
+    """Return the values of `tensor` as an array, or None if it has no values yet.
 
     Modelled on ``tf.get_static_value``: inside a `function` only constants have values. Other
     leaves are returned unchanged; `partial` has no effect.
@@ -282,12 +282,12 @@ def bitcast(input: TensorLike, type: Any, name: str | None = None) -> Tensor:
 
 
 def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
-    """Return the shape that tensors of both shapes have together; ValueError if there is none."""
+    """Return the shape to which both shapes broadcast; ValueError if they do not."""
     return TensorShape(np.broadcast_shapes(builtins.tuple(shape_x), builtins.tuple(shape_y)))
 
 
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
-    """Return the shape that tensors of both shapes have together, as a tensor of int32."""
+    """Return the shape to which both shapes broadcast, as an int32 tensor."""
     shapes = [as_shape("broadcast_dynamic_shape", shape) for shape in (shape_x, shape_y)]
     return constant(np.array(np.broadcast_shapes(*shapes), np.int32))
 
@@ -305,11 +305,11 @@ def bincount(
 ) -> Tensor:
     """Return how often each of 0, 1, 2, ... occurs in the integers `arr`, or sums of `weights`.
 
-    Modelled on ``tf.math.bincount``. There are as many counts as the largest integer asks for, at
-    least `minlength` and at most `maxlength`, beyond which integers are not counted. `axis` None or
-    0 counts all elements, -1 those of each row of a matrix. `binary_output` gives 1 for what
+    Modelled on ``tf.math.bincount``. The counts end at the largest integer, with at least
+    `minlength` and at most `maxlength` of them; larger integers are not counted. `axis` None or 0
+    counts all elements, -1 each row of a matrix. `binary_output` gives 1 for each integer that
     occurs. Counts are of `dtype`; sums of `weights`, which have the shape of `arr`, are of theirs,
-    and differentiable. Raises InvalidArgumentError for negative integers and for what does not fit.
+    and differentiable. Raises InvalidArgumentError for negative integers and for wrong shapes.
     Inside ``function`` and ``vmap`` the integers must be known.
     """
     return _counting.bincount(arr, weights, minlength, maxlength, dtype, axis, binary_output)
@@ -335,9 +335,9 @@ def confusion_matrix(
     """Return how often each class, a row, was predicted to be each class, a column.
 
     Modelled on ``tf.math.confusion_matrix``: `labels` and `predictions` are integers from 0, of one
-    dimension; `num_classes` is by default what the largest asks for. Instead of 1 each counts by
-    its element of `weights`, which are cast to `dtype` first, and are differentiable if that is a
-    floating one. Raises InvalidArgumentError for sizes that do not fit. Inside ``function`` and
+    dimension; `num_classes` is by default the largest class plus one. Each prediction counts 1, or
+    its element of `weights`, which are cast to `dtype` first and are differentiable if `dtype` is
+    floating. Raises InvalidArgumentError for sizes that do not fit. Inside ``function`` and
     ``vmap`` labels and predictions must be known.
     """
     return _counting.confusion_matrix(labels, predictions, num_classes, weights, dtype)
@@ -415,7 +415,7 @@ def polyval(coeffs: Any, x: TensorLike, name: str | None = None) -> Tensor:
     """Return the polynomial of `x` with the list `coeffs`, of the highest power first.
 
     Modelled on ``tf.math.polyval``: by Horner's rule; the coefficients broadcast. No coefficients
-    give 0; a tensor of them is a ValueError, as there.
+    give 0; a tensor of coefficients raises ValueError, as in TensorFlow.
     """
     return _counting.polynomial(coeffs, x)
 
@@ -432,8 +432,9 @@ def realdiv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 def required_space_to_batch_paddings(
     input_shape: Any, block_shape: Any, base_paddings: Any = None, name: str | None = None
 ) -> builtins.tuple[Tensor, Tensor]:
-    """Return the paddings, no less than `base_paddings`, with which ``space_to_batch`` takes
-    `input_shape`, and the crops with which ``batch_to_space`` takes away what is more."""
+    """Return paddings for ``space_to_batch`` of `input_shape`, at least `base_paddings`, and the
+    crops with which ``batch_to_space`` removes them again.
+    """
     name = "required_space_to_batch_paddings"
     sizes, blocks = as_shape(name, input_shape), as_shape(name, block_shape)
     pairs = np.zeros((len(sizes), 2), int) if base_paddings is None else _values(base_paddings)
@@ -479,7 +480,7 @@ def reverse_sequence(
 
 
 def saturate_cast(value: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
-    """Return `value` as `dtype`, with values beyond its limits at them. NaN as integer is 0.
+    """Return `value` as `dtype`, clipped to the limits of `dtype`. NaN as integer is 0.
 
     Modelled on ``tf.saturate_cast``. The gradient is 0 beyond the limits. Raises TypeError for
     complex numbers that become real.
@@ -494,8 +495,10 @@ def searchsorted(
     out_type: DTypeLike = INT32,
     name: str | None = None,
 ) -> Tensor:
-    """Return where `values` stand in the last axis of `sorted_sequence` (int32): before those equal
-    to them, or with side="right" behind. The axes before the last are the same."""
+    """Return the positions (int32) at which `values` can be inserted in the last axis of
+    `sorted_sequence`: before equal elements, or after them with side="right". All other axes of
+    both are the same.
+    """
     table, queries = convert_operands((sorted_sequence, values))
     if table.shape[:-1] != queries.shape[:-1] or not table.ndim:
         raise InvalidArgumentError(
@@ -525,7 +528,7 @@ space_to_batch_nd = space_to_batch
 
 
 def tile(input: TensorLike, multiples: Any, name: str | None = None) -> Tensor:
-    """Return `input` side by side, `multiples` times along each axis."""
+    """Return `input` repeated `multiples` times along each axis."""
     x, times = convert(input), as_shape("tile", multiples)
     if len(times) != x.ndim:
         raise InvalidArgumentError(
@@ -555,8 +558,9 @@ def truncatemod(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor
 
 
 def unique(x: TensorLike, out_idx: Any = INT32, name: str | None = None) -> Unique:
-    """Return the different elements of 1-D `x` in the order of their first appearance, and the
-    index of each element of `x` among them. The gradient goes to the first of equal elements."""
+    """Return the distinct elements of 1-D `x` in order of first appearance, and for each element of
+    `x` its index among them. The gradient goes to the first of equal elements.
+    """
     return Unique(*_unique("unique", x, out_idx)[:2])
 
 

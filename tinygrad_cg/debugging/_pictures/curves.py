@@ -33,32 +33,31 @@ def plot_derivatives(
     Parameters
     ----------
     f:
-        A function of one tensor, elementwise: ``f(x)[i]`` depends on ``x[i]`` alone.
+        A function of one tensor, elementwise: ``f(x)[i]`` depends only on ``x[i]``.
     low, high, points, dtype:
         The points: ``points`` equally spaced numbers of this dtype.
     order:
         The highest derivative. Each is the derivative of the one before, by reverse mode, so rules
         inside `f` are used as under nested tapes.
     references:
-        The expected curves, as functions of a NumPy array: of `f`, of its first derivative
-        and so on; None leaves one out. They are dashed; the legend has the largest
-        difference where both are finite.
+        The expected curves, as functions of a NumPy array: of `f`, of its first derivative and so
+        on; None leaves one out. They are dashed; the legend has the largest difference between
+        finite values.
     axes:
         Matplotlib axes to draw on, with `panels` a sequence of ``order + 1``; by default those of
         a new figure.
     panels:
-        True for one panel an order, below each other with one x axis: for derivatives of
-        different size.
+        True for one panel per order, stacked with a shared x axis: for derivatives of different
+        size.
     scale:
         "linear", or "symlog" for a symmetric-log y axis: linear near zero, logarithmic beyond. The
         linear part ends at a hundredth of the top of the smallest curve of a panel, rounded
         to a power of ten, and at least at 1e-12.
 
-    Returns the figure. Points where a curve is not finite are marked on the edge: on the upper
-    one where it is inf, on the lower one where it is -inf or NaN. Needs
-    matplotlib, ``pip install matplotlib``: ImportError without. Raises ValueError for an
-    empty interval, a negative order, too many references, another scale, or another number of
-    axes than of panels.
+    Returns the figure. Points where a curve is not finite are marked on the edge: on the upper edge
+    for inf, on the lower edge for -inf and NaN. Needs matplotlib, ``pip install matplotlib``:
+    ImportError without. Raises ValueError for an empty interval, a negative order, too many
+    references, an unknown scale, or a wrong number of axes.
 
     >>> figure = tf.plot_derivatives(tf.exp, 0.0, 9.0, order=3, panels=True, scale="symlog")
     """

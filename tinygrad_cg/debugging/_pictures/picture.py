@@ -153,14 +153,14 @@ def show(
     legend: bool = True,
     size: float | tuple[float, float] | None = None,
 ) -> Picture:
-    """Return a picture of what tapes have recorded: how `what` was computed, who watches what.
+    """Return a picture of the records of tapes: how `what` was computed, and which tapes watch it.
 
     Parameters
     ----------
     what:
-        Tensors and Variables (nested as you like), drawn with all that they were computed from;
-        and tapes. With tapes among them only what these recorded is drawn. Tapes alone: all
-        that they recorded of the tensors that have names. An optimizer adds its last step.
+        Tensors and Variables (nested as you like), drawn with everything they were computed from,
+        and tapes. If tapes are passed, only their records are drawn; tapes without tensors draw all
+        named tensors. An optimizer adds its last step.
     names:
         Names for tensors and tapes: ``{"x": x, "outer": outer}``. By default those of the
         caller's variables.
@@ -173,18 +173,16 @@ def show(
     legend:
         False to leave out the legend.
     size:
-        The width in pixels, or the width and height that the picture is to fit into; 4/3 pixels
-        are a point of a PDF. By default letters are 13 pixels high.
+        The width in pixels, or the largest width and height; 4/3 pixels are a point of a PDF. By
+        default letters are 13 pixels high.
 
-    A frame stands for a tape, and holds what it recorded: the operations, and what it watches.
-    Operands that no tape watches are small and grey; their values are known where a rule keeps
-    them. A dotted frame is the backward pass of a tape, as the tapes around recorded it, and a
-    dotted line leads from the differentiated value to the derivative.
-    Operations with a rule of their own (`custom_gradient`) say at which orders of
-    differentiation it serves, and dashed lines lead to them from tensors that the function used
-    without differentiating it by them. A dashed frame is what was repeated, drawn once. A
-    tape that has given its only gradient keeps nothing, so take the picture before, or make it
-    persistent.
+    A frame is a tape with its watched tensors and its operations. Operands that no tape watches are
+    small and grey; they have values if a rule keeps them. A dotted frame is the backward pass of a
+    tape, as the tape around it recorded it, and a dotted line leads from the differentiated value
+    to the derivative. A custom gradient shows the orders at which its rule is used. Dashed lines
+    lead to it from tensors that it uses but is not differentiated with respect to. A dashed frame
+    is a repetition, drawn once. A non-persistent tape discards its record when you call `gradient`,
+    so draw it before, or make it persistent.
 
     Raises TypeError for anything but tensors and tapes, ValueError if nothing is recorded, for
     another direction, and for a size that is not positive.

@@ -8,7 +8,7 @@ from typing import Any
 from .drawing import Box, Drawing, Step, Style, rectangle
 
 POINTS = 0.75  # points in a pixel of SVG
-FONT_SCALE = 0.88  # DejaVu Sans is wider than Helvetica, whose widths the layout knows
+FONT_SCALES = {"normal": 0.86, "bold": 0.82}  # DejaVu Sans is wider than the layout's Helvetica
 PNG_DPI = 192  # two dots per pixel of SVG
 
 
@@ -69,7 +69,7 @@ class FigureCanvas:
         self.figure.text(
             *(x, y, text),
             transform=self.transform,
-            fontsize=size * self.scale * FONT_SCALE,
+            fontsize=size * self.scale * FONT_SCALES[weight],
             fontfamily="DejaVu Sans",
             fontweight=weight,
             color=colour,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from .drawing import TITLE, Box, Drawing, Step, Style
+from .fonts import text_width
 
 FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
 
@@ -39,9 +40,10 @@ class SvgCanvas:
     ) -> None:
         weight = ' font-weight="bold"' if bold else ""
         alignment = "" if anchor == "start" else f' text-anchor="{anchor}"'
+        width = text_width(text, size, bold)  # of Helvetica; wider fonts are condensed to it
         self.parts.append(
-            f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}"{weight}{alignment} fill="{colour}">'
-            f"{escape(text)}</text>"
+            f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}"{weight}{alignment} fill="{colour}" '
+            f'textLength="{width:.1f}" lengthAdjust="spacingAndGlyphs">{escape(text)}</text>'
         )
 
     def begin(self, kind: str, hover: str) -> None:
