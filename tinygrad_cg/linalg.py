@@ -287,8 +287,7 @@ def lstsq(
     name: str | None = None,
 ) -> Tensor:
     """Return the x that minimizes ``norm(matrix x - rhs)**2 + l2_regularizer * norm(x)**2``; the
-    shortest x if there are several. By singular values; `fast` has no effect.
-    """
+    shortest x if there are several. By singular values; `fast` has no effect."""
     x, y = convert_operands((matrix, rhs))
     if isinstance(l2_regularizer, (int, float)) and not l2_regularizer:
         return _least_squares.lstsq(x, y)
@@ -304,8 +303,7 @@ def lu(
     input: TensorLike, output_idx_type: Any = INT32, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
     """Return L and U in one matrix, L without its diagonal of ones, and the order of rows in which
-    ``L U`` is `input`.
-    """
+    ``L U`` is `input`."""
     factors, order = _eigenvectors.lu(input)
     return factors, cast(order, output_idx_type)
 
@@ -466,8 +464,7 @@ def svd(
     name: str | None = None,
 ) -> Tensor | Any:
     """Return the singular values s, descending, U and V of matrices ``U diag(s) adjoint(V)``; s
-    alone unless `compute_uv`. See `eigh` for derivatives.
-    """
+    alone unless `compute_uv`. See `eigh` for derivatives."""
     if not compute_uv:
         return _factorizations.svdvals(tensor)
     left, values, right = _factorizations.svd(tensor, full_matrices)

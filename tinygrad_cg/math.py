@@ -95,8 +95,7 @@ def approx_max_k(
     name: str | None = None,
 ) -> ApproxTopK:
     """Return the `k` largest (``approx_min_k``: smallest) elements along `reduction_dimension` in
-    order, and their indices. They are exact: `recall_target` has no effect.
-    """
+    order, and their indices. They are exact: `recall_target` has no effect."""
     return _ops.statistics.top_k_along("approx_max_k", operand, k, reduction_dimension, True)
 
 
@@ -110,8 +109,7 @@ def approx_min_k(
     name: str | None = None,
 ) -> ApproxTopK:
     """Return the `k` largest (``approx_min_k``: smallest) elements along `reduction_dimension` in
-    order, and their indices. They are exact: `recall_target` has no effect.
-    """
+    order, and their indices. They are exact: `recall_target` has no effect."""
     return _ops.statistics.top_k_along("approx_min_k", operand, k, reduction_dimension, False)
 
 
@@ -124,8 +122,7 @@ def argmax(
     **others: Never,
 ) -> Tensor:
     """Return positions of the largest elements along `axis`, by default the first axis; the first
-    if several tie.
-    """
+    if several tie."""
     if others:
         refuse_call(argmax, others)
     return _shape.cast(_reductions.argmax(input, 0 if axis is None else axis), output_type)
@@ -140,8 +137,7 @@ def argmin(
     **others: Never,
 ) -> Tensor:
     """Return positions of the smallest elements along `axis`, by default the first axis; the first
-    if several tie.
-    """
+    if several tie."""
     if others:
         refuse_call(argmin, others)
     return _shape.cast(_reductions.argmin(input, 0 if axis is None else axis), output_type)

@@ -397,7 +397,7 @@ def convolution(
 
     Modelled on ``tf.nn.convolution``: `input` is (batch, spatial axes, channels), or channels first
     if `data_format` says so; `filters` are (spatial axes, channels of a group, outputs). Channels
-    are cut into as many groups as fit. `padding` is "VALID", "SAME", or pairs of before and after.
+    are cut into as many groups as fit. `padding` is "VALID", "SAME", or (before, after) pairs.
     Raises InvalidArgumentError for shapes that do not fit, TypeError for bool.
     """
     return _ops.volumes.convolve(input, filters, strides, padding, data_format, dilations)
@@ -596,8 +596,7 @@ def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
 
 def leaky_relu(features: TensorLike, alpha: Any = 0.2, name: str | None = None) -> Tensor:
     """Return `features` where it is positive, and ``alpha * features`` elsewhere. The slope at 0 is
-    `alpha`.
-    """
+    `alpha`."""
     return _ops.activation_functions.leaky_relu(features, alpha)
 
 
@@ -954,8 +953,7 @@ def weighted_moments(
     keepdims: bool = False,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return the mean and the variance of elements over `axes`, each counted `frequency_weights`
-    times."""
+    """Return the mean and the variance of elements over `axes`, weighted by `frequency_weights`."""
     return _ops.normalizations.weighted_moments(x, axes, frequency_weights, keepdims)
 
 

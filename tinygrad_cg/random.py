@@ -117,8 +117,7 @@ def _sampler(kind: str) -> _Sampler:
         """Return `num_sampled` of the classes from 0 to `range_max` - 1, and the expected counts of
         these and of `true_classes` (batch, `num_true`). The distribution is uniform, or has the
         probability ``log((k + 2) / (k + 1)) / log(range_max + 1)`` of class k. With `unique`, no
-        class is drawn twice.
-        """
+        class is drawn twice."""
         return _candidates.sample_candidates(
             kind, true_classes, num_true, num_sampled, unique, range_max, seed
         )
@@ -149,8 +148,8 @@ def stateless_binomial(
     output_dtype: Any = INT32,
     name: str | None = None,
 ) -> Tensor:
-    """Return draws of `shape`: how many of `counts` trials, of probability `probs` each, succeed.
-    The same two integers `seed` give the same numbers."""
+    """Return draws of `shape`: how many of `counts` trials with probability `probs` succeed. The
+    same two integers `seed` give the same numbers."""
     return _distributions.binomial_draws(
         shape, counts, probs, output_dtype, _distributions.stateless_seed(seed)
     )
@@ -178,7 +177,7 @@ def stateless_gamma(
     dtype: DTypeLike = FLOAT32,
     name: str | None = None,
 ) -> Tensor:
-    """Return draws as ``gamma``, of this very `shape`; the same two integers `seed` give the
+    """Return draws as ``gamma``, of exactly this `shape`; the same two integers `seed` give the
     same."""
     return _distributions.gamma_of_shape(
         shape, alpha, beta, dtype, _distributions.stateless_seed(seed)
@@ -234,7 +233,7 @@ def stateless_parameterized_truncated_normal(
 def stateless_poisson(
     shape: Shape, seed: TensorLike, lam: Any, dtype: DTypeLike = INT32, name: str | None = None
 ) -> Tensor:
-    """Return `poisson` draws of this very `shape`; the same two integers `seed` give the same."""
+    """Return `poisson` draws of this exact `shape`; the same two integers `seed` give the same."""
     return _distributions.poisson_of_shape(shape, lam, dtype, _distributions.stateless_seed(seed))
 
 

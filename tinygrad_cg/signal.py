@@ -102,8 +102,8 @@ def frame(
     axis: Axes = -1,
     name: str | None = None,
 ) -> Tensor:
-    """Return pieces of `signal` of `frame_length` elements, which begin every `frame_step`
-    elements, along a new axis before `axis`; those that pass the end too if `pad_end`."""
+    """Return frames of `signal` with `frame_length` elements, which start every `frame_step`
+    elements, along a new axis before `axis`; `pad_end` adds padded frames at the end."""
     return _spectra.framed(signal, frame_length, frame_step, pad_end, pad_value, axis)
 
 
@@ -147,8 +147,7 @@ def inverse_stft_window_fn(
     frame_step: Any, forward_window_fn: Any = hann_window, name: str | None = None
 ) -> Any:
     """Return a function of a length and a dtype that returns the window with which ``inverse_stft``
-    undoes the window `forward_window_fn` of ``stft``, for steps of `frame_step` elements.
-    """
+    undoes the window `forward_window_fn` of ``stft``, for steps of `frame_step` elements."""
     return _spectra.inverse_window(frame_step, forward_window_fn)
 
 
@@ -214,8 +213,7 @@ def stft(
     name: str | None = None,
 ) -> Tensor:
     """Return the Fourier transforms of the windowed frames of `signals` (see ``frame``), of
-    `fft_length` elements, by default the next power of 2.
-    """
+    `fft_length` elements, by default the next power of 2."""
     return _spectra.stft(signals, frame_length, frame_step, fft_length, window_fn, pad_end)
 
 

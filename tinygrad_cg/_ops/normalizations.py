@@ -128,8 +128,7 @@ def rms_normalization(x: Any, scale: Any = None, axis: Any = -1, epsilon: Any = 
 @in_float32
 def l2_normalize(x: Any, axis: Any = None, epsilon: Any = 1e-12) -> Tensor:
     """Return `x` divided by its Euclidean norm over `axis` (by default all), at least
-    sqrt(epsilon).
-    """
+    sqrt(epsilon)."""
     x = _floating(x)
     length = maximum(euclidean_length(x, axis, True), sqrt(epsilon))
     return divide(x, cast(length, x.dtype))

@@ -25,8 +25,7 @@ def bartlett(M: Any) -> Tensor:
 
 def blackman(M: Any) -> Tensor:
     """Return the Blackman window of `M` points, float64: a sum of three cosines with little
-    leakage.
-    """
+    leakage."""
     return constant(np.blackman(as_count("blackman", "the length", M)))
 
 

@@ -308,21 +308,21 @@ def arctan2(x1: TensorLike, x2: TensorLike) -> Tensor:
 @reads_own_arguments
 def argmax(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return positions (int32) of the largest elements along `axis`, by default in the flattened
-    tensor; the first where several tie."""
+    tensor; the first if several tie."""
     return _shape.cast(arg_extremum(_reductions.argmax, x, axis, keepdims), int32)
 
 
 @reads_own_arguments
 def argmin(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return positions (int32) of the smallest elements along `axis`, by default in the flattened
-    tensor; the first where several tie."""
+    tensor; the first if several tie."""
     return _shape.cast(arg_extremum(_reductions.argmin, x, axis, keepdims), int32)
 
 
 @reads_own_arguments
 def argsort(x: TensorLike, axis: Axes = -1) -> Tensor:
     """Return the indices (int32) that sort `x` along `axis`, or the flattened tensor if it is None;
-    equal ones stay in the order in which they stand."""
+    equal elements keep their order."""
     return _shape.cast(_sorting.argsort(*flattened(x, axis)), int32)
 
 
@@ -336,8 +336,8 @@ convert_to_tensor = array
 
 @reads_own_arguments
 def array_split(x: TensorLike, indices_or_sections: Any, axis: Axes = 0) -> list[Tensor]:
-    """Return the parts of `x` along `axis` between indices, or a number of parts; the first may be
-    longer by one."""
+    """Return the parts of `x` along `axis` between indices, or a number of parts, of which the
+    first may be longer by one."""
     return _shape.split_at(x, indices_or_sections, axis, True)
 
 
@@ -539,8 +539,7 @@ def conv_transpose(
     dilation_rate: Any = 1,
 ) -> Tensor:
     """Return the transposed convolution of `inputs` with a `kernel` of shape (height, width,
-    outputs, channels), which enlarges images by `strides`.
-    """
+    outputs, channels), which enlarges images by `strides`."""
     layout = _order(data_format)
     sizes = transposed_conv_sizes(
         inputs, kernel, strides, padding, output_padding, layout, dilation_rate
@@ -718,8 +717,7 @@ def istft(
     center: bool = True,
 ) -> Tensor:
     """Return the signals of `length` elements whose ``stft`` is the pair `x` of real and imaginary
-    parts, for the same `window`.
-    """
+    parts, for the same `window`."""
     return _spectra.centred_inverse_stft(
         _complex(x), sequence_length, sequence_stride, fft_length, length, window, center
     )
@@ -741,9 +739,9 @@ def linspace(
     dtype: DTypeLike | None = None,
     axis: Axes = 0,
 ) -> Any:
-    """Return `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes, along a
-    new `axis`; rounded down if integers are asked for. With `retstep`, a pair of them and the step
-    between them."""
+    """Return `num` evenly spaced numbers from `start` to `stop` (included if `endpoint`), along a
+    new `axis`; an integer `dtype` rounds down. With `retstep`, return a pair: the numbers and the
+    step."""
     dtype = dtype or _of_ends(start, stop)
     spaced = space_evenly(start, stop, num, endpoint, dtype)
     spaced = spaced if axis == 0 else numpy.moveaxis(spaced, 0, axis)
@@ -767,8 +765,8 @@ def kaiser(x: TensorLike, beta: Any) -> Tensor:
 def layer_normalization(
     x: TensorLike, gamma: Any = None, beta: Any = None, axis: Axes = -1, epsilon: Any = None
 ) -> Tensor:
-    """Return `x` less its mean over `axis`, over its standard deviation, times `gamma`, plus
-    `beta`, which have the sizes of the axes. `epsilon` (1e-7) is added to the variance."""
+    """Return ``(x - mean) / sqrt(variance + epsilon) * gamma + beta`` over `axis`; `gamma` and
+    `beta` have the sizes of the axes. `epsilon` is 1e-7 by default."""
     return _normalizations.layer_normalization(_real(x), gamma, beta, axis, _small(epsilon))
 
 
@@ -806,15 +804,13 @@ def logdet(x: TensorLike) -> Tensor:
 
 def lstsq(a: TensorLike, b: TensorLike, rcond: Any = None) -> Tensor:
     """Return the shortest x that minimizes ``norm(a x - b)``. Singular values of `a` below `rcond`
-    times the largest count as 0.
-    """
+    times the largest count as 0."""
     return _least_squares.lstsq(a, b, rcond)
 
 
 def lu_factor(x: TensorLike) -> tuple[Tensor, Tensor]:
     """Return L and U in one matrix, L without its diagonal of ones, and the order of rows in which
-    ``L U`` is `x`.
-    """
+    ``L U`` is `x`."""
     return _eigenvectors.lu(x)
 
 
@@ -896,8 +892,8 @@ def ndim(x: TensorLike) -> int:
 
 @reads_own_arguments
 def norm(x: TensorLike, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Return the norm of vectors along one axis or of all elements, of matrices along two or of 2-D
-    `x` where `ord` is given; see ``numpy.linalg.norm`` for the orders."""
+    """Return the norm of vectors along one axis or of all elements, or of matrices along two axes
+    or for 2-D `x` with an `ord`; see ``numpy.linalg.norm`` for the orders."""
     x = _real(x)
     if axis is None and ord is not None and x.ndim == 2:
         axis = (0, 1)
@@ -908,8 +904,8 @@ def norm(x: TensorLike, ord: Any = None, axis: Axes = None, keepdims: bool = Fal
 
 @reads_own_arguments
 def normalize(x: TensorLike, axis: Axes = -1, order: Any = 2, epsilon: Any = None) -> Tensor:
-    """Return `x` over its norm of some `order` (at least 1) over `axis`; over `epsilon` (1e-7)
-    where that is larger."""
+    """Return `x` divided by its norm of `order` (at least 1) over `axis`, but at least by `epsilon`
+    (1e-7)."""
     return _normalizations.normalize(_real(x), axis, order, _small(epsilon))
 
 
@@ -917,8 +913,8 @@ def normalize(x: TensorLike, axis: Axes = -1, order: Any = 2, epsilon: Any = Non
 def one_hot(
     x: TensorLike, num_classes: int, axis: Axes = -1, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Return ones at integers `x` along a new `axis` of size `num_classes`, and zeros elsewhere:
-    everywhere for one outside 0 .. num_classes - 1. float32 by default."""
+    """Return ones at integers `x` along a new `axis` of size `num_classes`, and zeros elsewhere. An
+    integer outside 0 .. num_classes - 1 gives zeros only. float32 by default."""
     return _sorting.one_hot(x, num_classes, axis, dtype or settings.floatx)
 
 
@@ -989,8 +985,8 @@ def reshape(x: TensorLike, newshape: Shape) -> Tensor:
 def rms_normalization(
     x: TensorLike, scale: Any = None, axis: Axes = -1, epsilon: Any = None
 ) -> Tensor:
-    """Return `x` over the root of its mean square over `axis`, times `scale`; `epsilon` (1e-7) is
-    added to the mean square."""
+    """Return ``x / sqrt(mean(x**2) + epsilon) * scale``, with the mean over `axis` and `epsilon`
+    1e-7."""
     return _normalizations.rms_normalization(_real(x), scale, axis, _small(epsilon))
 
 
@@ -1018,8 +1014,7 @@ def scatter_update(
     inputs: TensorLike, indices: TensorLike, updates: Any, reduction: Any = None
 ) -> Tensor:
     """Return `inputs` with `updates` at `indices`, whose last axis has coordinates. A `reduction`
-    of "add", "max", "min" or "mul" combines both.
-    """
+    of "add", "max", "min" or "mul" combines both."""
     operations = {None: "update", "add": "add", "max": "max", "min": "min", "mul": "mul"}
     if reduction not in operations:
         raise ValueError(
@@ -1040,8 +1035,7 @@ def _segments_of(kind: str) -> _SegmentReduction:
     ) -> Tensor:
         """Return the sum, product or extreme of rows of `data` with equal `segment_ids`, which have
         the first axes of `data`; by default the largest id determines the number of segments.
-        `sorted` has no effect.
-        """
+        `sorted` has no effect."""
         return _segments.unsorted_segments(kind, data, segment_ids, num_segments)
 
     return spelled(reduce, f"segment_{kind}")
@@ -1180,7 +1174,7 @@ def stack(x: TensorLike, axis: Axes = 0) -> Tensor:
 
 @reads_own_arguments
 def std(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Return the standard deviation over axes, the root of `reduce_variance`, which see.
+    """Return the standard deviation over axes, the root of `reduce_variance`; see there.
 
     Where it is 0 its gradient is 0.
     """
@@ -1198,8 +1192,7 @@ def stft(
     """Return the spectra over time of `x`, as a pair of real and imaginary parts. Frames of
     `fft_length` elements start every `sequence_stride`, with a centred `window` ("hann", "hamming",
     a tensor or None for ones) of `sequence_length` elements. If `center`, `x` is mirrored at its
-    ends, so that the frames are centred at multiples of the stride.
-    """
+    ends, so that the frames are centred at multiples of the stride."""
     return _parts(
         _spectra.centred_stft(
             _real(x), sequence_length, sequence_stride, fft_length, window, center
@@ -1222,8 +1215,7 @@ def sum(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Neve
 
 def svd(x: TensorLike, full_matrices: bool = True, compute_uv: bool = True) -> Tensor | Any:
     """Return U, the singular values s, descending, and the adjoint of V of matrices ``x = U diag(s)
-    adjoint(V)``; s alone unless `compute_uv`. See `eigh` for derivatives.
-    """
+    adjoint(V)``; s alone unless `compute_uv`. See `eigh` for derivatives."""
     if not compute_uv:
         return _factorizations.svdvals(x)
     left, values, right = _factorizations.svd(x, full_matrices)
@@ -1360,8 +1352,7 @@ def dot_product_attention(
 ) -> Tensor:
     """Return ``softmax(query key' * scale + bias) value`` for each head: (batch, T, N, H) from
     queries of that shape and keys and values (batch, S, K, H), with N a multiple of K. `mask` is
-    true for keys that a query attends to. `flash_attention` has no effect.
-    """
+    true for keys that a query attends to. `flash_attention` has no effect."""
     return _attention.dot_product_attention(
         query, key, value, bias, mask, scale, is_causal, attn_logits_soft_cap
     )
@@ -1425,8 +1416,8 @@ def multi_hot(
     dtype: DTypeLike | None = None,
     sparse: bool = False,
 ) -> Tensor:
-    """Return ones along `axis`, of size `num_classes`, at the classes that rows of integers
-    `inputs` name, and zeros elsewhere; float32 by default."""
+    """Return ones along `axis`, of size `num_classes`, at the classes in rows of integers `inputs`,
+    and zeros elsewhere; float32 by default."""
     if sparse:
         raise ValueError("multi_hot: there are no sparse tensors: leave out sparse=True")
     x = convert(inputs)
@@ -1566,8 +1557,8 @@ def angle(x: TensorLike) -> Tensor:
 
 @reads_own_arguments
 def argpartition(x: TensorLike, kth: Any, axis: Axes = -1) -> Tensor:
-    """Return the indices (int32) that sort `x` along `axis`, or flattened if it is None: one of the
-    orders that a partition may have."""
+    """Return the indices (int32) that sort `x` along `axis`, or flattened if it is None: a sorted
+    array is also partitioned."""
     return _shape.cast(_sorting.argsort(*flattened(x, axis)), int32)
 
 
@@ -1644,8 +1635,7 @@ heaviside = _of_two(numpy.heaviside, _reals)
 
 def histogram(x: TensorLike, bins: Any = 10, range: Any = None) -> tuple[Tensor, Tensor]:
     """Return how many elements of `x` lie in each of `bins` equal bins (or between edges), in the
-    dtype of `x`, and the edges. `range` is by default from the smallest to the largest element.
-    """
+    dtype of `x`, and the edges. `range` is by default from the smallest to the largest element."""
     if range is not None and (len(range) != 2 or range[0] > range[1]):
         raise ValueError(f"histogram: range must be a pair (least, largest), got {range!r}")
     x = _real(x)
@@ -1722,8 +1712,7 @@ def rad2deg(x: TensorLike) -> Tensor:
 
 def searchsorted(sorted_sequence: Any, values: Any, side: str = "left") -> Tensor:
     """Return the positions (int32) at which `values` can be inserted in `sorted_sequence`: before
-    equal elements, or after them with side="right".
-    """
+    equal elements, or after them with side="right"."""
     sorted_sequence, values = convert_each(sorted_sequence, values)
     return _shape.cast(numpy.searchsorted(sorted_sequence, values, side), int32)
 
@@ -1749,9 +1738,9 @@ def unique(
     size: Any = None,
     fill_value: TensorLike | None = None,
 ) -> Tensor | Any:
-    """Return the different elements of `x` in ascending order, or its rows along `axis`, cut or
-    filled to `size`; and, as asked, where the first of each stands, which of them each element is,
-    and how many there are (int32)."""
+    """Return the distinct elements of `x` in ascending order, or its rows along `axis`, cut or
+    padded to `size`. On request, also return the first index of each, the inverse indices, and the
+    counts (int32)."""
     result = numpy.unique(convert(x), return_index, return_inverse, return_counts, axis)
     several = result if isinstance(result, tuple) else (result,)
     first, *numbers = several
@@ -1781,7 +1770,7 @@ def append(x1: TensorLike, x2: TensorLike, axis: Axes = None) -> Tensor:
 
 @reads_own_arguments
 def average(x: TensorLike, axis: Axes = None, weights: Any = None) -> Tensor:
-    """Return the mean of elements over axes, each counted as often as `weights` say."""
+    """Return the mean of elements over axes, weighted by `weights`."""
     if weights is None:
         return numpy.average(_real(x), axis)
     x, weights = _reals(x, weights)
@@ -1993,7 +1982,7 @@ def nanvar(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
 def nanpercentile(
     x: TensorLike, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
-    """Return the elements below which `q` percent of those lie that are not NaN, over axes."""
+    """Return the `q`-th percentiles over axes, ignoring NaN."""
     return numpy.nanpercentile(_real(x), q, axis, method=method, keepdims=keepdims)
 
 
@@ -2001,7 +1990,7 @@ def nanpercentile(
 def nanquantile(
     x: TensorLike, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
-    """Return the elements below which the share `q` of those lie that are not NaN, over axes."""
+    """Return the `q`-quantiles over axes, ignoring NaN."""
     return numpy.nanquantile(_real(x), q, axis, method=method, keepdims=keepdims)
 
 
@@ -2024,7 +2013,7 @@ outer = _of_two(numpy.outer)
 def percentile(
     x: TensorLike, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
-    """Return the elements below which `q` percent of them lie, over axes."""
+    """Return the `q`-th percentiles over axes."""
     return numpy.percentile(_real(x), q, axis, method=method, keepdims=keepdims)
 
 
@@ -2042,7 +2031,7 @@ def pinv(x: TensorLike, rcond: Any = None) -> Tensor:
 def quantile(
     x: TensorLike, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
-    """Return the elements below which the share `q` of them lies, over axes."""
+    """Return the `q`-quantiles over axes."""
     return numpy.quantile(_real(x), q, axis, method=method, keepdims=keepdims)
 
 
@@ -2054,7 +2043,7 @@ def repeat(x: TensorLike, repeats: Any, axis: int | None = None) -> Tensor:
 
 @reads_own_arguments
 def roll(x: TensorLike, shift: Any, axis: Axes = None) -> Tensor:
-    """Return `x` with its elements moved by `shift` along `axis`; the last come first."""
+    """Return `x` with its elements shifted cyclically by `shift` along `axis`."""
     return numpy.roll(convert(x), shift, axis)
 
 

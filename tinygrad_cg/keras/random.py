@@ -30,7 +30,7 @@ def binomial(
     dtype: DTypeLike | None = None,
     seed: int | None = None,
 ) -> Tensor:
-    """Return draws of `shape`: how many of `counts` trials of these probabilities succeed."""
+    """Return draws of `shape`: how many of `counts` trials with these probabilities succeed."""
     return _distributions.binomial_draws(
         shape, counts, probabilities, dtype or settings.floatx, seed
     )

@@ -98,14 +98,14 @@ def arange(
 @reads_own_arguments
 def argmax(a: TensorLike, axis: Axes = None, out: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return positions of the largest elements along `axis`, by default in the flattened tensor;
-    the first where several tie."""
+    the first if several tie."""
     return _no_out("argmax", out, _position(_reductions.argmax, _array(a), axis, keepdims))
 
 
 @reads_own_arguments
 def argmin(a: TensorLike, axis: Axes = None, out: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return positions of the smallest elements along `axis`, by default in the flattened tensor;
-    the first where several tie."""
+    the first if several tie."""
     return _no_out("argmin", out, _position(_reductions.argmin, _array(a), axis, keepdims))
 
 
@@ -113,8 +113,8 @@ def argmin(a: TensorLike, axis: Axes = None, out: Any = None, *, keepdims: bool 
 def argpartition(
     a: TensorLike, kth: Any, axis: Axes = -1, kind: Any = None, order: Any = None
 ) -> Tensor:
-    """Return the indices that sort `a` along `axis`, or flattened if it is None: one of the orders
-    that a partition may have."""
+    """Return the indices that sort `a` along `axis`, or flattened if it is None: a sorted array is
+    also partitioned."""
     return _sorting.argsort(*flattened(_array(a), axis))
 
 
@@ -155,8 +155,8 @@ def array(
 
 @reads_own_arguments
 def array_split(ary: TensorLike, indices_or_sections: Any, axis: Axes = 0) -> list[Tensor]:
-    """Return the parts of `ary` along `axis` between indices, or a number of parts; the first may
-    be longer by one; as a list."""
+    """Return a list of the parts of `ary` along `axis` between indices, or a number of parts, of
+    which the first may be longer by one."""
     return _shape.split_at(_array(ary), indices_or_sections, axis, True)
 
 
@@ -281,7 +281,7 @@ def cumprod(
     a: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None, out: Any = None
 ) -> Tensor:
     """Return the products of all elements up to each along `axis`, by default of the flattened
-    tensor; booleans and integers of fewer bits give integers of 64."""
+    tensor; booleans and shorter integers give 64-bit integers."""
     return _no_out("cumprod", out, _scans.cumprod(*_line(_as(_widen(a), dtype), axis)))
 
 
@@ -290,7 +290,7 @@ def cumsum(
     a: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None, out: Any = None
 ) -> Tensor:
     """Return the sums of all elements up to each along `axis`, by default of the flattened tensor;
-    booleans and integers of fewer bits give integers of 64."""
+    booleans and shorter integers give 64-bit integers."""
     return _no_out("cumsum", out, _scans.cumsum(*_line(_as(_widen(a), dtype), axis)))
 
 
@@ -303,8 +303,8 @@ def cumulative_prod(
     dtype: DTypeLike | None = None,
     include_initial: bool = False,
 ) -> Tensor:
-    """Return the products of all elements up to each along `axis`, with a 1 in front if asked.
-    `axis` must be given for more than one dimension, as the array API has it."""
+    """Return the products of all elements up to each along `axis`; `include_initial` starts with 1.
+    As in the array API, `axis` is required for more than one dimension."""
     return _cumulative(_scans.cumprod, 1, x, axis, dtype, include_initial)
 
 
@@ -317,8 +317,8 @@ def cumulative_sum(
     dtype: DTypeLike | None = None,
     include_initial: bool = False,
 ) -> Tensor:
-    """Return the sums of all elements up to each along `axis`, with a 0 in front if asked. `axis`
-    must be given for more than one dimension, as the array API has it."""
+    """Return the sums of all elements up to each along `axis`; `include_initial` starts with 0. As
+    in the array API, `axis` is required for more than one dimension."""
     return _cumulative(_scans.cumsum, 0, x, axis, dtype, include_initial)
 
 
@@ -354,8 +354,7 @@ def dstack(tup: Any) -> Tensor:
 def einsum(*operands: Any, optimize: bool = False) -> Tensor:
     """Return the sum over products of elements with equal indices: "ij,jk->ik", then the operands;
     or each operand with a list of numbers for its axes. Operands are multiplied two at a time, in
-    the order with the fewest operations; `optimize` has no effect.
-    """
+    the order with the fewest operations; `optimize` has no effect."""
     return _einsum.einsum(*_terms(operands))
 
 
@@ -496,8 +495,7 @@ def bartlett(M: int | None) -> Tensor:
 
 def blackman(M: int | None) -> Tensor:
     """Return the Blackman window of `M` points, float64: a sum of three cosines with little
-    leakage.
-    """
+    leakage."""
     return _tapers.blackman(M)
 
 
@@ -602,7 +600,7 @@ def linspace(
 ) -> Tensor:
     """Return `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes; float64
     by default, rounded down if integers are asked for. With `retstep` a pair: the numbers, and the
-    step between them. `axis` is where they stand if the ends are not scalars."""
+    step between them. `axis` is their axis if the ends are not scalars."""
     return _on("linspace", device, _linspace(start, stop, num, endpoint, retstep, dtype, axis))
 
 
@@ -630,7 +628,7 @@ def median(a: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tenso
 def nancumprod(
     a: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None, out: Any = None
 ) -> Tensor:
-    """Return the products of all up to each along `axis`, or of flattened `a`; NaN left out."""
+    """Return the products of all up to each along `axis`, or of flattened `a`; NaN is ignored."""
     return _no_out("nancumprod", out, _scans.cumprod(*_line(_without_nan(a, dtype, 1), axis)))
 
 
@@ -638,7 +636,7 @@ def nancumprod(
 def nancumsum(
     a: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None, out: Any = None
 ) -> Tensor:
-    """Return the sums of elements up to each along `axis`, or of flattened `a`; NaN left out."""
+    """Return the sums of elements up to each along `axis`, or of flattened `a`; NaN is ignored."""
     return _no_out("nancumsum", out, _scans.cumsum(*_line(_without_nan(a, dtype, 0), axis)))
 
 
@@ -651,7 +649,7 @@ def nanmax(
     initial: Any = None,
     where: Any = None,
 ) -> Tensor:
-    """Return the largest element over axes, NaN left out; NaN where nothing is left."""
+    """Return the largest element over axes, ignoring NaN; NaN if there are no others."""
     return _no_out(
         "nanmax",
         out,
@@ -668,7 +666,7 @@ def nanmin(
     initial: Any = None,
     where: Any = None,
 ) -> Tensor:
-    """Return the smallest element over axes, NaN left out; NaN where nothing is left."""
+    """Return the smallest element over axes, ignoring NaN; NaN if there are no others."""
     return _no_out(
         "nanmin", out, _nan_extremum(_totals.min, np.inf, _array(a), axis, keepdims, initial, where)
     )
@@ -676,8 +674,8 @@ def nanmin(
 
 @reads_own_arguments
 def nanmedian(a: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
-    """Return the middle element over axes, or the mean of the two, NaN left out; NaN where nothing
-    is left."""
+    """Return the middle element over axes, or the mean of the two, ignoring NaN; NaN if there are
+    no others."""
     return _quantiles.nanquantile(a, 0.5, axis, keepdims=keepdims)
 
 
@@ -685,7 +683,7 @@ def nanmedian(a: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Te
 def nanpercentile(
     a: TensorLike, q: Any, axis: Axes = None, *, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
-    """Return the `q`-th percentiles, with `q` between 0 and 100, NaN left out."""
+    """Return the `q`-th percentiles, with `q` between 0 and 100, ignoring NaN."""
     return _quantiles.nanquantile(a, _percent(q), axis, method=method, keepdims=keepdims)
 
 
@@ -716,7 +714,7 @@ def nansum(
     initial: Any = None,
     where: Any = None,
 ) -> Tensor:
-    """Return the sum of elements over axes, NaN left out."""
+    """Return the sum of elements over axes, ignoring NaN."""
     return _totals.sum(_without_nan(a, dtype, 0), axis, None, out, keepdims, initial, where)
 
 
@@ -772,8 +770,7 @@ def partition(
     a: TensorLike, kth: Any, axis: Axes = -1, kind: Any = None, order: Any = None, **others: Never
 ) -> Tensor:
     """Return `a` sorted along `axis`, or flattened if it is None: a sorted array is also
-    partitioned for any `kth`.
-    """
+    partitioned for any `kth`."""
     if others:
         refuse_call(partition, others)
     return _sorting.sort(*flattened(_array(a), axis))
@@ -813,8 +810,7 @@ def polyadd(a1: Any, a2: Any) -> Tensor:
 
 def polymul(a1: Any, a2: Any) -> Tensor:
     """Return the coefficients of the product of two polynomials. Leading zeros are dropped, except
-    for tensors without values in ``vmap`` and ``function``.
-    """
+    for tensors without values in ``vmap`` and ``function``."""
     return _products.convolve(_trim(a1), _trim(a2))
 
 
@@ -872,8 +868,7 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Tensor:
 
 def searchsorted(a: TensorLike, v: TensorLike, side: str = "left", sorter: Any = None) -> Tensor:
     """Return the positions at which `v` can be inserted in the sorted `a`: before equal elements,
-    or after them with side="right".
-    """
+    or after them with side="right"."""
     return _searchsorted(a, v, side, sorter)
 
 
@@ -895,8 +890,7 @@ def sort(
     a: TensorLike, axis: Axes = -1, kind: Any = None, *, stable: Any = None, **others: Never
 ) -> Tensor:
     """Return `a` sorted along `axis`, or flattened first if it is None; NaN counts as larger than
-    all else. `kind` and `stable` have no effect.
-    """
+    all else. `kind` and `stable` have no effect."""
     if others:
         refuse_call(sort, others)
     return _sorting.sort(*flattened(_array(a), axis))
@@ -933,7 +927,7 @@ def take(
     a: TensorLike, indices: TensorLike, axis: Axes = None, out: Any = None, mode: str = "raise"
 ) -> Tensor:
     """Return slices of `a` along `axis`, by default of the flattened tensor, at integer `indices`.
-    `mode` says what those outside do: "raise" (IndexError), "wrap" or "clip"."""
+    `mode` is for out-of-range indices: "raise" (IndexError), "wrap" or "clip"."""
     return _no_out("take", out, _taken(_array(a), indices, axis, mode))
 
 
@@ -994,8 +988,7 @@ def union1d(ar1: Any, ar2: Any) -> Tensor:
 
 def unique_all(x: TensorLike) -> UniqueAllResult:
     """Return the distinct elements of `x`, first indices, inverse indices and counts; see
-    ``unique``.
-    """
+    ``unique``."""
     return UniqueAllResult(*_manipulation.unique(x, True, True, True, equal_nan=False))
 
 

@@ -229,8 +229,7 @@ def isclose(
     a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Tensor:
     """Return whether ``|a - b| <= atol + rtol |b|``, or both are the same infinity, or NaN if
-    `equal_nan`.
-    """
+    `equal_nan`."""
     x, y = convert_operands(_pair(a, b))
     finite = logical_and(isfinite(x), isfinite(y))
     near = less_equal(

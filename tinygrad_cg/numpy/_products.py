@@ -176,8 +176,7 @@ def _slide(x: Tensor, y: Tensor, mode: str) -> Tensor:
 
 def polyval(p: Any, x: Any) -> Tensor:
     """Return the polynomial with coefficients `p`, the highest power first, at `x`, by Horner's
-    rule.
-    """
+    rule."""
     coefficients, points = _tensors(p, x)
     value = multiply(points, 0)
     for i in range(coefficients.shape[0]):

@@ -86,15 +86,13 @@ def _two_axes(x: Any, offset: int) -> Tensor:
 
 def cholesky(a: TensorLike, /, *, upper: bool = False) -> Tensor:
     """Return the lower triangular L of each symmetric or Hermitian, positive definite matrix ``a =
-    L adjoint(L)``, or `upper` the adjoint of L. The mean of both triangles of `a` is used.
-    """
+    L adjoint(L)``, or `upper` the adjoint of L. The mean of both triangles of `a` is used."""
     return cholesky_upper(_array(a)) if upper else _decompositions.cholesky(_array(a))
 
 
 def cond(x: TensorLike, p: Any = None) -> Tensor:
     """Return the condition number: the norm of `x` times the norm of its inverse, by default the
-    largest singular value over the smallest. `p` is an order of `matrix_norm`.
-    """
+    largest singular value over the smallest. `p` is an order of `matrix_norm`."""
     x = _real(x)
     if p is None or p in (2, -2):
         values = _factorizations.svdvals(x)
@@ -125,16 +123,14 @@ def inv(a: TensorLike) -> Tensor:
 
 def eig(a: TensorLike) -> EigResult:
     """Return the eigenvalues and eigenvectors of square matrices: always complex, since shapes and
-    dtypes may not depend on values. See `eigh` for derivatives.
-    """
+    dtypes may not depend on values. See `eigh` for derivatives."""
     return EigResult(*_eigenvectors.eig(_array(a)))
 
 
 def eigh(a: TensorLike, UPLO: Any = None) -> EighResult:
     """Return the eigenvalues, ascending, and the eigenvectors of symmetric or Hermitian matrices.
     The mean of both triangles of `a` is used, or only the triangle `UPLO`: "L" or "U". With respect
-    to vectors of equal eigenvalues the derivative is set to 0, with an errors.DerivativeWarning.
-    """
+    to vectors of equal eigenvalues the derivative is set to 0, with an errors.DerivativeWarning."""
     return EighResult(*_factorizations.eigh(_hermitian("eigh", a, UPLO)))
 
 
@@ -151,8 +147,7 @@ def eigvalsh(a: TensorLike, UPLO: Any = None) -> Tensor:
 def lstsq(a: TensorLike, b: TensorLike, rcond: Any = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the least-squares solution of ``a x = b``, the sums of squared residuals (empty unless
     the columns of `a` are independent), the rank and the singular values of `a`. Singular values
-    below `rcond` times the largest count as 0.
-    """
+    below `rcond` times the largest count as 0."""
     x, y = (convert(array) for array in _pair(a, b))
     if x.ndim != 2 or y.ndim not in (1, 2):
         raise InvalidArgumentError(
@@ -299,8 +294,7 @@ def svd(
 ) -> Tensor | Any:
     """Return U, the singular values S, descending, and Vh of matrices ``a = U diag(S) Vh``; S alone
     unless `compute_uv`. U and Vh are square, or have as many columns and rows as S unless
-    `full_matrices`. See `eigh` for derivatives.
-    """
+    `full_matrices`. See `eigh` for derivatives."""
     if not compute_uv:
         return _factorizations.svdvals(_array(a))
     left, values, right = _factorizations.svd(_array(a), full_matrices)

@@ -56,8 +56,7 @@ def normal(loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Tensor:
 
 def seed(seed: int) -> None:
     """Set the seed of all later draws without their own seed: of this library, and of NumPy, which
-    draws the other distributions.
-    """
+    draws the other distributions."""
     set_seed(seed)
     np.random.seed(seed)
 

@@ -276,8 +276,7 @@ def pad(
 ) -> Tensor:
     """Return `tensor` with elements added before and after along each axis: `paddings` has a pair
     for each axis. They are `constant_values` or mirrored elements; only SYMMETRIC repeats the
-    border.
-    """
+    border."""
     rank = convert(tensor).ndim
     if np.shape(paddings) != (rank, 2):
         raise InvalidArgumentError(
@@ -334,8 +333,7 @@ def sequence_mask(
     lengths: Any, maxlen: Any = None, dtype: DTypeLike = bool, name: str | None = None
 ) -> Tensor:
     """Return a row of `maxlen` bools for each of `lengths`; that many elements are True. `maxlen`
-    is by default the largest of `lengths`. The rows are the last axis.
-    """
+    is by default the largest of `lengths`. The rows are the last axis."""
     counts = convert(lengths)
     if not is_integer(counts.dtype):
         raise ValueError(f"sequence_mask: lengths must be integers, got {counts.dtype}")
@@ -470,8 +468,7 @@ def _tensor_scatter(kind: str) -> _TensorScatter:
         replace the elements, are added or subtracted, or the larger or smaller element is kept. If
         several updates have the same index, the last replaces, sums add up, and extremes share the
         gradient. Raises InvalidArgumentError for indices that point outside, and for `updates` of
-        another shape.
-        """
+        another shape."""
         return _ops.updates.tensor_scatter(kind, tensor, indices, updates)
 
     return spelled(scatter, f"tensor_scatter_nd_{kind}")

@@ -433,8 +433,7 @@ def required_space_to_batch_paddings(
     input_shape: Any, block_shape: Any, base_paddings: Any = None, name: str | None = None
 ) -> builtins.tuple[Tensor, Tensor]:
     """Return paddings for ``space_to_batch`` of `input_shape`, at least `base_paddings`, and the
-    crops with which ``batch_to_space`` removes them again.
-    """
+    crops with which ``batch_to_space`` removes them again."""
     name = "required_space_to_batch_paddings"
     sizes, blocks = as_shape(name, input_shape), as_shape(name, block_shape)
     pairs = np.zeros((len(sizes), 2), int) if base_paddings is None else _values(base_paddings)
@@ -497,8 +496,7 @@ def searchsorted(
 ) -> Tensor:
     """Return the positions (int32) at which `values` can be inserted in the last axis of
     `sorted_sequence`: before equal elements, or after them with side="right". All other axes of
-    both are the same.
-    """
+    both are the same."""
     table, queries = convert_operands((sorted_sequence, values))
     if table.shape[:-1] != queries.shape[:-1] or not table.ndim:
         raise InvalidArgumentError(
@@ -559,8 +557,7 @@ def truncatemod(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor
 
 def unique(x: TensorLike, out_idx: Any = INT32, name: str | None = None) -> Unique:
     """Return the distinct elements of 1-D `x` in order of first appearance, and for each element of
-    `x` its index among them. The gradient goes to the first of equal elements.
-    """
+    `x` its index among them. The gradient goes to the first of equal elements."""
     return Unique(*_unique("unique", x, out_idx)[:2])
 
 
