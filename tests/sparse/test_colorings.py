@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import tinygrad_cg as tf
-from tinygrad_cg._sparse import colorings
 from tinygrad_cg.errors import InvalidArgumentError
 from tinygrad_cg_kernels.runtime import service
 from tinygrad_cg_kernels.sparse import coloring as kernels
+from tinygrad_cg_kernels.sparse.index_sets import transposed_places
 
 SIZES = st.integers(0, 14)
 ORDERS = ["best", *kernels.ORDERS]
@@ -59,8 +59,8 @@ def recovered(coloring, matrix):
     for colors, by_rows in ((coloring.columns, False), (coloring.rows, True)):
         if colors is not None and data.size:
             products = compressed(matrix.T if by_rows else matrix, colors)
-            products = products.reshape(-1, coloring.pattern.shape[by_rows])
-            kernels.decompress(coloring.places(by_rows), products, 0, data, False)
+            places = coloring.places(by_rows)
+            data[places >= 0] = products.reshape(-1)[places[places >= 0]]
     dense = np.zeros(matrix.shape)
     dense[coloring.pattern.rows(), coloring.pattern.indices] = data
     return dense
@@ -99,8 +99,8 @@ def test_colorings_of_hessians(pattern, order):
 @settings(max_examples=150, deadline=None)
 @given(patterns(square=True), st.sampled_from(kernels.ORDERS))
 def test_star_colorings(pattern, order):
-    table = tf.SparsityPattern.of(pattern)
-    rows, reverse = colorings.pattern_rows(table), colorings.transposed_places(table)
+    rows = tf.SparsityPattern.of(pattern).table
+    reverse = transposed_places(rows, len(pattern))
     numbers = kernels.order_vertices(rows, rows, order, kernels.degrees(rows, rows))
     assert sorted(numbers) == list(range(len(pattern)))
     assert is_star(pattern, kernels.color_star(rows, reverse, numbers))

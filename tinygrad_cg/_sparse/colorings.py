@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tinygrad_cg_kernels.sparse import coloring as kernels
+from tinygrad_cg_kernels.sparse.index_sets import transposed_places
 
 from ..errors import InvalidArgumentError
 from .sparsity import SparsityPattern
@@ -18,7 +20,7 @@ REVERSE_COST = 1.5
 _WORTH = 0.8
 """Another mode is tried if a bound of its cost is less than this part of the cost so far."""
 _MAX_STEPS = 3e8  # of the greedy algorithm, for improving a colouring: about a second
-_MAX_STEPS_OF_ORDERS = 5e5  # after which no other order is tried
+_MAX_STEPS_OF_ORDERS = 3e5  # of trying orders, after the first
 _ROUNDS = 12  # of improving a colouring by orders of its colours
 _PATIENCE = 3  # rounds without an improvement
 _MIN_PEELED = 1e7  # steps of a star colouring for which vertices of high degree are set apart
@@ -56,77 +58,95 @@ class Coloring:
     <Coloring forward, 2 colors for 2 x 3>
     """
 
-    __slots__ = (
-        *("_by_rows", "_first_of_rows", "_numbers"),
-        *("columns", "count", "mode", "pattern", "rows"),
-    )
+    __slots__ = ("_by_rows", "columns", "count", "mode", "pattern", "rows")
 
     def __init__(
         self, pattern: Any, columns: Any = None, rows: Any = None, symmetric: bool = False
     ):
-        self.pattern = pattern = SparsityPattern.of(pattern)
-        height, width = pattern.shape
+        pattern = SparsityPattern.of(pattern)
         if symmetric and (columns is None or rows is not None):
             raise TypeError("Coloring: a symmetric colouring has columns, and no rows")
         if columns is None and rows is None:
             raise TypeError("Coloring: expected colours of columns or rows, got none")
-        self.columns = None if columns is None else _colors("columns", columns, width)
-        self.rows = None if rows is None else _colors("rows", rows, height)
-        sides = {"forward": self.rows is None, "reverse": self.columns is None, "both": True}
-        self.mode = "symmetric" if symmetric else next(name for name in sides if sides[name])
-        self._by_rows, self._numbers = self._choose()
-        counts = [
-            0 if colors is None else int(colors.max(initial=-1)) + 1
-            for colors in (self.columns, self.rows)
-        ]
-        self.count, self._first_of_rows = sum(counts), counts[0]
+        if symmetric:
+            _check_symmetric("Coloring", pattern)
+        height, width = pattern.shape
+        columns = None if columns is None else _colors("columns", columns, width)
+        rows = None if rows is None else _colors("rows", rows, height)
+        self._take(pattern, columns, rows, symmetric)
+        self._by_rows = self._choose()
+        self._take(pattern, columns, rows, symmetric)
 
-    def _choose(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return whether each entry is read by its row, and the number of its colour.
+    def _take(self, pattern: SparsityPattern, columns: Any, rows: Any, symmetric: bool) -> None:
+        """Take colours from 0, and count them."""
+        modes = {"symmetric": symmetric, "forward": rows is None, "reverse": columns is None}
+        self.mode = next((name for name in modes if modes[name]), "both")
+        self.pattern, self.columns, self.rows = pattern, columns, rows
+        self.count = _count(columns) + _count(rows)
 
-        Colours that are not needed are dropped.
+    @classmethod
+    def _of_one_side(cls, pattern: SparsityPattern, columns: Any, rows: Any) -> Coloring:
+        """Return the colouring of one side by colours that are right."""
+        coloring = cls.__new__(cls)
+        coloring._take(pattern, columns, rows, False)
+        coloring._by_rows = np.full(pattern.nnz, columns is None)
+        return coloring
+
+    def _sides(self) -> list[np.ndarray]:
+        """Return the colours of columns and of rows, -1 where there are none."""
+        rows = self.columns if self.mode == "symmetric" else self.rows
+        sides = zip((self.columns, rows), self.pattern.shape[::-1], strict=True)
+        return [np.full(n, -1, _INT32) if colors is None else colors for colors, n in sides]
+
+    def _choose(self) -> np.ndarray:
+        """Return whether each entry is read by its row's colour.
+
+        Colours that an entry has to use are kept, and the colours of columns for the remaining
+        entries. Others are dropped, in place.
         """
-        pattern, columns = self.pattern, self.columns
-        rows = columns if self.mode == "symmetric" else self.rows
-        by_columns, by_rows = np.zeros((2, pattern.nnz), bool)
-        if columns is not None:
-            by_columns = kernels.mark_unique(pattern_rows(pattern), columns + 1).view(bool)
-        if rows is not None:
-            if self.mode == "symmetric":
-                _check_symmetric("Coloring", pattern)
-            places = transposed_places(pattern)
-            by_rows[places] = kernels.mark_unique(transposed(pattern), rows + 1)
-        if columns is None or rows is None:
-            colors, ends = (columns, pattern.indices) if rows is None else (rows, pattern.rows())
-            assert colors is not None
-            self._refuse(by_columns if rows is None else by_rows)
-            numbers = colors[ends]
-            kept = np.zeros(int(colors.max(initial=-1)) + 1, bool)
-            kept[numbers] = True
-            if not kept.all() or colors.min(initial=0) < 0:
-                _renumber(colors, kept)
-                numbers = colors[ends]
-            return by_rows, numbers
+        pattern, (columns, rows) = self.pattern, self._sides()
+        is_symmetric = self.mode == "symmetric"
+        places = transposed_places(pattern.table, pattern.shape[1])
+        by_columns = kernels.mark_unique(pattern.table, columns + 1).view(bool)
+        by_rows = np.empty_like(by_columns)
+        by_rows[places] = kernels.mark_unique(pattern.transposed().table, rows + 1)
         self._refuse(by_columns | by_rows)
-        marks = _choose_sides(pattern, columns, rows, by_columns, by_rows)
-        if columns is rows:  # both sides of the diagonal read the same element
-            below = pattern.rows() > pattern.indices
-            marks[below] = ~marks[places[below]]
-        return marks, np.where(marks, rows[pattern.rows()], columns[pattern.indices])
+        across, down = columns[pattern.indices], rows[pattern.rows()]
+        kept, kept_rows = (np.zeros(_count(colors) + 1, bool) for colors in (columns, rows))
+        if is_symmetric:
+            kept_rows = kept
+        kept[across[by_columns & ~by_rows]] = True
+        kept_rows[down[by_rows & ~by_columns]] = True
+        is_below = is_symmetric & (pattern.rows() > pattern.indices)
+        kept[across[by_columns & ~(is_below | kept[across] | kept_rows[down])]] = True
+        marks = ~(by_columns & kept[across])
+        # both sides of the diagonal read the same element
+        marks[is_below] = ~marks[places[is_below]]
+        _renumber(columns, kept)
+        if not is_symmetric:
+            _renumber(rows, kept_rows)
+        return marks
 
     def _refuse(self, is_alone: np.ndarray) -> None:
         """Raise an error if an entry is not alone."""
         if is_alone.all():
             return
         k = int(np.argmin(is_alone))
-        row = int(np.searchsorted(self.pattern.indptr, k, "right")) - 1
-        column = int(self.pattern.indices[k])
+        row, column = int(self.pattern.rows()[k]), int(self.pattern.indices[k])
         names = {"forward": "column", "reverse": "row"}.get(self.mode, "column and its row")
         raise InvalidArgumentError(
             f"Coloring: the entry ({row}, {column}) cannot be read from a product of mode "
             f"{self.mode!r}: the colour of its {names} is negative, or another entry shares it; "
             "tf.jacobian_coloring and tf.hessian_coloring return valid colourings"
         )
+
+    def _numbers(self) -> np.ndarray:
+        """Return the colour that each entry is read by."""
+        columns, rows = self._sides()
+        across = columns[self.pattern.indices]
+        if not self._by_rows.any():
+            return across
+        return np.where(self._by_rows, rows[self.pattern.rows()], across)
 
     def places(self, by_rows: bool) -> np.ndarray:
         """Return where each entry is in the products of all colours; -1 if it is not there.
@@ -136,7 +156,7 @@ class Coloring:
         """
         pattern, marks, lines = self.pattern, self._by_rows, self.pattern.shape[by_rows]
         dtype = _INT32 if self.count * lines < 2**31 else _INT64
-        places = self._numbers.astype(dtype) * dtype.type(lines)
+        places = self._numbers().astype(dtype) * dtype.type(lines)
         places += np.where(marks, pattern.indices, pattern.rows()).astype(dtype)
         if self.mode == "both":
             places[marks != by_rows] = -1
@@ -145,7 +165,7 @@ class Coloring:
     def products(self) -> np.ndarray:
         """Return the number of the product that each entry is read from, columns before rows."""
         is_later = self._by_rows & (self.mode == "both")
-        return self._numbers + self._first_of_rows * is_later
+        return self._numbers() + _count(self.columns) * is_later
 
     def __repr__(self) -> str:
         height, width = self.pattern.shape
@@ -153,19 +173,8 @@ class Coloring:
         return f"<Coloring {self.mode}, {self.count} {noun} for {height} x {width}>"
 
 
-def pattern_rows(pattern: SparsityPattern) -> tuple[np.ndarray, np.ndarray]:
-    """Return `indptr` and `indices`, as the kernels take them."""
-    return pattern.indptr, pattern.indices
-
-
-def transposed(pattern: SparsityPattern) -> tuple[np.ndarray, np.ndarray]:
-    """Return `indptr` and `indices` of the transposed pattern."""
-    return kernels.transpose(pattern_rows(pattern), pattern.shape[1])[0]
-
-
-def transposed_places(pattern: SparsityPattern) -> np.ndarray:
-    """Return for each entry of the transposed pattern the place of it in the pattern."""
-    return kernels.transpose(pattern_rows(pattern), pattern.shape[1], True)[1]
+def _count(colors: np.ndarray | None) -> int:
+    return 0 if colors is None else int(colors.max(initial=-1)) + 1
 
 
 def _colors(name: str, values: Any, count: int) -> np.ndarray:
@@ -184,57 +193,15 @@ def _colors(name: str, values: Any, count: int) -> np.ndarray:
 
 
 def _renumber(colors: np.ndarray, kept: np.ndarray) -> None:
-    """Number the colours that are kept from 0, in place; others become -1."""
-    numbers = np.where(kept, np.cumsum(kept) - 1, -1).astype(_INT32)
-    colors[:] = np.append(numbers, _INT32.type(-1))[colors]  # the last one is for -1
-
-
-def _choose_sides(
-    pattern: SparsityPattern,
-    columns: np.ndarray,
-    rows: np.ndarray,
-    by_columns: np.ndarray,
-    by_rows: np.ndarray,
-) -> np.ndarray:
-    """Return whether each entry is read by its row's colour, so that few colours are needed.
-
-    `by_columns` and `by_rows` say what is possible. Colours that some entry has to use come first,
-    then those that most of the remaining entries share. Others are dropped, in place.
-    """
-    is_one = columns is rows
-    across, down = columns[pattern.indices], rows[pattern.rows()]
-    counts = [int(colors.max(initial=-1)) + 1 for colors in (columns, rows)]
-    kept = [np.zeros(count, bool) for count in counts]
-    if is_one:
-        kept[1] = kept[0]
-    kept[0][across[by_columns & ~by_rows]] = True
-    kept[1][down[by_rows & ~by_columns]] = True
-    both = by_columns & by_rows
-    both[both] = ~(kept[0][across[both]] | kept[1][down[both]])
-    pairs = across[both].astype(_INT64) * counts[1] + down[both]
-    pairs, weights = np.unique(pairs, return_counts=True)
-    ends = np.divmod(pairs, max(counts[1], 1))
-    while weights.size:
-        sums = [np.bincount(end, weights, count) for end, count in zip(ends, counts, strict=True)]
-        if is_one:
-            sums = [sums[0] + sums[1]] * 2
-        best = [int(part.argmax()) for part in sums]
-        side = 0 if sums[0][best[0]] * REVERSE_COST >= sums[1][best[1]] else 1
-        kept[side][best[side]] = True
-        left = ~(kept[0][ends[0]] | kept[1][ends[1]])
-        ends, weights = (ends[0][left], ends[1][left]), weights[left]
-    marks = ~(by_columns & kept[0][across])
-    _renumber(columns, kept[0])
-    if not is_one:
-        _renumber(rows, kept[1])
-    return marks
+    """Number the colours that are kept from 0, in place; others become -1, as the last one is."""
+    colors[:] = np.where(kept, np.cumsum(kept) - 1, -1)[colors]
 
 
 def _check_symmetric(name: str, pattern: SparsityPattern) -> None:
     height, width = pattern.shape
     if height != width:
         raise InvalidArgumentError(f"{name}: expected a square pattern, got {height} x {width}")
-    if not all(map(np.array_equal, transposed(pattern), pattern_rows(pattern))):
+    if pattern.transposed() != pattern:
         raise InvalidArgumentError(
             f"{name}: expected a symmetric pattern: the entry (i, j) needs the entry (j, i)"
         )
@@ -270,10 +237,8 @@ def jacobian_coloring(pattern: Any, mode: str = "auto", order: str = "best") -> 
     pattern = SparsityPattern.of(pattern)
     check_choice("jacobian_coloring", "mode", mode, ("auto", "forward", "reverse", "both"))
     check_choice("jacobian_coloring", "order", order, ("best", *kernels.ORDERS))
-    columns = transposed(pattern)
-    widest, tallest = (
-        int(np.diff(starts).max(initial=0)) for starts in (pattern.indptr, columns[0])
-    )
+    columns = pattern.transposed()
+    widest, tallest = (int(np.diff(x.indptr).max(initial=0)) for x in (pattern, columns))
     long, estimate = _long_rows(pattern, tallest)
     bounds = {"forward": widest, "reverse": tallest * REVERSE_COST}
     if long.any() or mode == "both":
@@ -288,23 +253,20 @@ def jacobian_coloring(pattern: Any, mode: str = "auto", order: str = "best") -> 
 
 
 def _cost(coloring: Coloring) -> float:
-    rows = 0 if coloring.rows is None else int(coloring.rows.max(initial=-1)) + 1
-    return coloring.count + (REVERSE_COST - 1) * rows
+    return coloring.count + (REVERSE_COST - 1) * _count(coloring.rows)
 
 
 def _color_as(
-    mode: str, pattern: SparsityPattern, columns: Any, order: str, long: np.ndarray
+    mode: str, pattern: SparsityPattern, columns: SparsityPattern, order: str, long: np.ndarray
 ) -> Coloring:
-    rows = pattern_rows(pattern)
     if mode == "forward":
-        return Coloring(pattern, _distance2(columns, rows, order))
+        return Coloring._of_one_side(pattern, _distance2(columns, pattern, order), None)
     if mode == "reverse":
-        return Coloring(pattern, rows=_distance2(rows, columns, order))
-    parts = [_select(pattern, keep) for keep in (long, ~long)]
-    sides = [transposed(part) for part in parts]
-    of_rows = _distance2(pattern_rows(parts[0]), sides[0], order)
+        return Coloring._of_one_side(pattern, None, _distance2(pattern, columns, order))
+    rows, others = (_select(pattern, keep) for keep in (long, ~long))
+    of_rows = _distance2(rows, rows.transposed(), order)
     of_rows[~long] = -1
-    return Coloring(pattern, _distance2(sides[1], pattern_rows(parts[1]), order), of_rows)
+    return Coloring(pattern, _distance2(others.transposed(), others, order), of_rows)
 
 
 def _long_rows(pattern: SparsityPattern, tallest: int) -> tuple[np.ndarray, float]:
@@ -326,27 +288,18 @@ def _select(pattern: SparsityPattern, keep: np.ndarray) -> SparsityPattern:
     return SparsityPattern(indptr, pattern.indices[np.repeat(keep, lengths)], pattern.shape)
 
 
-def _distance2(vertices: Any, lines: Any, order: str) -> np.ndarray:
+def _distance2(vertices: SparsityPattern, lines: SparsityPattern, order: str) -> np.ndarray:
     """Return colours from 0 of the vertices; see `jacobian_coloring`."""
-    lengths = np.diff(lines[0])
-    bound, count = int(lengths.max(initial=0)), vertices[0].size - 1
+    bound = int(np.diff(lines.indptr).max(initial=0))
+    count, height = vertices.shape
     if bound == count:
         return np.arange(count, dtype=_INT32)
-    steps = float(np.square(lengths, dtype=float).sum())
-    degrees = kernels.degrees(vertices, lines)
-    is_regular = degrees.min() == degrees.max()
-    best, fewest, spent = None, count + 1, 0.0
-    for name in kernels.ORDERS if order == "best" else (order,):
-        if best is None or not (is_regular and name == "largest_first"):  # "natural" is the same
-            numbers = kernels.order_vertices(vertices, lines, name, degrees)
-            colors = kernels.color_distance2(vertices, lines, numbers)
-            if (most := int(colors.max())) < fewest:
-                best, fewest = colors, most
-        spent += steps * (1 if name == "natural" else 3)
-        if fewest <= bound or spent > _MAX_STEPS_OF_ORDERS:
-            break
-    assert best is not None
-    idle = 0
+
+    def color(numbers: np.ndarray) -> np.ndarray:
+        return kernels.color_distance2(vertices.table, height, numbers)
+
+    best, spent = _best_order(color, vertices, lines, order, vertices.nnz)
+    fewest, idle = int(best.max()), 0
     for turn in range(_ROUNDS if order == "best" else 0):
         if fewest <= bound or spent > _MAX_STEPS or idle == _PATIENCE:
             break
@@ -354,12 +307,42 @@ def _distance2(vertices: Any, lines: Any, order: str) -> np.ndarray:
         if turn % 2:  # the largest colours first, each together
             places = np.argsort(np.argsort(np.bincount(best), kind="stable")[::-1])
         keys = places.astype(np.min_scalar_type(fewest))[best]
-        numbers = np.argsort(keys, kind="stable").astype(_INT32)
-        best = kernels.color_distance2(vertices, lines, numbers)
+        best = color(np.argsort(keys, kind="stable").astype(_INT32))
         previous, fewest = fewest, int(best.max())
         idle = idle + 1 if fewest == previous else 0
-        spent += steps
+        spent += vertices.nnz
     return best - 1
+
+
+def _best_order(
+    color: Callable[[np.ndarray], np.ndarray],
+    vertices: SparsityPattern,
+    lines: SparsityPattern,
+    order: str,
+    steps: float,
+) -> tuple[np.ndarray, float]:
+    """Return the colours, from 1, of the order that needs the fewest, and the steps spent.
+
+    A colouring takes `steps`.
+    """
+    lengths = np.diff(lines.indptr)
+    bound, degrees = lengths.max(initial=0), kernels.degrees(vertices.table, lines.table)
+    price = steps + 3 * np.square(lengths, dtype=float).sum()  # of orders by changing degrees
+    prices = {"natural": steps, "largest_first": steps}
+    if (degrees == degrees[:1]).all():
+        prices["largest_first"] = np.inf  # this is "natural"
+    best, spent = None, 0.0
+    for name in kernels.ORDERS if order == "best" else (order,):
+        if best is not None and spent + prices.get(name, price) > _MAX_STEPS_OF_ORDERS:
+            continue
+        numbers = kernels.order_vertices(vertices.table, lines.table, name, degrees)
+        colors = color(numbers)
+        best = colors if best is None or colors.max() < best.max() else best
+        spent += prices.get(name, price)
+        if best.max(initial=0) <= bound:
+            break
+    assert best is not None
+    return best, spent
 
 
 def hessian_coloring(pattern: Any, order: str = "best") -> Coloring:
@@ -387,25 +370,15 @@ def hessian_coloring(pattern: Any, order: str = "best") -> Coloring:
     apart = np.zeros(degrees.size, bool)  # a colour of its own is right for any vertex
     if steps.sum() > max(_MIN_PEELED, 100 * pattern.nnz):
         apart = degrees > max(16 * degrees.mean(), 16)
-    keep = ~apart
-    inner = _select(pattern, keep)
-    chosen = keep[inner.indices]
-    ends = np.concatenate([[0], np.cumsum(chosen)])[inner.indptr]
-    inner = SparsityPattern(ends, inner.indices[chosen], pattern.shape)
-    rows, reverse = pattern_rows(inner), transposed_places(inner)
-    degrees_of_inner = kernels.degrees(rows, rows)
-    best, spent = None, 0.0
-    for name in kernels.ORDERS if order == "best" else (order,):
-        numbers = kernels.order_vertices(rows, rows, name, degrees_of_inner)
-        colors = kernels.color_star(rows, reverse, numbers) - 1
-        colors[apart] = colors.max(initial=-1) + 1 + np.arange(apart.sum())
-        coloring = Coloring(pattern, colors, symmetric=True)
-        best = coloring if best is None or coloring.count < best.count else best
-        spent += 4 * float(steps[keep].sum())
-        if spent > _MAX_STEPS_OF_ORDERS:
-            break
-    assert best is not None
-    return best
+    inner = _select(_select(pattern, ~apart).transposed(), ~apart)
+    reverse = transposed_places(inner.table, inner.shape[1])
+
+    def color(numbers: np.ndarray) -> np.ndarray:
+        return kernels.color_star(inner.table, reverse, numbers)
+
+    colors, _ = _best_order(color, inner, inner, order, 4 * float(steps[~apart].sum()))
+    colors[apart] = colors.max(initial=0) + 1 + np.arange(apart.sum())
+    return Coloring(pattern, colors - 1, symmetric=True)
 
 
 def check_choice(name: str, role: str, value: Any, choices: tuple[str, ...]) -> None:

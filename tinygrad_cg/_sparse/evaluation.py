@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tinygrad_cg_kernels.runtime.memory import empty
-from tinygrad_cg_kernels.sparse.coloring import decompress
 
 from .. import nest
 from .._core.conversion import convert, promote
@@ -34,12 +31,13 @@ from .._transforms.batching import vmap
 from .._transforms.differentiable import Differentiable
 from .._transforms.forward import ForwardAccumulator
 from .._transforms.functional import gradient_function
+from .._transforms.ravel import ravel_tree
 from ..errors import InvalidArgumentError
 from .colorings import Coloring, check_choice, hessian_coloring, jacobian_coloring
 from .sparsity import SparsityPattern, import_scipy
 from .sparsity_detection import Detection
 
-_MAX_PLANS = 16  # kept by one function
+_MAX_PLANS = 32  # kept by one function
 _MAX_ELEMENTS = 2**24  # of the products that one call of a program computes
 _MAX_BATCH = 2**22
 _CHECKS = 8  # random products that a pattern of the user has to give
@@ -146,25 +144,31 @@ def sparse_hessian(
 
 
 class _Pass(NamedTuple):
-    """The products for colours of columns, or of rows. `program` computes those of `numbers[k]`."""
+    """The products for colours of columns, or of rows: `program` computes those of `numbers[k]`."""
 
     by_rows: bool
-    lines: int  # elements of a product
     colors: np.ndarray
     numbers: list[Tensor]
     program: Function[..., Any]
-    places: np.ndarray  # of the entries in all products
+
+
+class _Chunk(NamedTuple):
+    """A call of a program with some numbers of colours, and the entries that its products have."""
+
+    program: Function[..., Any]
+    number: Tensor
+    entries: np.ndarray
+    places: np.ndarray
 
 
 class _Prepared(NamedTuple):
-    """What is kept for one signature. `program` computes all entries, where memory allows."""
+    """What is kept for one signature: a program for all entries, or chunks that give them."""
 
-    values: list[np.ndarray]  # those of integer arguments, which the pattern depends on
     coloring: Coloring
     passes: list[_Pass]
     program: Function[..., Any] | None
+    chunks: list[_Chunk]
     indptr: np.ndarray
-    indices: np.ndarray
     dtype: np.dtype
     matrix: Any  # of SciPy, with these indices
 
@@ -203,7 +207,7 @@ class _SparseDerivative:
         self.pattern = None if pattern is None else SparsityPattern.of(pattern)
         self.coloring = coloring
         self.statics = Statics(self.given.f, None, None)
-        self.plans: OrderedDict[Any, list[_Prepared]] = OrderedDict()
+        self.plans: dict[Any, _Prepared] = {}
 
     def wrapped(self) -> Callable[..., Any]:
         def transformed(*args: Any, **kwargs: Any) -> Any:
@@ -215,45 +219,41 @@ class _SparseDerivative:
     # The program -----------------------------------------------------------------------------
 
     def _products(
-        self, by_rows: bool, number: Any, colors: Any, lines: int, call: tuple, is_batch: bool
+        self, by_rows: bool, numbers: Any, colors: Any, lines: int, call: tuple, is_batch: bool
     ) -> Any:
-        """Return the product for one colour, or for a vector of them a row for each."""
-        one = self._row if by_rows else self._column
+        """Return the products for colours, a row for each of `numbers`."""
 
-        def run(each: Any) -> Any:
-            return one(each, colors, *call)
+        def run(number: Any) -> Any:
+            seeds = functools.partial(self._seeds, equal(colors, number), not by_rows)
+            return (self._row if by_rows else self._column)(seeds, *call)
 
-        all_of = vmap(run) if is_batch else functools.partial(map_fn, run)
-        products = all_of(number) if number.shape else run(number)
+        products = vmap(run)(numbers) if is_batch else map_fn(run, numbers)
         if products.shape[-1] != lines:
             raise InvalidArgumentError(self._wrong_size(by_rows, products.shape[-1], lines))
         return products
 
-    def _column(self, number: Any, colors: Any, args: tuple, kwargs: dict) -> Tensor:
+    def _column(self, seeds: Callable[[list], list], args: tuple, kwargs: dict) -> Tensor:
         """Return the derivative in the direction of a colour's columns."""
         inner, sources = self.transform.sources(args)
         flat = nest.flatten(sources)
-        with ForwardAccumulator(flat, self._seeds(flat, number, colors, True)) as accumulator:
+        with ForwardAccumulator(flat, seeds(flat)) as accumulator:
             output, _ = self.transform.run(inner, kwargs)
             targets = self.transform.tensors(output, real=True)
         return _join(accumulator.jvp(targets, "zero"), flat)
 
-    def _row(self, number: Any, colors: Any, args: tuple, kwargs: dict) -> Tensor:
+    def _row(self, seeds: Callable[[list], list], args: tuple, kwargs: dict) -> Tensor:
         """Return the gradient of the sum of a colour's rows."""
         token, sources, output, _ = self.transform.record(args, kwargs)
         targets, flat = self.transform.tensors(output, real=True), nest.flatten(sources)
-        upstream = self._seeds(targets, number, colors, False)
-        return _join(fill_zeros(flat, differentiate_once(token, targets, upstream, flat)), flat)
+        upstream = differentiate_once(token, targets, seeds(targets), flat)
+        return _join(fill_zeros(flat, upstream), flat)
 
-    def _seeds(self, like: list, number: Any, colors: Any, columns: bool) -> list[Tensor]:
-        """Return ones where the colour is `number`, and zeros elsewhere."""
-        ends = np.cumsum([0, *(prod(tensor.shape) for tensor in like)]).tolist()
-        if ends[-1] != colors.shape[0]:
-            raise InvalidArgumentError(self._wrong_size(columns, ends[-1], colors.shape[0]))
-        return [
-            cast(equal(reshape(colors[start:end], tuple(tensor.shape)), number), tensor.dtype)
-            for tensor, start, end in zip(like, ends, ends[1:], strict=False)
-        ]
+    def _seeds(self, marks: Tensor, is_columns: bool, like: list) -> list[Tensor]:
+        """Return ones where a colour is marked, and zeros elsewhere."""
+        flat, unravel = ravel_tree(like)
+        if flat.shape != marks.shape:
+            raise InvalidArgumentError(self._wrong_size(is_columns, flat.shape[0], marks.shape[0]))
+        return unravel(marks)
 
     # A call ----------------------------------------------------------------------------------
 
@@ -282,7 +282,8 @@ class _SparseDerivative:
         call = FunctionCall(tuple(inner), kwargs, self.statics)
         self._refuse_watched(call.leaves)
         plan = self._find(call, nest.flatten(sources))
-        parts = self._values(plan, call.leaves), _copy(plan.indices), _copy(plan.indptr)
+        indices = plan.coloring.pattern.indices
+        parts = self._values(plan, call.leaves), _copy(indices), _copy(plan.indptr)
         if self.format == "arrays":
             return parts
         if plan.dtype.itemsize == 2:  # SciPy has no float16
@@ -293,18 +294,11 @@ class _SparseDerivative:
 
     def _values(self, plan: _Prepared, leaves: list) -> np.ndarray:
         """Return the values of the pattern's entries."""
-        data = empty((plan.coloring.pattern.nnz,), plan.dtype)
-        if not data.size:
-            return data
         if plan.program is not None:
             return self._run(plan.program, *leaves)
-        for part in plan.passes:
-            is_whole = len(plan.passes) == len(part.numbers) == 1
-            first = 0
-            for number in part.numbers:
-                products = self._run(part.program, number, *leaves)
-                decompress(part.places, products, first, data, is_whole)
-                first += products.size
+        data = empty((plan.coloring.pattern.nnz,), plan.dtype)
+        for program, number, entries, places in plan.chunks:
+            data[entries] = self._run(program, number, *leaves).reshape(-1)[places]
         return data
 
     def _run(self, program: Callable[..., Any], *leaves: Any) -> np.ndarray:
@@ -323,23 +317,19 @@ class _SparseDerivative:
 
     def _find(self, call: FunctionCall, sources: list[Tensor]) -> _Prepared:
         """Return the plan for a call, which is made at the first one."""
-        values = []
+        values: list[bytes] = []  # the pattern depends on them
         if self.pattern is None:
-            values = [x.numpy() for x in call.leaves if isinstance(x, Tensor) and is_exact(x.dtype)]
-        plans = self.plans.setdefault(call.key, [])
-        self.plans.move_to_end(call.key)
-        for plan in plans:
-            if all(map(np.array_equal, plan.values, values)):
-                return plan
-        plan = self._plan([value.copy() for value in values], call, sources)
-        plans[:] = [plan, *plans[: _MAX_PLANS - 1]]
-        if len(self.plans) > _MAX_PLANS:
-            self.plans.popitem(last=False)
+            tensors = [leaf for leaf in call.leaves if isinstance(leaf, Tensor)]
+            values = [x.numpy().tobytes() for x in tensors if is_exact(x.dtype)]
+        key = call.key, *values
+        plan = self.plans.get(key)
+        if plan is None:
+            plan = self.plans[key] = self._plan(call, sources)
+            if len(self.plans) > _MAX_PLANS:
+                del self.plans[next(iter(self.plans))]
         return plan
 
-    def _plan(
-        self, values: list[np.ndarray], call: FunctionCall, sources: list[Tensor]
-    ) -> _Prepared:
+    def _plan(self, call: FunctionCall, sources: list[Tensor]) -> _Prepared:
         if not sources:
             raise ValueError(f"{self.name}: argnums selects no tensor that has a gradient")
         if any(is_complex(source.dtype) for source in sources):
@@ -350,7 +340,7 @@ class _SparseDerivative:
         width = sum(source.size for source in sources)
         if pattern.shape[1] != width:
             raise InvalidArgumentError(self._wrong_size(True, width, pattern.shape[1]))
-        indptr, indices = pattern.indptr, pattern.indices
+        indptr, indices = pattern.table
         if pattern.nnz < 2**31:
             indptr = indptr.astype(indices.dtype)
         dtype = functools.reduce(promote, [source.dtype for source in sources])
@@ -361,13 +351,13 @@ class _SparseDerivative:
             for by_rows, colors in sides
             if colors is not None
         ]
-        program = self._whole(passes)
+        program, chunks = self._programs(coloring, passes)
         matrix = None
         if self.scipy is not None:
             parts = indices, indices, indptr  # each matrix gets its own, and other numbers
             matrix = self.scipy.csr_array(parts, shape=pattern.shape)
             matrix.has_canonical_format = True
-        plan = _Prepared(values, coloring, passes, program, indptr, indices, dtype, matrix)
+        plan = _Prepared(coloring, passes, program, chunks, indptr, dtype, matrix)
         if is_declared:
             self._check(plan, call)
         return plan
@@ -391,35 +381,39 @@ class _SparseDerivative:
             filled = made_of.fill_leaves(leaves)
             return self._products(by_rows, number, colors, lines, filled, is_batch)
 
-        program, places = function(products, autograph=False), coloring.places(by_rows)
-        return _Pass(by_rows, lines, colors, numbers, program, places)
+        return _Pass(by_rows, colors, numbers, function(products, autograph=False))
 
-    def _whole(self, passes: list[_Pass]) -> Function[..., Any] | None:
-        """Return the program for all entries; None if its products take too much memory."""
-        used = [part for part in passes if part.numbers]
-        sizes = [part.numbers[0].size * part.lines for part in used]
-        if any(len(part.numbers) > 1 for part in used) or sum(sizes) > _MAX_ELEMENTS:
-            return None
-        places = used[0].places if used else None
-        if len(used) > 1:
-            places = np.where(used[0].places < 0, used[1].places + sizes[0], used[0].places)
+    def _programs(
+        self, coloring: Coloring, passes: list[_Pass]
+    ) -> tuple[Function[..., Any] | None, list[_Chunk]]:
+        """Return the program for all entries; several, if its products take too much memory."""
+        chunks, places, total = [], np.zeros(coloring.pattern.nnz, np.int64), 0
+        for part in passes:
+            own, first = coloring.places(part.by_rows), 0
+            np.copyto(places, own + total, where=own >= 0)
+            for number in part.numbers:
+                size = number.size * coloring.pattern.shape[part.by_rows]
+                entries = np.flatnonzero((own >= first) & (own < first + size))
+                chunks.append(_Chunk(part.program, number, entries, own[entries] - first))
+                first += size
+            total += first
+        if total > _MAX_ELEMENTS or not 0 < len(chunks) <= len(passes):
+            return None, chunks
 
         def entries(*leaves: Any) -> Any:
-            products = [part.program.python_function(part.numbers[0], *leaves) for part in used]
+            products = [part.program.python_function(part.number, *leaves) for part in chunks]
             return gather(concatenate([reshape(part, (-1,)) for part in products]), places)
 
-        return function(entries, autograph=False)
+        return function(entries, autograph=False), []
 
     def _color(self, pattern: SparsityPattern) -> Coloring:
         coloring, is_symmetric = self.coloring, self.mode == "symmetric"
+        if coloring is None and is_symmetric:
+            return hessian_coloring(pattern)
         if coloring is None:
-            return (
-                hessian_coloring(pattern) if is_symmetric else jacobian_coloring(pattern, self.mode)
-            )
+            return jacobian_coloring(pattern, self.mode)
         if not isinstance(coloring, Coloring):
-            sides = coloring if self.mode == "both" else (coloring,)
-            if self.mode == "reverse":
-                return Coloring(pattern, rows=coloring)
+            sides = {"reverse": (None, coloring), "both": coloring}.get(self.mode, (coloring,))
             return Coloring(pattern, *sides, symmetric=is_symmetric)
         if (coloring.mode == "symmetric") != is_symmetric:
             raise InvalidArgumentError(f"{self.name}: coloring has mode {coloring.mode!r}")
@@ -427,20 +421,10 @@ class _SparseDerivative:
 
     def _detect(self, call: FunctionCall) -> tuple[SparsityPattern, bool]:
         """Return the pattern, and whether the user declared a part of it."""
-        f, args, names = self.given.f, tuple(call.args), sorted(call.kwargs)
-        traced: Any = f
-        numbers = [number % len(args) for number in self.given.argnums]
-        if names:
-
-            @functools.wraps(f)
-            def positional(*values: Any) -> Any:
-                named = zip(names, values[-len(names) :], strict=True)
-                return f(*values[: -len(names)], **dict(named))
-
-            traced, args = positional, (*args, *map(call.kwargs.__getitem__, names))
         second = self.mode == "symmetric"
         name = "hessian_sparsity" if second else "jacobian_sparsity"
-        detection = Detection(Differentiable(name, traced, numbers), args, None, second)
+        transform = Differentiable(name, self.given.f, self.given.argnums)
+        detection = Detection(transform, call.args, call.kwargs, None, second)
         return detection.hessian() if second else detection.jacobian(), detection.is_declared
 
     def _check(self, plan: _Prepared, call: FunctionCall) -> None:
@@ -451,19 +435,20 @@ class _SparseDerivative:
         part, pattern = plan.passes[0], plan.coloring.pattern
         data, ends = self._values(plan, call.leaves), (pattern.rows(), pattern.indices)
         lines, others = ends[::-1] if part.by_rows else ends
-        kind, made_of = part.colors.dtype, call.without_leaves()
+        count, ones = pattern.shape[part.by_rows], np.ones(1, part.colors.dtype)
+        made_of = call.without_leaves()
 
         @function(autograph=False)
         def derivative(marks: Any, *leaves: Any) -> Any:
             filled = made_of.fill_leaves(leaves)
-            return self._products(part.by_rows, kind.type(1), marks, part.lines, filled, False)
+            return self._products(part.by_rows, ones, marks, count, filled, True)[0]
 
-        sizes = np.bincount(lines, abs(data), part.lines)
+        sizes = np.bincount(lines, abs(data), count)
         generator, tolerance = np.random.default_rng(0), np.sqrt(np.finfo(plan.dtype).eps)
         for _ in range(_CHECKS):
-            marks = generator.integers(0, 2, part.colors.size).astype(kind)
+            marks = generator.integers(0, 2, part.colors.size).astype(ones.dtype)
             product = self._run(derivative, convert(marks), *call.leaves)
-            sums = np.bincount(lines, data * marks[others], part.lines)
+            sums = np.bincount(lines, data * marks[others], count)
             wrong = abs(sums - product) > tolerance * (sizes + abs(product))  # False for NaN
             if wrong.any():
                 source = "pattern=" if self.pattern else "a pattern of declare_sparsity"
@@ -484,6 +469,4 @@ def _copy(array: np.ndarray) -> np.ndarray:
 
 def _join(tensors: Sequence[Tensor], sources: Sequence[Tensor]) -> Tensor:
     """Return all elements as a vector, in the dtype in which those of the sources meet."""
-    dtype = functools.reduce(promote, [source.dtype for source in sources])
-    parts = [reshape(cast(tensor, dtype), (-1,)) for tensor in tensors]
-    return parts[0] if len(parts) == 1 else concatenate(parts)
+    return cast(ravel_tree(tensors)[0], functools.reduce(promote, [x.dtype for x in sources]))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.sparse.index_sets import transpose_rows
+from tinygrad_cg_kernels.sparse.index_sets import Table, transpose_rows
 
 _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
 
@@ -85,6 +85,11 @@ class SparsityPattern:
         """The number of entries divided by rows times columns; 0.0 for an empty matrix."""
         return self.nnz / max(self.shape[0] * self.shape[1], 1)
 
+    @property
+    def table(self) -> Table:
+        """`indptr` and `indices`, as the kernels take them."""
+        return self.indptr, self.indices
+
     def rows(self) -> np.ndarray:
         """Return the row of each entry, as int64 of shape (nnz,)."""
         return np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
@@ -104,8 +109,7 @@ class SparsityPattern:
     def transposed(self) -> SparsityPattern:
         """Return the pattern of the transposed matrix."""
         rows, columns = self.shape
-        table = transpose_rows((self.indptr, self.indices), columns)
-        return SparsityPattern(*table, (columns, rows))
+        return SparsityPattern(*transpose_rows(self.table, columns), (columns, rows))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SparsityPattern):

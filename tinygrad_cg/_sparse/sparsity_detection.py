@@ -72,7 +72,7 @@ def jacobian_sparsity(
            [0, 0, 1, 1]])
     """
     transform = Differentiable("jacobian_sparsity", f, argnums)
-    return Detection(transform, args, at, False).jacobian()
+    return Detection(transform, args, {}, at, False).jacobian()
 
 
 @reads_own_arguments
@@ -96,7 +96,7 @@ def hessian_sparsity(
            [False,  True, False]])
     """
     transform = Differentiable("hessian_sparsity", f, argnums)
-    return Detection(transform, args, at, True).hessian()
+    return Detection(transform, args, {}, at, True).hessian()
 
 
 class Detection:
@@ -105,7 +105,7 @@ class Detection:
     `is_declared` says whether a part of it has a pattern that the user declared.
     """
 
-    def __init__(self, transform: Differentiable, args: tuple, at: Any, second: bool):
+    def __init__(self, transform: Differentiable, args: tuple, kwargs: dict, at: Any, second: bool):
         self.transform = transform
         if has_unknown_sizes(args):
             raise ValueError(
@@ -114,56 +114,41 @@ class Detection:
             )
         has_values = not any(type(leaf) is TensorSpec for leaf in nest.flatten(args))
         inner, sources = transform.sources(nest.map_structure(example, args))
-        flat = nest.flatten(sources)
-        if at is not None:
-            flat = fit_tensors(
-                transform, "point `at`", (at,) if transform.single else at, tuple(sources), flat
-            )
-            for number, part in zip(
-                transform.argnums, nest.pack_sequence_as(sources, flat), strict=True
-            ):
-                inner[number] = part
+        flat, at_point = nest.flatten(sources), at is not None
+        if at_point:
+            points = (at,) if transform.single else at
+            flat = fit_tensors(transform, "point `at`", points, tuple(sources), flat)
+            flat = [Tensor(x._data) for x in flat]  # each is an object of its own
+            sources = nest.pack_sequence_as(sources, flat)
+            for number, source in zip(transform.argnums, sources, strict=True):
+                inner[number] = source
         f: Any = transform.f
         python = f.python_function if isinstance(f, Function) else f
         statics = f._statics if isinstance(f, Function) else Statics(python, None, None)
         function = Function(python, statics, None, build, True)
-        traced = function.get_concrete_function(*inner)._traced
+        traced = function.get_concrete_function(*inner, **kwargs)._traced
         self.program = traced.program
         self._check_outputs(traced.structure)
-        leaves = FunctionCall(tuple(inner), {}, statics).leaves
-        arrays = self._known(leaves, has_values, at is not None)
-        starts = np.cumsum([0, *[prod(x.shape) for x in flat]])
-        states = [Dependence(None, array) for array in arrays]
-        for place, k in enumerate(self._positions(inner, statics)):
-            start, end = starts[place : place + 2]
-            table = np.arange(end - start + 1), np.arange(start, end, dtype=np.int32)
-            point = None if at is None else flat[place]._data
-            states[k] = Dependence(table if end > start else None, point)
-        self.columns = int(starts[-1])
+        starts = dict(zip(map(id, flat), np.cumsum([0, *[x.size for x in flat]]), strict=False))
+        self.columns = sum(x.size for x in flat)
+
+        def state(leaf: Any) -> Dependence:
+            array = leaf._data if isinstance(leaf, Tensor) else np.asarray(leaf, np.float64)
+            if id(leaf) in starts:
+                places = starts[id(leaf)] + np.arange(array.size, dtype=np.int32)
+                table = np.arange(places.size + 1), places.astype(np.int32)
+                return Dependence(table if places.size else None, array if at_point else None)
+            is_known = has_values and (at_point or is_exact(array.dtype))
+            return Dependence(None, array if is_known else None)
+
+        call = FunctionCall(tuple(inner), kwargs, statics)
+        constants = [tensor._data for tensor in self.program.captures]
+        constants += [variable._data if at_point else None for variable in self.program.reads]
+        states = [*map(state, call.leaves), *[Dependence(None, array) for array in constants]]
         self.flow = IndexFlow(self.columns, second)
         outputs, self.pairs = self.flow.run(self.program.graph, states)
         self.is_declared = self.flow.is_declared
         self.outputs = outputs[: self.program.count]
-
-    def _known(self, leaves: Sequence[Any], has_values: bool, at_point: bool) -> list[Any]:
-        """Return the arrays of the program's inputs, None for those that may have any value."""
-        program, arrays = self.program, []
-        for leaf in leaves:
-            array = leaf._data if isinstance(leaf, Tensor) else np.asarray(leaf, np.float64)
-            is_fixed = has_values and (at_point or is_exact(array.dtype))
-            arrays.append(array if is_fixed else None)
-        arrays += [tensor._data for tensor in program.captures]
-        return arrays + [variable._data if at_point else None for variable in program.reads]
-
-    def _positions(self, inner: Sequence[Any], statics: Statics) -> list[int]:
-        """Return the positions of the differentiated leaves among the inputs, in order."""
-        positions: list[int] = []
-        for number in self.transform.argnums:
-            number %= len(inner)
-            first = len(FunctionCall(tuple(inner[:number]), {}, statics).leaves)
-            last = len(FunctionCall(tuple(inner[: number + 1]), {}, statics).leaves)
-            positions += range(first, last)
-        return positions
 
     def _check_outputs(self, structure: Any) -> None:
         """Raise TypeError for outputs without a derivative."""
@@ -195,7 +180,6 @@ class Detection:
                 f"hessian_sparsity: {self.transform.definition.name} must return one scalar, got "
                 f"shapes {shapes}; reduce the result by reduce_sum, or use jacobian_sparsity"
             )
-        columns = self.columns
-        shape = columns, columns
         half = self.flow.interactions(self.pairs)
-        return SparsityPattern(*merge_rows(half, transpose_rows(half, columns)), shape)
+        table = merge_rows(half, transpose_rows(half, self.columns))
+        return SparsityPattern(*table, (self.columns, self.columns))

@@ -1,68 +1,21 @@
-"""Colourings of sparse matrices, and the entries that are read from compressed products.
+"""Colourings of sparse matrices, and the entries that are alone in their colours.
 
-Patterns are compressed rows: `indptr` int64, `indices` int32, sorted. Vertices are columns, and
-lines are rows; with both patterns swapped, rows are coloured. Colours are int32, from 1; 0 is none.
+Patterns are tables of `index_sets`. Vertices are columns, and lines are rows; with both patterns
+swapped, rows are coloured. Colours are int32, from 1; 0 is none.
 The algorithms are those of Gebremedhin, Manne and Pothen, "What color is your Jacobian?", SIAM
 Review 47 (2005), and of Gebremedhin, Tarafdar, Manne and Pothen, "New acyclic and star coloring
 algorithms with application to computing Hessians", SIAM J. Sci. Comput. 29 (2007).
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
 from tinygrad_cg_kernels.runtime.compile import jitable
-from tinygrad_cg_kernels.runtime.entries import ByDtype, array_type, numbers, words
 from tinygrad_cg_kernels.runtime.promotion import INT64
+from tinygrad_cg_kernels.sparse.index_sets import INT32, TABLE, Table, compiled
 
-INT32, INT8 = np.dtype(np.int32), np.dtype(np.int8)
-Rows = tuple[np.ndarray, np.ndarray]
-"""A pattern: `indptr` and `indices`."""
-
-
-def _kernel(function: Callable, name: str, *dtypes: np.dtype, sizes: int) -> Callable:
-    """Return a compiled function of arrays of these dtypes, and a tuple of sizes."""
-    types = (*map(array_type, dtypes), numbers(sizes))
-    run = ByDtype(function, name, lambda _: types)
-    return lambda *operands: run(INT32, *operands)
-
-
-# Patterns ------------------------------------------------------------------------------------
-
-
-def _transpose_rows(indptr, indices, starts, lines, places, sizes):
-    (rows,) = sizes
-    for k in range(np.uintp(indices.size)):
-        starts[np.uintp(indices[k]) + np.uintp(1)] += 1
-    for j in range(np.uintp(1), np.uintp(starts.size)):
-        starts[j] += starts[j - np.uintp(1)]
-    for i in range(np.uintp(rows)):
-        for k in range(np.uintp(indptr[i]), np.uintp(indptr[i + np.uintp(1)])):
-            j = np.uintp(indices[k])
-            place = np.uintp(starts[j])
-            lines[place] = i
-            if places.size:
-                places[place] = k
-            starts[j] += 1
-    for j in range(np.uintp(1), np.uintp(starts.size)):
-        last = np.uintp(starts.size) - j
-        starts[last] = starts[last - np.uintp(1)]
-    starts[0] = 0
-
-
-_transpose_kernel = _kernel(
-    _transpose_rows, "transpose_rows", INT64, INT32, INT64, INT32, INT64, sizes=1
-)
-
-
-def transpose(pattern: Rows, columns: int, with_places: bool = False) -> tuple[Rows, np.ndarray]:
-    """Return the transposed pattern; with `with_places`, also the entry that each entry was."""
-    indptr, indices = pattern
-    starts, lines = np.zeros(columns + 1, INT64), np.empty(indices.size, INT32)
-    places = np.empty(indices.size if with_places else 0, INT64)
-    _transpose_kernel(indptr, indices, starts, lines, places, (indptr.size - 1,))
-    return (starts, lines), places
-
+INT8, UINT64 = np.dtype(np.int8), np.dtype(np.uint64)
+PHASE = 64
+"""Colours that one pass of the greedy algorithm gives: a bit of a word for each."""
 
 # Distance-2 colouring ------------------------------------------------------------------------
 
@@ -75,7 +28,7 @@ def _dynamic_order(
     Neighbours count once for each line that they share. Vertices of equal degree are a list with
     two links. A vertex that is ordered has degree -1.
     """
-    count, is_last = sizes
+    count, is_last = order.size, sizes[0]
     for i in range(np.uintp(count)):
         v = np.uintp(count) - np.uintp(1) - i
         _link(v, np.uintp(degrees[v]), heads, nexts, before)
@@ -124,33 +77,39 @@ def _unlink(v, degree, heads, nexts, before):
         before[np.uintp(following)] = previous
 
 
-_dynamic_kernel = _kernel(
-    _dynamic_order, "dynamic_order", INT64, INT32, INT64, *(INT32,) * 6, sizes=2
-)
+_dynamic_kernel = compiled(_dynamic_order, "dynamic_order", *TABLE, *TABLE, *(INT32,) * 5)
 
 
-def _greedy_distance2(vertex_ptr, vertex_lines, line_ptr, lines, order, colors, stamps, sizes):
-    (count,) = sizes
-    for i in range(np.uintp(count)):
+def _greedy_distance2(vertex_ptr, vertex_lines, order, used, base, colors, sizes):
+    """Give vertices without a colour the first one after `base` that is free, if a word has it.
+
+    `used` has the colours of each line, as bits.
+    """
+    for i in range(np.uintp(sizes[0])):
         v = np.uintp(order[i])
-        for a in range(np.uintp(vertex_ptr[v]), np.uintp(vertex_ptr[v + np.uintp(1)])):
-            line = np.uintp(vertex_lines[a])
-            for b in range(np.uintp(line_ptr[line]), np.uintp(line_ptr[line + np.uintp(1)])):
-                stamps[np.uintp(colors[np.uintp(lines[b])])] = v
-        color = np.uintp(1)
-        while stamps[color] == np.int64(v):
-            color += np.uintp(1)
-        colors[v] = color
+        start, end = np.uintp(vertex_ptr[v]), np.uintp(vertex_ptr[v + np.uintp(1)])
+        taken = np.uint64(0)
+        for a in range(start, end):
+            taken |= used[np.uintp(vertex_lines[a])]
+        bit = (taken | (taken + np.uint64(1))) ^ taken  # the first that is not set
+        if colors[v] == 0 and bit != np.uint64(0):
+            for a in range(start, end):
+                used[np.uintp(vertex_lines[a])] |= bit
+            color = np.int64(base[0])
+            while bit != np.uint64(0):
+                bit >>= np.uint64(1)
+                color += 1
+            colors[v] = color
 
 
-_greedy_kernel = _kernel(
-    _greedy_distance2, "greedy_distance2", INT64, INT32, INT64, INT32, *(INT32,) * 3, sizes=1
+_greedy_kernel = compiled(
+    _greedy_distance2, "greedy_distance2", *TABLE, INT32, UINT64, INT32, INT32
 )
 
 ORDERS = ("natural", "smallest_last", "largest_first", "incidence_degree")
 
 
-def degrees(vertices: Rows, lines: Rows) -> np.ndarray:
+def degrees(vertices: Table, lines: Table) -> np.ndarray:
     """Return how many vertices share lines with each vertex, once for each line: int32."""
     sizes = np.diff(lines[0]) - 1
     if sizes.size and sizes.min() == sizes.max():
@@ -159,26 +118,27 @@ def degrees(vertices: Rows, lines: Rows) -> np.ndarray:
     return np.diff(others[vertices[0]]).astype(INT32)
 
 
-def order_vertices(vertices: Rows, lines: Rows, name: str, degrees: np.ndarray) -> np.ndarray:
+def order_vertices(vertices: Table, lines: Table, name: str, degrees: np.ndarray) -> np.ndarray:
     """Return an order of the vertices, one of ORDERS, by `degrees`."""
     count = vertices[0].size - 1
     if name == "natural":
         return np.arange(count, dtype=INT32)
     if name == "largest_first":
         return np.argsort(-degrees, kind="stable").astype(INT32)
-    heads = np.full(int(degrees.max(initial=0)) + 2, -1, INT32)
-    degrees = np.zeros_like(degrees) if name == "incidence_degree" else degrees.copy()
+    is_last, most = name == "smallest_last", int(degrees.max(initial=0))
+    degrees = degrees.copy() if is_last else np.zeros_like(degrees)
+    heads = np.full(most + 2, -1, INT32)
     order, *links = (np.empty(count, INT32) for _ in range(3))
-    sizes = count, int(name == "smallest_last")
-    _dynamic_kernel(*vertices, *lines, degrees, order, heads, *links, sizes)
+    _dynamic_kernel(*vertices, *lines, degrees, order, heads, *links, (int(is_last),))
     return order
 
 
-def color_distance2(vertices: Rows, lines: Rows, order: np.ndarray) -> np.ndarray:
+def color_distance2(vertices: Table, lines: int, order: np.ndarray) -> np.ndarray:
     """Return colours of the vertices in an order: two that share a line have different ones."""
-    count = vertices[0].size - 1
-    colors, stamps = np.zeros(count, INT32), np.full(count + 2, -1, INT32)
-    _greedy_kernel(*vertices, *lines, order, colors, stamps, (count,))
+    colors, base = np.zeros(order.size, INT32), np.zeros(1, INT32)
+    while base[0] == 0 or not colors.all():
+        _greedy_kernel(*vertices, order, np.zeros(lines, UINT64), base, colors, (order.size,))
+        base += PHASE
     return colors
 
 
@@ -250,15 +210,14 @@ def _greedy_star(
                 stars[np.uintp(reverse[a])] = star
 
 
-_star_kernel = _kernel(
+_star_kernel = compiled(
     _greedy_star,
     "greedy_star",
-    *(INT64, INT32, INT64, INT32, INT32, INT32, INT32, INT64, INT32, INT64, INT32),
-    sizes=1,
+    *(*TABLE, INT64, INT32, INT32, INT32, INT32, INT64, INT32, INT64, INT32),
 )
 
 
-def color_star(pattern: Rows, reverse: np.ndarray, order: np.ndarray) -> np.ndarray:
+def color_star(pattern: Table, reverse: np.ndarray, order: np.ndarray) -> np.ndarray:
     """Return a star colouring of a symmetric pattern; `reverse` has the places of its transpose."""
     count, edges = pattern[0].size - 1, pattern[1].size
     colors, treated = np.zeros(count, INT32), np.full(count, -1, INT32)
@@ -270,7 +229,7 @@ def color_star(pattern: Rows, reverse: np.ndarray, order: np.ndarray) -> np.ndar
     return colors
 
 
-# Recovery ------------------------------------------------------------------------------------
+# Entries that are alone ------------------------------------------------------------------------
 
 
 def _mark_unique(indptr, indices, colors, seen, counts, unique, sizes):
@@ -285,53 +244,12 @@ def _mark_unique(indptr, indices, colors, seen, counts, unique, sizes):
             unique[k] = 1 if color > 0 and counts[color] == 1 else 0
 
 
-_unique_kernel = _kernel(_mark_unique, "mark_unique", INT64, *(INT32,) * 4, INT8, sizes=1)
+_unique_kernel = compiled(_mark_unique, "mark_unique", *TABLE, *(INT32,) * 3, INT8)
 
 
-def mark_unique(pattern: Rows, colors: np.ndarray) -> np.ndarray:
+def mark_unique(pattern: Table, colors: np.ndarray) -> np.ndarray:
     """Return for each entry whether its column's colour occurs once in its row: int8, 0 or 1."""
     size = int(colors.max(initial=0)) + 1
     seen, unique = np.full(size, -1, INT32), np.empty(pattern[1].size, INT8)
     _unique_kernel(*pattern, colors, seen, np.zeros(size, INT32), unique, (pattern[0].size - 1,))
     return unique
-
-
-def _decompression(is_whole: bool) -> Callable:
-    """Return a kernel that reads entries from products, at places that count from `first`.
-
-    Entries whose place is not among the products are left as they are, unless `is_whole`.
-    """
-
-    def kernel(places, products, data, sizes):
-        (first,) = sizes
-        for k in range(np.uintp(places.size)):
-            place = np.uintp(places[k]) - np.uintp(first)
-            if is_whole or place < np.uintp(products.size):
-                data[k] = products[place]
-
-    return kernel
-
-
-def _decompression_types(place: np.dtype) -> Callable[[np.dtype], tuple]:
-    return lambda dtype: (*map(array_type, (place, dtype, dtype)), numbers(1))
-
-
-_DECOMPRESSIONS = {
-    (place, is_whole): ByDtype(
-        _decompression(is_whole), f"decompress_{place}_{is_whole}", _decompression_types(place)
-    )
-    for place in (INT32, INT64)
-    for is_whole in (False, True)
-}
-
-
-def decompress(
-    places: np.ndarray, products: np.ndarray, first: int, data: np.ndarray, is_whole: bool
-) -> None:
-    """Write ``products[places - first]`` into `data`, where `products` has that place.
-
-    With `is_whole` it has them all. Places are int32 or int64, and -1 for none.
-    """
-    kind, _ = words(data.dtype)
-    kernel = _DECOMPRESSIONS[places.dtype, is_whole]
-    kernel(kind, places, products.reshape(-1).view(kind), data.view(kind), (first,))

@@ -6,28 +6,29 @@ without duplicates. `indptr` is int64, `indices` int32. All functions return new
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from tinygrad_cg_kernels.runtime.entries import ByDtype, array_type, numbers
 from tinygrad_cg_kernels.runtime.promotion import INT64
-from tinygrad_cg_kernels.sparse.coloring import INT32, transpose
 
+INT32 = np.dtype(np.int32)
 Table = tuple[np.ndarray, np.ndarray]
+TABLE = INT64, INT32
 SHORT = 64
 """Rows of products up to this length are sorted by insertion, longer ones by two transposes."""
 
-_LONG, _SHORT = array_type(INT64), array_type(INT32)
+
+def compiled(function: Callable, name: str, *dtypes: np.dtype) -> Callable:
+    """Return a compiled function of arrays of these dtypes, and of a tuple with one size."""
+    types = (*map(array_type, dtypes), numbers(1))
+    run = ByDtype(function, name, lambda _: types)
+    return lambda *operands: run(INT32, *operands)
 
 
-def _kernel(function: Any, name: str, *types: Any) -> ByDtype:
-    return ByDtype(function, name, lambda dtype: types)
-
-
-def _take(indptr, indices, rows, out_indptr, out):
-    for i in range(np.uintp(rows.size)):
+def _take(indptr, indices, rows, out_indptr, out, sizes):
+    for i in range(np.uintp(sizes[0])):
         if rows[i] >= 0:
             row = np.uintp(rows[i])
             begin, target = indptr[row], out_indptr[i]
@@ -35,10 +36,10 @@ def _take(indptr, indices, rows, out_indptr, out):
                 out[np.uintp(target) + k] = indices[np.uintp(begin) + k]
 
 
-def _merge(first_indptr, first, second_indptr, second, out_indptr, out):
+def _merge(first_indptr, first, second_indptr, second, out_indptr, out, sizes):
     at = np.int64(0)
     out_indptr[0] = 0
-    for i in range(np.uintp(first_indptr.size - 1)):
+    for i in range(np.uintp(sizes[0])):
         a, a_end = first_indptr[i], first_indptr[i + 1]
         b, b_end = second_indptr[i], second_indptr[i + 1]
         while a < a_end or b < b_end:
@@ -51,8 +52,8 @@ def _merge(first_indptr, first, second_indptr, second, out_indptr, out):
         out_indptr[i + 1] = at
 
 
-def _count_products(first_indptr, first, second_indptr, second, marks, out_indptr):
-    for i in range(np.uintp(first_indptr.size - 1)):
+def _count_products(first_indptr, first, second_indptr, second, marks, out_indptr, sizes):
+    for i in range(np.uintp(sizes[0])):
         stamp = np.int32(i)
         count = np.int64(0)
         for k in range(first_indptr[i], first_indptr[i + 1]):
@@ -67,12 +68,11 @@ def _count_products(first_indptr, first, second_indptr, second, marks, out_indpt
 
 
 def _fill_products(first_indptr, first, second_indptr, second, marks, out_indptr, out, sizes):
-    short = np.int64(sizes[0])
-    for i in range(np.uintp(first_indptr.size - 1)):
+    for i in range(np.uintp(sizes[0])):
         stamp = np.int32(i)
         begin = out_indptr[i]
         at = begin
-        inserts = out_indptr[i + 1] - begin <= short
+        inserts = out_indptr[i + 1] - begin <= SHORT
         for k in range(first_indptr[i], first_indptr[i + 1]):
             row = np.uintp(first[np.uintp(k)])
             end = second_indptr[row + 1] if at < out_indptr[i + 1] else second_indptr[row]
@@ -89,14 +89,30 @@ def _fill_products(first_indptr, first, second_indptr, second, marks, out_indptr
                     at += 1
 
 
-_run_take = _kernel(_take, "take_rows", _LONG, _SHORT, _LONG, _LONG, _SHORT)
-_run_merge = _kernel(_merge, "merge_rows", _LONG, _SHORT, _LONG, _SHORT, _LONG, _SHORT)
-_run_count = _kernel(_count_products, "count_products", _LONG, _SHORT, _LONG, _SHORT, _SHORT, _LONG)
-_run_fill = _kernel(
-    _fill_products,
-    "fill_products",
-    *(_LONG, _SHORT, _LONG, _SHORT, _SHORT, _LONG, _SHORT, numbers(1)),
-)
+def _transpose(indptr, indices, starts, lines, places, sizes):
+    for k in range(np.uintp(indices.size)):
+        starts[np.uintp(indices[k]) + np.uintp(1)] += 1
+    for j in range(np.uintp(1), np.uintp(starts.size)):
+        starts[j] += starts[j - np.uintp(1)]
+    for i in range(np.uintp(sizes[0])):
+        for k in range(np.uintp(indptr[i]), np.uintp(indptr[i + np.uintp(1)])):
+            j = np.uintp(indices[k])
+            place = np.uintp(starts[j])
+            lines[place] = i
+            if places.size:
+                places[place] = k
+            starts[j] += 1
+    for j in range(np.uintp(1), np.uintp(starts.size)):
+        last = np.uintp(starts.size) - j
+        starts[last] = starts[last - np.uintp(1)]
+    starts[0] = 0
+
+
+_run_take = compiled(_take, "take_rows", *TABLE, INT64, *TABLE)
+_run_merge = compiled(_merge, "merge_rows", *TABLE, *TABLE, *TABLE)
+_run_count = compiled(_count_products, "count_products", *TABLE, *TABLE, INT32, INT64)
+_run_fill = compiled(_fill_products, "fill_products", *TABLE, *TABLE, INT32, *TABLE)
+_run_transpose = compiled(_transpose, "transpose_rows", *TABLE, *TABLE, INT64)
 
 
 def _starts(lengths: np.ndarray) -> np.ndarray:
@@ -112,7 +128,7 @@ def take_rows(table: Table, rows: np.ndarray) -> Table:
     taken = lengths[rows] if lengths.size else np.zeros(rows.size, INT64)
     indptr = _starts(np.where(rows < 0, 0, taken))
     out = np.empty(indptr[-1], INT32)
-    _run_take(INT32, *table, rows, indptr, out)
+    _run_take(*table, rows, indptr, out, (rows.size,))
     return indptr, out
 
 
@@ -120,7 +136,7 @@ def merge_rows(first: Table, second: Table) -> Table:
     """Return the union of each row of `first` with the same row of `second`."""
     indptr = np.empty_like(first[0])
     out = np.empty(first[1].size + second[1].size, INT32)
-    _run_merge(INT32, *first, *second, indptr, out)
+    _run_merge(*first, *second, indptr, out, (indptr.size - 1,))
     size = indptr[-1]
     return indptr, out if size == out.size else out[:size].copy()
 
@@ -130,15 +146,14 @@ def multiply_rows(groups: Table, table: Table, columns: int) -> Table:
 
     This is the Boolean product of two sparse matrices; `table` has `columns` columns.
     """
-    marks = np.full(columns, -1, INT32)
+    marks, count = np.full(columns, -1, INT32), groups[0].size - 1
     indptr = np.zeros_like(groups[0])
-    _run_count(INT32, *groups, *table, marks, indptr)
+    _run_count(*groups, *table, marks, indptr, (count,))
     out = np.empty(indptr[-1], INT32)
     marks.fill(-1)
-    _run_fill(INT32, *groups, *table, marks, indptr, out, (SHORT,))
+    _run_fill(*groups, *table, marks, indptr, out, (count,))
     if out.size and np.diff(indptr).max() > SHORT:
-        rows = indptr.size - 1
-        return transpose_rows(transpose_rows((indptr, out), columns), rows)
+        return transpose_rows(transpose_rows((indptr, out), columns), count)
     return indptr, out
 
 
@@ -152,4 +167,16 @@ def stack_rows(tables: Sequence[Table]) -> Table:
 
 def transpose_rows(table: Table, columns: int) -> Table:
     """Return the transposed table, of `columns` rows; rows of `table` may be unsorted."""
-    return transpose(table, columns)[0]
+    return _transposed(table, columns, 0)[0]
+
+
+def transposed_places(table: Table, columns: int) -> np.ndarray:
+    """Return for each entry of the transposed table its position in `table`: int64."""
+    return _transposed(table, columns, table[1].size)[1]
+
+
+def _transposed(table: Table, columns: int, places: int) -> tuple[Table, np.ndarray]:
+    starts, lines = np.zeros(columns + 1, INT64), np.empty(table[1].size, INT32)
+    origins = np.empty(places, INT64)
+    _run_transpose(*table, starts, lines, origins, (table[0].size - 1,))
+    return (starts, lines), origins
