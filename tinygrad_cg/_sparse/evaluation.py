@@ -387,10 +387,10 @@ class _SparseDerivative:
         self, coloring: Coloring, passes: list[_Pass]
     ) -> tuple[Function[..., Any] | None, list[_Chunk]]:
         """Return the program for all entries; several, if its products take too much memory."""
-        chunks, places, total = [], np.zeros(coloring.pattern.nnz, np.int64), 0
+        chunks, total, places = [], 0, np.int32(0)
         for part in passes:
             own, first = coloring.places(part.by_rows), 0
-            np.copyto(places, own + total, where=own >= 0)
+            places = np.where(own < 0, places, own + total)
             for number in part.numbers:
                 size = number.size * coloring.pattern.shape[part.by_rows]
                 entries = np.flatnonzero((own >= first) & (own < first + size))
