@@ -1,9 +1,12 @@
 """`python -m benchmarks.distributed`: two Dask workers against one, lost workers, and peak memory.
 
-The gradient of a network over blocks that take a worker 50 ms each is computed by clusters of one
-and two processes, in turns; times are the least of some. Then workers are killed in the middle of
-sums. At last, data in files are summed up by two workers with less memory than the data take, and
-by this process. `--gigabytes 4 --limit 1` has data of four times a worker's limit.
+Gradients over blocks that take a worker 50 ms each are computed by clusters of one and two
+processes, in turns; times are the least of some. The loss of a network reads and writes arrays of
+hidden units, so that workers share the computer's memory bandwidth; a fit of a sum of exponentials
+computes 24 of them for two numbers that it reads, in one loop. Blocks that only wait show what the
+engine adds. Then workers are killed in the middle of sums. At last, data in files are summed up by
+two workers with less memory than the data take, and by this process. `--gigabytes 4 --limit 1` has
+data of four times a worker's limit.
 """
 
 import argparse
@@ -16,7 +19,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +27,7 @@ import tinygrad_cg as tf
 from tinygrad_cg import distributed
 from tinygrad_cg._tour.console import table
 
-UNITS, COLUMNS = 64, 32
+UNITS, COLUMNS, DECAYS = 64, 32, 24
 BLOCK = 0.064  # gigabytes of a file
 SECONDS = 0.05  # that a block takes at least
 
@@ -41,10 +44,36 @@ def parameters() -> tuple[np.ndarray, np.ndarray]:
     return generator.normal(size=(COLUMNS, UNITS)) / 6, generator.normal(size=UNITS) / 8
 
 
-def random_block(key: tuple[int, int]) -> np.ndarray:
-    """Return the block of a seed and a number of rows."""
-    seed, rows = key
-    return np.random.default_rng(seed).normal(size=(rows, COLUMNS))
+def misfit(parameters: Any, x: Any) -> Any:
+    """Return the sum of squares of a sum of exponentials of the first column, less the second."""
+    amounts, rates = parameters
+    decays = amounts * tf.exp(-(rates**2) * x[:, :1] ** 2)
+    return tf.reduce_sum((tf.reduce_sum(decays, 1) - x[:, 1]) ** 2)
+
+
+def decays() -> tuple[np.ndarray, np.ndarray]:
+    return np.full(DECAYS, 1 / DECAYS), np.linspace(0.1, 2.0, DECAYS)
+
+
+class Work(NamedTuple):
+    """A loss over blocks of some columns, at parameters."""
+
+    name: str
+    loss: Any
+    parameters: tuple[np.ndarray, np.ndarray]
+    columns: int
+
+
+WORKS = (
+    Work("network", loss, parameters(), COLUMNS),
+    Work("sum of exponentials", misfit, decays(), 2),
+)
+
+
+def random_block(key: tuple[int, ...]) -> np.ndarray:
+    """Return the block of a seed, a number of rows, and one of columns."""
+    seed, rows, *columns = key
+    return np.random.default_rng(seed).normal(size=(rows, *(columns or [COLUMNS])))
 
 
 @contextmanager
@@ -63,27 +92,28 @@ def cluster(workers: int, limit: str = "0") -> Iterator[Any]:
         yield client
 
 
-def rows_of_a_block(seconds: float) -> int:
+def rows_of_a_block(work: Work, seconds: float) -> int:
     """Return how many rows take this process, on one thread, that long."""
-    total = distributed.value_and_grad(loss, over=[random_block((0, 20_000))])
+    block = random_block((0, 20_000, work.columns))
+    total = distributed.value_and_grad(work.loss, over=[block])
     before = tf.get_num_threads()
     tf.set_num_threads(1)
     times = []
     for _ in range(5):
         start = time.perf_counter()
-        total(parameters())
+        total(work.parameters)
         times.append(time.perf_counter() - start)
     tf.set_num_threads(before)
     return int(20_000 * seconds / min(times))
 
 
-def ratio_in_turns(totals: dict[int, Any], repeats: int) -> tuple[float, float]:
+def ratio_in_turns(totals: dict[int, Any], at: Any, repeats: int) -> tuple[float, float]:
     """Return the least milliseconds of a call with one worker, and its ratio to that of two."""
     times: dict[int, list[float]] = {count: [] for count in totals}
     for _ in range(repeats):
         for count, total in totals.items():
             start = time.perf_counter()
-            total(parameters())
+            total(at)
             times[count].append(time.perf_counter() - start)
     return min(times[1]) * 1e3, min(times[1]) / min(times[2])
 
@@ -94,37 +124,52 @@ def busiest(client: Any) -> float:
 
 
 def speed(blocks: int, repeats: int, seconds: float) -> list[list[str]]:
-    """Compare clusters of one and two workers, whose blocks are in their memory.
+    """Compare clusters of one and two workers, whose blocks are in their memory."""
+    with cluster(1) as first, cluster(2) as second:
+        clients = {1: first, 2: second}
+        lines = [
+            line for work in WORKS for line in speed_of(work, clients, blocks, repeats, seconds)
+        ]
+        over = distributed.files([seconds] * blocks, wait_for_block)
+        waiting = {
+            count: distributed.value_and_grad(loss, over=over, executor=client)
+            for count, client in clients.items()
+        }
+        for total in waiting.values():
+            total(parameters())
+        _, ratio = ratio_in_turns(waiting, parameters(), repeats)
+    return [
+        *lines,
+        [f"blocks that wait {seconds * 1e3:.0f} ms: time of one / of two", f"{ratio:.2f}"],
+    ]
 
-    Blocks that only wait show what the engine adds, on a computer that has other work, too.
-    """
+
+def speed_of(
+    work: Work, clients: dict[int, Any], blocks: int, repeats: int, seconds: float
+) -> list[list[str]]:
     import dask.array as da
     from dask import delayed  # pyright: ignore[reportPrivateImportUsage]
     from dask.distributed import wait
 
-    rows, totals, waiting, results = rows_of_a_block(seconds), {}, {}, []
-    waits = distributed.files([seconds] * blocks, wait_for_block)
-    with cluster(1) as first, cluster(2) as second:
-        for count, client in ((1, first), (2, second)):
-            chunks = [delayed(random_block)((seed, rows)) for seed in range(blocks)]
-            arrays = [da.from_delayed(chunk, (rows, COLUMNS), float) for chunk in chunks]
-            over = client.persist(da.concatenate(arrays))
-            wait(over)
-            totals[count] = distributed.value_and_grad(loss, over=over, executor=client)
-            waiting[count] = distributed.value_and_grad(loss, over=waits, executor=client)
-            results.append(totals[count](parameters()))
-            waiting[count](parameters())
-        used = [-busiest(first), -busiest(second)]
-        least, ratio = ratio_in_turns(totals, repeats)
-        used = [used[0] + busiest(first), used[1] + busiest(second)]
-        _, ratio_of_waiting = ratio_in_turns(waiting, repeats)
-    over = distributed.files([(seed, rows) for seed in range(blocks)], random_block)
-    results.append(distributed.value_and_grad(loss, over=over)(parameters()))
+    rows, totals, results = rows_of_a_block(work, seconds), {}, []
+    keys = [(seed, rows, work.columns) for seed in range(blocks)]
+    for count, client in clients.items():
+        chunks = [delayed(random_block)(key) for key in keys]
+        arrays = [da.from_delayed(chunk, (rows, work.columns), float) for chunk in chunks]
+        over = client.persist(da.concatenate(arrays))
+        wait(over)
+        totals[count] = distributed.value_and_grad(work.loss, over=over, executor=client)
+        results.append(totals[count](work.parameters))
+    used = [-busiest(client) for client in clients.values()]
+    least, ratio = ratio_in_turns(totals, work.parameters, repeats)
+    used = [time + busiest(client) for time, client in zip(used, clients.values(), strict=True)]
+    over = distributed.files(keys, random_block)
+    results.append(distributed.value_and_grad(work.loss, over=over)(work.parameters))
+    size = f"{blocks} blocks of {rows * work.columns * 8 / 1e6:.1f} MB"
     return [
-        [f"{blocks} blocks of {rows} rows, one worker", f"{least / blocks:.1f} ms a block"],
-        ["one worker / two workers, time", f"{ratio:.2f}"],
-        ["processor time of the busiest worker", f"{used[0] / used[1]:.2f}"],
-        [f"time, of blocks that wait {seconds * 1e3:.0f} ms", f"{ratio_of_waiting:.2f}"],
+        [f"{work.name}: {size}, one worker", f"{least / blocks:.1f} ms a block"],
+        ["time of one worker / of two", f"{ratio:.2f}"],
+        ["processor time of the busiest worker, one / two", f"{used[0] / used[1]:.2f}"],
         ["bits of one worker, of two, and of this process", same(*results)],
     ]
 

@@ -13,13 +13,15 @@ and the peak memory of a process that evaluates the Brusselator at 2 million unk
 """
 
 import argparse
+import functools
 import importlib
 import platform
 import resource
 import subprocess
 import sys
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +33,7 @@ from tinygrad_cg._tour.console import table
 
 SIZES = (32, 100, 320)
 MOST_OF_SPARSEJAC = 100
+POINTS = (200, 400, 800)  # the dense Jacobian of the last one takes a minute
 LEAST_SQUARES: dict[str, Any] = {
     "x_scale": "jac",
     "ftol": 1e-3,
@@ -109,46 +112,56 @@ def compare(sides: list[Worker], sizes: list[int], seconds: float, rounds: int, 
     table((*names, "calls of f a color"), rows)
 
 
-def solve(points: int, grid: int) -> None:
-    """Print the times of two optimizations, with sparse and with dense derivatives."""
+class Task(NamedTuple):
+    """A problem that SciPy solves: `run` takes a function that returns derivatives at x."""
+
+    name: str
+    run: Callable[[Any], float]
+    sparse: Callable[[Any], Any]
+    dense: Callable[[Any], Any]
+    x: np.ndarray
+
+
+def as_arrays(f: Callable[..., Any], x: np.ndarray) -> Any:
+    return tf.nest.map_structure(np.asarray, f(x))
+
+
+def least_squares(points: int) -> Task:
+    """Return bundle adjustment, by `scipy.optimize.least_squares`."""
     optimize: Any = importlib.import_module("scipy.optimize")
-    bundle, surface = problems.bundle_adjustment(points), problems.minimal_surface(grid)
-    residuals, energy = (
-        tf.function(bundle.residuals),
-        tf.function(tf.value_and_grad(surface.energy)),
-    )
-    of_arrays = {
-        "least_squares": lambda x: residuals(x).numpy(),
-        "trust-constr": lambda x: tuple(np.asarray(part) for part in energy(x)),
-    }
+    bundle = problems.bundle_adjustment(points)
+    f, sparse = tf.function(bundle.residuals), tf.sparse_jacobian(bundle.residuals)
+    dense = tf.function(tf.jacobian(bundle.residuals))
 
-    def fit(jacobian: Any) -> float:
-        return optimize.least_squares(
-            of_arrays["least_squares"], bundle.x, jacobian, **LEAST_SQUARES
-        ).cost
+    def run(jacobian: Any) -> float:
+        of_arrays = functools.partial(as_arrays, f)
+        return optimize.least_squares(of_arrays, bundle.x, jacobian, **LEAST_SQUARES).cost
 
-    def shrink(hessian: Any) -> float:
-        result = optimize.minimize(
-            of_arrays["trust-constr"],
-            np.zeros(surface.x.size),
-            jac=True,
-            hess=hessian,
-            method="trust-constr",
-            options={"maxiter": 30},
-        )
-        return float(result.fun)
+    return Task(f"least_squares, {points} points", run, sparse, dense, bundle.x)
 
+
+def trust_region(grid: int) -> Task:
+    """Return the minimal surface, by `scipy.optimize.minimize`."""
+    optimize: Any = importlib.import_module("scipy.optimize")
+    surface = problems.minimal_surface(grid)
+    f, sparse = tf.function(tf.value_and_grad(surface.energy)), tf.sparse_hessian(surface.energy)
+    dense, start = tf.function(tf.hessian(surface.energy)), np.zeros(surface.x.size)
+    options: dict[str, Any] = {"method": "trust-constr", "options": {"maxiter": 30}, "jac": True}
+
+    def run(hessian: Any) -> float:
+        of_arrays = functools.partial(as_arrays, f)
+        return float(optimize.minimize(of_arrays, start, hess=hessian, **options).fun)
+
+    return Task(f"trust-constr, {grid} x {grid}", run, sparse, dense, surface.x)
+
+
+def solve(tasks: list[Task]) -> None:
+    """Print the times of optimizations, with sparse and with dense derivatives."""
     rows = []
-    tasks = (
-        (f"least_squares, {points} points", fit, tf.sparse_jacobian(bundle.residuals),
-         tf.function(tf.jacobian(bundle.residuals))),
-        (f"trust-constr, {grid} x {grid}", shrink, tf.sparse_hessian(surface.energy),
-         tf.function(tf.hessian(surface.energy))),
-    )  # fmt: skip
-    for name, run, sparse, dense in tasks:
+    for name, run, sparse, dense, x in tasks:
         results, times = [], []
         for derivative in (sparse, lambda x, dense=dense: np.asarray(dense(x))):
-            derivative(bundle.x if run is fit else surface.x)  # made before the clock starts
+            derivative(x)  # made before the clock starts
             start = time.perf_counter()
             results.append(run(derivative))
             times.append(time.perf_counter() - start)
@@ -226,7 +239,8 @@ def main() -> None:
             for side in sides:
                 side.close()
         print(f"\nPython {platform.python_version()}; ratios to tinygrad_cg in parentheses.\n")
-    solve(*((20, 6) if chosen.quick else (200, 60)))
+    points, grid = ([20], 6) if chosen.quick else (POINTS, 60)
+    solve([*map(least_squares, points), trust_region(grid)])
     solve_large(100 if chosen.quick else 10_000)
     if not chosen.solve:
         arguments = ["-m", "benchmarks.sparse", "--large", "8" if chosen.quick else "1000"]

@@ -327,18 +327,20 @@ def _best_order(
     """
     lengths = np.diff(lines.indptr)
     bound, degrees = lengths.max(initial=0), kernels.degrees(vertices.table, lines.table)
-    price = steps + 3 * np.square(lengths, dtype=float).sum()  # of orders by changing degrees
-    prices = {"natural": steps, "largest_first": steps}
+    price = steps + 3 * float(
+        np.square(lengths, dtype=float).sum()
+    )  # of orders by changing degrees
+    prices = dict.fromkeys(kernels.ORDERS, price) | {"natural": steps, "largest_first": steps}
     if (degrees == degrees[:1]).all():
         prices["largest_first"] = np.inf  # this is "natural"
     best, spent = None, 0.0
     for name in kernels.ORDERS if order == "best" else (order,):
-        if best is not None and spent + prices.get(name, price) > _MAX_STEPS_OF_ORDERS:
+        if best is not None and spent + prices[name] > _MAX_STEPS_OF_ORDERS:
             continue
         numbers = kernels.order_vertices(vertices.table, lines.table, name, degrees)
         colors = color(numbers)
         best = colors if best is None or colors.max() < best.max() else best
-        spent += prices.get(name, price)
+        spent += prices[name]
         if best.max(initial=0) <= bound:
             break
     assert best is not None

@@ -155,7 +155,7 @@ class _Pass(NamedTuple):
 class _Chunk(NamedTuple):
     """A call of a program with some numbers of colours, and the entries that its products have."""
 
-    program: Function[..., Any]
+    program: Any
     number: Tensor
     entries: np.ndarray
     places: np.ndarray
@@ -393,18 +393,18 @@ class _SparseDerivative:
             places = np.where(own < 0, places, own + total)
             for number in part.numbers:
                 size = number.size * coloring.pattern.shape[part.by_rows]
-                entries = np.flatnonzero((own >= first) & (own < first + size))
-                chunks.append(_Chunk(part.program, number, entries, own[entries] - first))
+                inside = np.flatnonzero((own >= first) & (own < first + size))
+                chunks.append(_Chunk(part.program, number, inside, own[inside] - first))
                 first += size
             total += first
         if total > _MAX_ELEMENTS or not 0 < len(chunks) <= len(passes):
             return None, chunks
 
-        def entries(*leaves: Any) -> Any:
+        def read(*leaves: Any) -> Any:
             products = [part.program.python_function(part.number, *leaves) for part in chunks]
             return gather(concatenate([reshape(part, (-1,)) for part in products]), places)
 
-        return function(entries, autograph=False), []
+        return function(read, autograph=False), []
 
     def _color(self, pattern: SparsityPattern) -> Coloring:
         coloring, is_symmetric = self.coloring, self.mode == "symmetric"
