@@ -8,7 +8,7 @@ import numpy as np
 
 from ._core.annotations import Axes, DTypeLike, Shape, TensorLike
 from ._core.conversion import FLOAT32, INT32, convert, convert_operands
-from ._core.suggestions import hides_others, reads_own_arguments, refuse_call
+from ._core.suggestions import hides_others, refuse_call
 from ._core.tensor import Tensor
 from ._ops import creation as _creation
 from ._ops import decompositions as _decompositions
@@ -22,19 +22,41 @@ from ._ops import matrix_functions as _matrix_functions
 from ._ops import normalizations as _normalizations
 from ._ops import norms as _norms
 from ._ops import reductions as _reductions
-from ._ops import systems as _systems
 from ._ops.complex import conj
 from ._ops.creation import zeros
 from ._ops.decompositions import LogMatrixDeterminant
+from ._ops.diagonals import tensor_diag, tensor_diag_part
 from ._ops.elementwise import multiply, sqrt
 from ._ops.matrices import real_dtype
 from ._ops.namespaces.namespace import export_functions
+from ._ops.norms import normalize
 from ._ops.shape import broadcast_to, cast, concatenate, stack, swap_last, unstack
+from ._ops.systems import (
+    banded_triangular_solve,
+    eigh_tridiagonal,
+    lu_matrix_inverse,
+    lu_reconstruct,
+    lu_solve,
+    tridiagonal_matmul,
+    tridiagonal_solve,
+)
 from ._ops.validation import as_shape
 from .errors import InvalidArgumentError
 from .math import l2_normalize
 
-__all__ = ["l2_normalize"]
+__all__ = [
+    "banded_triangular_solve",
+    "eigh_tridiagonal",
+    "l2_normalize",
+    "lu_matrix_inverse",
+    "lu_reconstruct",
+    "lu_solve",
+    "normalize",
+    "tensor_diag",
+    "tensor_diag_part",
+    "tridiagonal_matmul",
+    "tridiagonal_solve",
+]
 
 
 def _adjoint(matrix: Any) -> Tensor:
@@ -200,42 +222,6 @@ def eye(
     return broadcast_to(matrix, (*as_shape("eye", batch_shape), *matrix.shape))
 
 
-def banded_triangular_solve(
-    bands: Any, rhs: TensorLike, lower: bool = True, adjoint: bool = False, name: str | None = None
-) -> Tensor:
-    """Return the solutions x of ``matmul(a, x) = rhs`` for triangular ``a`` with few diagonals.
-
-    Modelled on ``tf.linalg.banded_triangular_solve``: `bands` (..., k, m) has, if `lower`, the main
-    diagonal and the diagonals below it, aligned right (the first j elements of row j are ignored);
-    else the diagonals above it and then the main diagonal, aligned left. `rhs` is (..., m, n).
-    `adjoint` solves with the conjugate transposes. Integers become float64. Raises
-    errors.MatrixError for a zero on the main diagonal, InvalidArgumentError for shapes that do not
-    fit.
-    """
-    return _systems.banded_triangular_solve(bands, rhs, lower, adjoint)
-
-
-def eigh_tridiagonal(
-    alpha: Any,
-    beta: Any,
-    eigvals_only: bool = True,
-    select: str = "a",
-    select_range: Any = None,
-    tol: Any = None,
-    name: str | None = None,
-) -> Tensor | Any:
-    """Return the eigenvalues, ascending, of Hermitian matrices of three diagonals.
-
-    Modelled on ``tf.linalg.eigh_tridiagonal``: `alpha` (..., n) is the main diagonal (its real part
-    is used), `beta` (..., n - 1) the diagonal above it. Unless `eigvals_only`, the result also has
-    eigenvectors, which TensorFlow does not return. `select` is "a" for all, "i" for a range of
-    indices `select_range`, or "v", for one matrix, for values in this interval without its lower
-    end. LAPACK gets full matrices; see `eigh` for derivatives. Raises InvalidArgumentError for
-    sizes that do not fit.
-    """
-    return _systems.eigh_tridiagonal(alpha, beta, eigvals_only, select, select_range)
-
-
 def expm(input: TensorLike, name: str | None = None) -> Tensor:
     """Return the exponential of each square matrix: the sum of its powers over factorials.
 
@@ -308,40 +294,6 @@ def lu(
     return factors, cast(order, output_idx_type)
 
 
-def lu_matrix_inverse(
-    lower_upper: Any, perm: Axes, validate_args: bool = False, name: str | None = None
-) -> Tensor:
-    """Return the inverses of the matrices whose ``lu`` is `lower_upper` and `perm`.
-
-    Modelled on ``tf.linalg.lu_matrix_inverse``.
-    """
-    return _systems.lu_matrix_inverse(lower_upper, perm)
-
-
-def lu_reconstruct(
-    lower_upper: Any, perm: Axes, validate_args: bool = False, name: str | None = None
-) -> Tensor:
-    """Return the matrices whose ``lu`` is `lower_upper` and `perm`.
-
-    Modelled on ``tf.linalg.lu_reconstruct``.
-    """
-    return _systems.lu_reconstruct(lower_upper, perm)
-
-
-def lu_solve(
-    lower_upper: Any,
-    perm: Axes,
-    rhs: TensorLike,
-    validate_args: bool = False,
-    name: str | None = None,
-) -> Tensor:
-    """Return the solutions x of ``matmul(a, x) = rhs`` from the results of ``lu`` for ``a``.
-
-    Modelled on ``tf.linalg.lu_solve``: `rhs` is (..., m, k), and broadcasts over the leading axes.
-    """
-    return _systems.lu_solve(lower_upper, perm, rhs)
-
-
 def matmul(
     a: TensorLike,
     b: TensorLike,
@@ -390,15 +342,6 @@ def matvec(
     Modelled on ``tf.linalg.matvec``: leading axes broadcast. Dtypes and errors as for `matmul`.
     """
     return _linear_algebra.matvec(a, b, transpose_a, adjoint_a)
-
-
-@reads_own_arguments
-def normalize(
-    tensor: TensorLike, ord: str = "euclidean", axis: Axes = None, name: str | None = None
-) -> tuple[Tensor, Tensor]:
-    """Return `tensor` divided by its `norm` of order `ord`, and that norm, whose axes have size
-    1."""
-    return _norms.normalized(tensor, ord, axis)
 
 
 def pinv(
@@ -492,16 +435,6 @@ def norm(
     return _norms.norm(tensor, ord, axis, keepdims)
 
 
-def tensor_diag(diagonal: Any, name: str | None = None) -> Tensor:
-    """Return a tensor of twice the rank: `diagonal` where both halves of the index are equal."""
-    return _diagonals.tensor_diag(diagonal)
-
-
-def tensor_diag_part(input: TensorLike, name: str | None = None) -> Tensor:
-    """Return the elements of `input` for which both halves of the index are equal."""
-    return _diagonals.tensor_diag_part(input)
-
-
 def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) -> Tensor:
     """Return the sum of products over `axes`: the number of last axes of `a` and first of `b`, or
     two lists.
@@ -515,48 +448,6 @@ def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) 
 def trace(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the sum of the diagonal of each matrix of `x`."""
     return _reductions.reduce_sum(_diagonals.matrix_diag_part(x), -1)
-
-
-def tridiagonal_matmul(
-    diagonals: Any, rhs: TensorLike, diagonals_format: str = "compact", name: str | None = None
-) -> Tensor:
-    """Return the products of tridiagonal matrices and matrices `rhs` (..., m, k).
-
-    Modelled on ``tf.linalg.tridiagonal_matmul``; `diagonals` and `diagonals_format` are those of
-    ``tridiagonal_solve``.
-    """
-    return _systems.tridiagonal_matmul(diagonals, rhs, diagonals_format)
-
-
-def tridiagonal_solve(
-    diagonals: Any,
-    rhs: TensorLike,
-    diagonals_format: str = "compact",
-    transpose_rhs: bool = False,
-    conjugate_rhs: bool = False,
-    name: str | None = None,
-    partial_pivoting: bool = True,
-    perturb_singular: bool = False,
-) -> Tensor:
-    """Return the solutions x of ``matmul(a, x) = rhs`` for tridiagonal matrices ``a``.
-
-    Modelled on ``tf.linalg.tridiagonal_solve``. `diagonals` are the diagonals above, on and below
-    the main one: "compact" is one tensor (..., 3, m), whose elements [0, m - 1] and [2, 0] are
-    ignored; a "sequence" is three tensors (..., m), or (..., m - 1) beside the main diagonal; a
-    "matrix" is a tensor (..., m, m) with these diagonals. `rhs` is (..., m, k), or (..., m) for one
-    column. It always pivots, even without `partial_pivoting`. Integers become float64. Raises
-    errors.MatrixError for a singular matrix (`perturb_singular` is not supported),
-    InvalidArgumentError for shapes that do not fit.
-    """
-    return _systems.tridiagonal_solve(
-        diagonals,
-        rhs,
-        diagonals_format,
-        transpose_rhs,
-        conjugate_rhs,
-        partial_pivoting,
-        perturb_singular,
-    )
 
 
 def triangular_solve(

@@ -20,6 +20,7 @@ from ._ops import shape as _shape
 from ._ops import sorting as _sorting
 from ._ops import special_functions as _special_functions
 from ._ops import trigonometry as _trigonometry
+from ._ops.cumulative import cumulative_logsumexp
 from ._ops.namespaces import math_names
 from ._ops.namespaces.math_names import *  # noqa: F403
 from ._ops.namespaces.namespace import export_functions, named_unary, spelled
@@ -44,7 +45,7 @@ _PROGRAMS = [
     "is_strictly_increasing",
     "polyval",
 ]
-__all__ = ["special", *_PROGRAMS, *math_names.__all__]
+__all__ = ["cumulative_logsumexp", "special", *_PROGRAMS, *math_names.__all__]
 
 
 def _find(name: str) -> Any:
@@ -173,22 +174,6 @@ def count_nonzero(
     return _reductions.reduce_sum(
         _shape.cast(_comparison.not_equal(input, 0), dtype), axis, bool(keepdims)
     )
-
-
-@reads_own_arguments
-def cumulative_logsumexp(
-    x: TensorLike,
-    axis: Axes = 0,
-    exclusive: bool = False,
-    reverse: bool = False,
-    name: str | None = None,
-) -> Tensor:
-    """Return the logarithms of sums of exp(x) up to each element along `axis`, without overflow.
-
-    Modelled on ``tf.math.cumulative_logsumexp``: the result for no elements is -inf. Parameters as
-    for `cumsum`. It takes log2(n) steps.
-    """
-    return _scans.cumulative_logsumexp(x, axis, exclusive, reverse)
 
 
 @hides_others

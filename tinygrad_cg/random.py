@@ -11,7 +11,7 @@ from ._core.tensor import Tensor
 from ._ops import candidates as _candidates
 from ._ops import distributions as _distributions
 from ._ops.candidates import Candidates
-from ._ops.distributions import truncated_normal
+from ._ops.distributions import categorical, fold_in, gamma, poisson, split, truncated_normal
 from ._ops.namespaces.namespace import export_functions, spelled
 from ._ops.sampling import normal, set_seed, uniform
 from ._reverse.generator import (
@@ -22,61 +22,8 @@ from ._reverse.generator import (
 )
 
 __all__ = ["Generator", "create_rng_state", "get_global_generator", "set_global_generator"]
-__all__ += ["normal", "set_seed", "truncated_normal", "uniform"]
-
-
-def categorical(
-    logits: TensorLike,
-    num_samples: Any,
-    dtype: DTypeLike | None = None,
-    seed: int | None = None,
-    name: str | None = None,
-) -> Tensor:
-    """Return classes, (rows, num_samples), drawn by the `logits` of each row; it has no gradient.
-
-    `logits` (rows, classes) are logarithms of probabilities, up to a constant. The classes are
-    int64 by default. Modelled on ``tf.random.categorical``. InvalidArgumentError for other shapes.
-    """
-    return _distributions.categorical(logits, num_samples, dtype, seed)
-
-
-def fold_in(seed: TensorLike, data: Any, alg: str = "auto_select") -> Tensor:
-    """Return a new seed, two integers, derived from `seed` and the integer `data`."""
-    return _distributions.fold_in(seed, data)
-
-
-@reads_own_arguments
-def gamma(
-    shape: Shape,
-    alpha: Any,
-    beta: Any = None,
-    dtype: DTypeLike = FLOAT32,
-    seed: int | None = None,
-    name: str | None = None,
-) -> Tensor:
-    """Return draws from the gamma distributions of shapes `alpha` and rates `beta` (1).
-
-    The result has `shape`, then that of `alpha` and `beta` together. The gradient flows to both, to
-    `alpha` by implicit reparameterization. Modelled on ``tf.random.gamma``. InvalidArgumentError
-    for negative parameters.
-    """
-    return _distributions.gamma_draws(shape, alpha, beta, dtype, seed)
-
-
-@reads_own_arguments
-def poisson(
-    shape: Shape,
-    lam: Any,
-    dtype: DTypeLike = FLOAT32,
-    seed: int | None = None,
-    name: str | None = None,
-) -> Tensor:
-    """Return draws from the Poisson distributions of means `lam`; it has no gradient.
-
-    The result has `shape`, then that of `lam`. Modelled on ``tf.random.poisson``.
-    InvalidArgumentError for negative means.
-    """
-    return _distributions.poisson_draws(shape, lam, dtype, seed)
+__all__ += ["categorical", "fold_in", "gamma", "normal", "poisson", "set_seed", "split"]
+__all__ += ["truncated_normal", "uniform"]
 
 
 def all_candidate_sampler(
@@ -132,11 +79,6 @@ uniform_candidate_sampler = _sampler("uniform")
 def shuffle(value: TensorLike, seed: int | None = None, name: str | None = None) -> Tensor:
     """Return `value` with its rows in random order; gradients follow the rows."""
     return _distributions.shuffle(value, 0, seed)
-
-
-def split(seed: TensorLike, num: int = 2, alg: str = "auto_select") -> Tensor:
-    """Return `num` new seeds derived from `seed`, two integers each."""
-    return _distributions.split_seed(seed, num)
 
 
 @reads_own_arguments

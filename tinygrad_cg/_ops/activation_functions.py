@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from .._core import devices
+from .._core.annotations import Axes, TensorLike
 from .._core.conversion import convert, is_tensor
 from .._core.kinds import is_exact
+from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
 from .comparison import greater, greater_equal, less, less_equal
@@ -183,8 +185,13 @@ def sparsemax(x: Any, axis: Any = -1) -> Tensor:
     return relu(subtract(x, divide(subtract(total, 1), count)))
 
 
-def glu(x: Any, axis: Any = -1) -> Tensor:
-    """Return the first half of `x` along `axis` times the sigmoid of the second."""
+@reads_own_arguments
+def glu(x: TensorLike, axis: Axes = -1) -> Tensor:
+    """Return the first half of `x` along `axis` times the sigmoid of the second.
+
+    After Y. Dauphin et al., "Language modeling with gated convolutional networks" (2016). Raises
+    InvalidArgumentError for an axis of odd size.
+    """
     x = convert(x)
     dim = normalize_axis("glu", axis, x._data.ndim)
     if x._data.shape[dim] % 2:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.annotations import TensorLike
 from .._core.conversion import convert
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
@@ -20,22 +21,17 @@ from .validation import check_shapes
 def dot_product_attention(
     query: Any,
     key: Any,
-    value: Any,
+    value: TensorLike,
     bias: Any = None,
     mask: Any = None,
     scale: Any = None,
     is_causal: bool = False,
-    cap: Any = None,
+    flash_attention: Any = None,
+    attn_logits_soft_cap: Any = None,
 ) -> Tensor:
-    """Return ``softmax(query key' * scale + bias) value`` for each head, masked.
-
-    `query` is (batch, T, N, H), `key` and `value` are (batch, S, K, H), where the K heads are
-    shared by the N heads of queries if N is a multiple of K; the result is (batch, T, N, H). `bias`
-    and `mask` (true where a key is seen) broadcast with (batch, N, T, S). `scale` is by default 1 /
-    sqrt(H). With `is_causal` a query sees no key behind its place; scores are capped by tanh at
-    `cap` if that is given. Modelled on ``keras.ops.dot_product_attention``. InvalidArgumentError
-    for shapes that do not fit.
-    """
+    """Return ``softmax(query key' * scale + bias) value`` for each head: (batch, T, N, H) from
+    queries of that shape and keys and values (batch, S, K, H), with N a multiple of K. `mask` is
+    true for keys that a query attends to. `flash_attention` has no effect."""
     query, key, value = convert(query), convert(key), convert(value)
     name = "dot_product_attention"
     operands = {
@@ -52,8 +48,8 @@ def dot_product_attention(
         key, value = gather(key, of_head, 2), gather(value, of_head, 2)
     factor = float(query.shape[3]) ** -0.5 if scale is None else scale
     scores = multiply(einsum("btnh,bsnh->bnts", query, key), factor)
-    if cap is not None:
-        scores = multiply(tanh(multiply(scores, 1 / cap)), cap)
+    if attn_logits_soft_cap is not None:
+        scores = multiply(tanh(multiply(scores, 1 / attn_logits_soft_cap)), attn_logits_soft_cap)
     if bias is not None:
         scores = add(scores, bias)
     if is_causal:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.annotations import TensorLike
 from .._core.conversion import convert
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
@@ -35,8 +36,12 @@ def rearrange(move: Callable[..., np.ndarray], *tensors: Tensor) -> Tensor:
     return gather(flat[0] if len(flat) == 1 else concatenate(flat), move(*indices), 0)
 
 
-def space_to_depth(x: Any, block_size: Any, data_format: str = "NHWC") -> Tensor:
-    """Return images whose channels are the blocks of `block_size` by `block_size` of `x`."""
+def space_to_depth(x: TensorLike, block_size: Any, data_format: str = "channels_last") -> Tensor:
+    """Return images whose channels are the blocks of `block_size` by `block_size` of `x`.
+
+    Modelled on ``tf.nn.space_to_depth``: height and width are that much smaller and must be
+    multiples of `block_size` (else InvalidArgumentError).
+    """
     name, size = "space_to_depth", as_count("space_to_depth", "block_size", block_size, 1)
     layout = ImageLayout(name, data_format, 2)
     x = layout.images(convert(x))
@@ -51,8 +56,12 @@ def space_to_depth(x: Any, block_size: Any, data_format: str = "NHWC") -> Tensor
     return layout.back(reshape(moved, shape))
 
 
-def depth_to_space(x: Any, block_size: Any, data_format: str = "NHWC") -> Tensor:
-    """Return images whose blocks of `block_size` by `block_size` are the channels of `x`."""
+def depth_to_space(x: TensorLike, block_size: Any, data_format: str = "channels_last") -> Tensor:
+    """Return images whose blocks of `block_size` by `block_size` are the channels of `x`.
+
+    Modelled on ``tf.nn.depth_to_space``, the inverse of `space_to_depth`. InvalidArgumentError
+    unless the channels are a multiple of the square of `block_size`.
+    """
     name, size = "depth_to_space", as_count("depth_to_space", "block_size", block_size, 1)
     layout = ImageLayout(name, data_format, 2)
     x = layout.images(convert(x))
@@ -182,13 +191,19 @@ def _patches(name: str, shape: Any, sizes: Any, gaps: Any, border: Any, steps: A
     return flat.reshape(len(rows) * len(columns), -1), wholes, border
 
 
-def unfold(x: Any, size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    """Return the patches under a window that moves over images: (batch, elements, positions)."""
+def unfold(
+    x: TensorLike, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Tensor:
+    """Return the patches under a window that moves over images: (batch, elements, positions).
+
+    `x` is (batch, channels, height, width). Modelled on ``keras.ops.unfold``. InvalidArgumentError
+    if no window fits.
+    """
     x = convert(x)
     check_shapes("unfold", {"x": (x, "batch channels height width")})
     batch, channels, height, width = x.shape
     positions, wholes, (above, left) = _patches(
-        "unfold", (height, width), size, dilation, padding, stride
+        "unfold", (height, width), kernel_size, dilation, padding, stride
     )
     padded = pad(x, [(0, 0), (0, 0), (above, above), (left, left)])
     patches = gather(reshape(padded, (batch, channels, prod(wholes))), positions, 2)
@@ -196,12 +211,23 @@ def unfold(x: Any, size: Any, dilation: Any = 1, padding: Any = 0, stride: Any =
 
 
 def fold(
-    x: Any, output_size: Any, size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+    x: TensorLike,
+    output_size: Any,
+    kernel_size: Any,
+    dilation: Any = 1,
+    padding: Any = 0,
+    stride: Any = 1,
 ) -> Tensor:
-    """Return images of `output_size` in which the patches `x` are added up: `unfold` transposed."""
+    """Return images of `output_size` in which the patches `x` are added up: `unfold` transposed.
+
+    Modelled on ``keras.ops.fold``. Raises InvalidArgumentError unless the number of patches is that
+    of `unfold`.
+    """
     x, shape = convert(x), as_shape("fold", output_size)
     shape = shape * 2 if len(shape) == 1 else shape
-    positions, wholes, (above, left) = _patches("fold", shape, size, dilation, padding, stride)
+    positions, wholes, (above, left) = _patches(
+        "fold", shape, kernel_size, dilation, padding, stride
+    )
     elements, count = positions.shape
     if x.ndim != 3 or x.shape[1] % elements or x.shape[2] != count:
         raise InvalidArgumentError(

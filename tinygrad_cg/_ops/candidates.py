@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._core import devices
+from .._core.annotations import TensorLike
 from .._core.conversion import convert, convert_operands
 from .._core.kinds import is_exact, is_integer
 from .._core.primitive import apply
@@ -217,10 +218,18 @@ def all_candidates(true_classes: Any, num_true: Any, num_sampled: Any) -> Candid
     return Candidates(classes, ones(true.shape, np.float32), ones((count,), np.float32))
 
 
-def accidental_hits(
-    true_classes: Any, sampled_candidates: Any, num_true: Any
+def compute_accidental_hits(
+    true_classes: Any,
+    sampled_candidates: Any,
+    num_true: Any,
+    seed: int | None = None,
+    name: str | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the rows, the positions, and weights of sampled classes that are true in a row."""
+    """Return the rows, the positions, and weights of sampled classes that are true in a row.
+
+    Modelled on ``tf.nn.compute_accidental_hits``: the weights are the least float32. Inside
+    ``function`` and ``vmap`` the classes must be known.
+    """
     true = _true("compute_accidental_hits", true_classes, num_true)._values()
     drawn = convert(sampled_candidates)._values()
     rows, _, columns = np.nonzero(true[:, :, None] == drawn)
@@ -278,16 +287,25 @@ def _sampled_logits(
 def sampled_softmax_loss(
     weights: Any,
     biases: Any,
-    labels: Any,
-    inputs: Any,
+    labels: TensorLike,
+    inputs: TensorLike,
     num_sampled: Any,
-    num_classes: Any,
+    num_classes: int,
     num_true: Any = 1,
     sampled_values: Any = None,
     remove_accidental_hits: bool = True,
-    seed: Any = None,
+    seed: int | None = None,
+    name: str | None = "sampled_softmax_loss",
 ) -> Tensor:
-    """Return the cross-entropy of the true classes and of a sample of the others, (batch,)."""
+    """Return the cross-entropy of the true classes and of a sample of the others, (batch,).
+
+    Modelled on ``tf.nn.sampled_softmax_loss`` (S. Jean et al., 2014): `weights` (classes, size), or
+    a list of its parts, and `biases` (classes,) give the logits of `inputs` (batch, size); `labels`
+    are (batch, num_true). The sample is `sampled_values`, or `num_sampled` different classes of a
+    log-uniform distribution; the logarithms of expected counts are subtracted. Sampled classes that
+    are true do not count if `remove_accidental_hits`. Raises InvalidArgumentError for sizes that do
+    not fit.
+    """
     logits, truth = _sampled_logits(
         "sampled_softmax_loss",
         *(weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values),
@@ -299,19 +317,24 @@ def sampled_softmax_loss(
 def nce_loss(
     weights: Any,
     biases: Any,
-    labels: Any,
-    inputs: Any,
+    labels: TensorLike,
+    inputs: TensorLike,
     num_sampled: Any,
-    num_classes: Any,
+    num_classes: int,
     num_true: Any = 1,
     sampled_values: Any = None,
     remove_accidental_hits: bool = False,
-    seed: Any = None,
+    name: str | None = "nce_loss",
 ) -> Tensor:
-    """Return the loss of noise-contrastive estimation, (batch,)."""
+    """Return the loss of noise-contrastive estimation, (batch,).
+
+    Modelled on ``tf.nn.nce_loss`` (M. Gutmann and A. Hyvarinen, 2010); arguments as of
+    ``sampled_softmax_loss``. It is the sum of the logistic losses of the true and of the sampled
+    classes.
+    """
     logits, truth = _sampled_logits(
         "nce_loss",
         *(weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values),
-        *(remove_accidental_hits, seed),
+        *(remove_accidental_hits, None),
     )
     return reduce_sum(sigmoid_cross_entropy(truth, logits), 1)

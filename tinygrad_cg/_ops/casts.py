@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.annotations import DTypeLike, TensorLike
 from .._core.conversion import as_dtype, convert, unrounded
 from .._core.devices import on_device_of_operands
 from .._core.kinds import is_bool, is_complex, is_exact
@@ -16,8 +17,12 @@ from .elementwise import clip, where
 from .shape import cast
 
 
-def saturate_cast(x: Any, dtype: Any) -> Tensor:
-    """Return `x` as `dtype`, with values beyond its limits at them. NaN as integer is 0."""
+def saturate_cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
+    """Return `x` as `dtype`, with values beyond its limits at them. NaN as integer is 0.
+
+    Modelled on ``tf.saturate_cast``. The gradient is 0 beyond the limits. Raises TypeError for
+    complex numbers that become real.
+    """
     x, wanted = convert(unrounded(x)), as_dtype(dtype)
     if is_complex(x.dtype) or is_complex(wanted) or is_bool(x.dtype) or is_bool(wanted):
         if is_complex(x.dtype) and not is_complex(wanted):

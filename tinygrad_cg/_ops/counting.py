@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from .._core import devices
-from .._core.conversion import as_dtype, convert, convert_operands
+from .._core.annotations import DTypeLike, TensorLike
+from .._core.conversion import INT32, as_dtype, convert, convert_operands
 from .._core.kinds import INTEGERS, is_exact
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
@@ -81,56 +82,84 @@ def bincount(
 
 
 def confusion_matrix(
-    labels: Any,
+    labels: TensorLike,
     predictions: Any,
-    num_classes: Any = None,
+    num_classes: int | None = None,
     weights: Any = None,
-    dtype: Any = np.int32,
+    dtype: DTypeLike = INT32,
+    name: str | None = None,
 ) -> Tensor:
-    """Return how often each class, a row, was predicted to be each class, a column."""
-    name, parts, largest = "confusion_matrix", [], -1
+    """Return how often each class, a row, was predicted to be each class, a column.
+
+    Modelled on ``tf.math.confusion_matrix``: `labels` and `predictions` are integers from 0, of one
+    dimension; `num_classes` is by default the largest class plus one. Each prediction counts 1, or
+    its element of `weights`, which are cast to `dtype` first and are differentiable if `dtype` is
+    floating. Raises InvalidArgumentError for sizes that do not fit. Inside ``function`` and
+    ``vmap`` labels and predictions must be known.
+    """
+    op_name, parts, largest = "confusion_matrix", [], -1
     for argument, values in (("labels", labels), ("predictions", predictions)):
-        ids = _ids(name, argument, values)
+        ids = _ids(op_name, argument, values)
         ids = squeeze(ids, -1) if ids.ndim == 2 and ids.shape[-1] == 1 else ids
-        largest = max(largest, int(_check_ids(name, argument, ids).max(initial=-1)))
+        largest = max(largest, int(_check_ids(op_name, argument, ids).max(initial=-1)))
         parts.append(ids)
     rows, columns = parts
-    count = largest + 1 if num_classes is None else as_int(name, "num_classes", num_classes)
-    check_shapes(name, {"labels": (rows, "examples"), "predictions": (columns, "examples")})
+    count = largest + 1 if num_classes is None else as_int(op_name, "num_classes", num_classes)
+    check_shapes(op_name, {"labels": (rows, "examples"), "predictions": (columns, "examples")})
     if largest >= count:
         raise InvalidArgumentError(
-            f"{name}: labels and predictions must be below num_classes, {count}; the largest is "
+            f"{op_name}: labels and predictions must be below num_classes, {count}; the largest is "
             f"{largest}: out of bound"
         )
     kind = as_dtype(dtype)
     shares = ones(rows.shape, kind) if weights is None else cast(weights, kind)
-    check_same_shape(name, "weights", shares, "predictions", rows)
+    check_same_shape(op_name, "weights", shares, "predictions", rows)
     bins = add(multiply(rows, count), columns)
     return reshape(unsorted_segments("sum", shares, bins, count * count), (count, count))
 
 
-def histogram_bins(values: Any, value_range: Any, nbins: Any, dtype: Any) -> Tensor:
-    """Return the index of the bin, of `nbins` equal bins of a range (a pair), of `values`."""
-    name = "histogram_fixed_width_bins"
+def histogram_fixed_width_bins(
+    values: Any,
+    value_range: Any,
+    nbins: Any = 100,
+    dtype: DTypeLike = INT32,
+    name: str | None = None,
+) -> Tensor:
+    """Return the index of the bin, of `nbins` equal bins of a range (a pair), of `values`.
+
+    Modelled on ``tf.histogram_fixed_width_bins``: values outside the range fall into the first or
+    last bin. Raises InvalidArgumentError for a range that does not increase, for no bins, and for
+    NaN.
+    """
+    op_name = "histogram_fixed_width_bins"
     x, ends = map(stop_gradient, convert_operands((values, value_range)))
-    count = as_count(name, "nbins", nbins, 1)
+    count = as_count(op_name, "nbins", nbins, 1)
     low, high = np.asarray(ends._values(), np.float64).tolist() if ends.shape == (2,) else (0, 0)
     if not low < high:
         raise InvalidArgumentError(
-            f"{name}: value_range must be a pair (least, largest) that increases, got "
+            f"{op_name}: value_range must be a pair (least, largest) that increases, got "
             f"{np.asarray(ends._values()).tolist()}"
         )
     if bool(np.isnan(x._values()).any()):
-        raise InvalidArgumentError(f"{name}: values contain NaN, which falls into no bin")
+        raise InvalidArgumentError(f"{op_name}: values contain NaN, which falls into no bin")
     # As in TensorFlow: the quotient first.
     share = divide(subtract(x, np.asarray(low, x.dtype)), np.asarray(high - low, x.dtype))
     return cast(clip(floor(multiply(share, count)), 0, count - 1), as_dtype(dtype))
 
 
 @devices.on_device_of_operands
-def histogram(values: Any, value_range: Any, nbins: Any, dtype: Any) -> Tensor:
-    """Return how many of `values` fall into each of `nbins` equal bins of a range, a pair."""
-    bins = reshape(histogram_bins(values, value_range, nbins, np.int64), (-1,))
+def histogram_fixed_width(
+    values: Any,
+    value_range: Any,
+    nbins: Any = 100,
+    dtype: DTypeLike = INT32,
+    name: str | None = None,
+) -> Tensor:
+    """Return how many of `values` fall into each of `nbins` equal bins of a range, a pair.
+
+    Modelled on ``tf.histogram_fixed_width``; see ``histogram_fixed_width_bins``.
+    """
+    bins = reshape(histogram_fixed_width_bins(values, value_range, nbins, np.int64), (-1,))
     return unsorted_segments("sum", ones(bins.shape, as_dtype(dtype)), bins, nbins)
 
 
@@ -160,8 +189,12 @@ _invert_permutation = operation(
 
 
 @public(_invert_permutation)
-def invert_permutation(x: Any) -> Tensor:
-    """Return the inverse of a permutation of 0 to n - 1: at ``x[i]`` it has i."""
+def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:
+    """Return the inverse of a permutation of 0 to n - 1: at ``x[i]`` it has i.
+
+    Modelled on ``tf.math.invert_permutation``. Raises InvalidArgumentError for anything but a
+    permutation in one dimension.
+    """
     x = as_integers("invert_permutation", "x", x)
     check_shapes("invert_permutation", {"x": (x, "elements")})
     return apply(_invert_permutation, (x,), {})

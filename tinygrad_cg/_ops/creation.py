@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._core import devices
+from .._core.annotations import DTypeLike, TensorLike
 from .._core.conversion import (
     BOOL,
     COMPLEX128,
@@ -137,7 +138,7 @@ def ones(shape: Any, dtype: Any = FLOAT32) -> Tensor:
     return Tensor(devices.create("ones", "ones", as_sizes("ones", shape), as_dtype(dtype)))
 
 
-def zeros_like(x: Any, dtype: Any = None) -> Tensor:
+def zeros_like(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """Return zeros with the shape and, unless `dtype` is given, the dtype of `x`."""
     tensor = convert(x)
     aval = tensor._data
@@ -165,7 +166,7 @@ def _zeros_of(like: Any) -> Tensor | None:
     return zeros(*like) if isinstance(like, Aval) else zeros_like(like)
 
 
-def ones_like(x: Any, dtype: Any = None) -> Tensor:
+def ones_like(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """Return ones with the shape and, unless `dtype` is given, the dtype of `x`."""
     tensor = convert(x)
     aval = tensor._data

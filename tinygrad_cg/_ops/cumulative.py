@@ -9,9 +9,11 @@ import numpy as np
 from tinygrad_cg_kernels.reduce import scan as kscan
 from tinygrad_cg_kernels.runtime import errstate
 
+from .._core.annotations import Axes, TensorLike
 from .._core.conversion import convert, promote
 from .._core.device_runs import kernel_for
 from .._core.primitive import Primitive, apply
+from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Aval, Tensor
 from .comparison import equal, isfinite, logical_and, logical_not
 from .creation import full_like
@@ -160,10 +162,19 @@ def _run_scan(primitive: Primitive, x: Any, axis: Any, exclusive: bool, reverse:
     return apply(primitive, (x,), params)
 
 
+@reads_own_arguments
 def cumulative_logsumexp(
-    x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False
+    x: TensorLike,
+    axis: Axes = 0,
+    exclusive: bool = False,
+    reverse: bool = False,
+    name: str | None = None,
 ) -> Tensor:
-    """Return the logarithms of sums of exp(x) up to each element along `axis`, without overflow."""
+    """Return the logarithms of sums of exp(x) up to each element along `axis`, without overflow.
+
+    Modelled on ``tf.math.cumulative_logsumexp``: the result for no elements is -inf. Parameters as
+    for `cumsum`. It takes log2(n) steps.
+    """
     x = convert(x)
     dim = normalize_axis(
         "cumulative_logsumexp", as_int("cumulative_logsumexp", "axis", axis), x.ndim

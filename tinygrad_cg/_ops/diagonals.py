@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.annotations import TensorLike
 from .._core.conversion import convert, convert_operands, is_tensor
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
@@ -188,7 +189,7 @@ def band_part(x: Any, num_lower: Any, num_upper: Any) -> Tensor:
     return band(x, None if below < 0 else below, None if above < 0 else above)
 
 
-def tensor_diag(diagonal: Any) -> Tensor:
+def tensor_diag(diagonal: Any, name: str | None = None) -> Tensor:
     """Return a tensor of twice the rank: `diagonal` where both halves of the index are equal."""
     x = convert(diagonal)
     shape = tuple(x._data.shape)
@@ -196,9 +197,9 @@ def tensor_diag(diagonal: Any) -> Tensor:
     return reshape(matrix_diag(flat), shape + shape)
 
 
-def tensor_diag_part(x: Any) -> Tensor:
-    """Return the elements of `x` for which both halves of the index are equal."""
-    x = convert(x)
+def tensor_diag_part(input: TensorLike, name: str | None = None) -> Tensor:
+    """Return the elements of `input` for which both halves of the index are equal."""
+    x = convert(input)
     half, odd = divmod(x._data.ndim, 2)
     shape = tuple(x._data.shape)
     if odd or not half or shape[:half] != shape[half:]:

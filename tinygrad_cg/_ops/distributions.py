@@ -12,6 +12,7 @@ import numpy as np
 from tinygrad_cg_kernels.runtime import promotion
 
 from .._core import devices
+from .._core.annotations import DTypeLike, Shape, TensorLike
 from .._core.conversion import FLOAT32, as_dtype, convert
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import ArrayLike, Tensor
@@ -70,10 +71,21 @@ def _fixed(name: str, argument: str, value: Any, lowest: float = 0.0) -> np.ndar
 
 
 @devices.on_device_of_operands
-def gamma_draws(
-    shape: Any, alpha: Any, beta: Any = None, dtype: Any = FLOAT32, seed: int | None = None
+@reads_own_arguments
+def gamma(
+    shape: Shape,
+    alpha: Any,
+    beta: Any = None,
+    dtype: DTypeLike = FLOAT32,
+    seed: int | None = None,
+    name: str | None = None,
 ) -> Tensor:
-    """Return draws from the gamma distributions of shapes `alpha` and rates `beta` (1)."""
+    """Return draws from the gamma distributions of shapes `alpha` and rates `beta` (1).
+
+    The result has `shape`, then that of `alpha` and `beta` together. The gradient flows to both, to
+    `alpha` by implicit reparameterization. Modelled on ``tf.random.gamma``. InvalidArgumentError
+    for negative parameters.
+    """
     shapes = [convert(parameter).shape for parameter in (alpha, 1 if beta is None else beta)]
     sizes = (*as_sizes("gamma", shape), *promotion.broadcast_shapes(*shapes))
     return gamma_of_shape(sizes, alpha, beta, dtype, seed)
@@ -101,8 +113,19 @@ def gamma_of_shape(shape: Any, alpha: Any, beta: Any, dtype: Any, seed: int | No
 
 
 @devices.on_device_of_operands
-def poisson_draws(shape: Any, lam: Any, dtype: Any = FLOAT32, seed: int | None = None) -> Tensor:
-    """Return draws from the Poisson distributions of means `lam`; it has no gradient."""
+@reads_own_arguments
+def poisson(
+    shape: Shape,
+    lam: Any,
+    dtype: DTypeLike = FLOAT32,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return draws from the Poisson distributions of means `lam`; it has no gradient.
+
+    The result has `shape`, then that of `lam`. Modelled on ``tf.random.poisson``.
+    InvalidArgumentError for negative means.
+    """
     sizes = (*as_sizes("poisson", shape), *convert(lam).shape)
     return poisson_of_shape(sizes, lam, dtype, seed)
 
@@ -146,10 +169,17 @@ def _fits(name: str, sizes: tuple[int, ...], *shapes: tuple[int, ...]) -> None:
 
 @devices.on_device_of_operands
 def categorical(
-    logits: Any, num_samples: Any, dtype: Any = None, seed: int | None = None
+    logits: TensorLike,
+    num_samples: Any,
+    dtype: DTypeLike | None = None,
+    seed: int | None = None,
+    name: str | None = None,
 ) -> Tensor:
-    """Return classes, (rows, num_samples), drawn by the `logits` of each row; it has no
-    gradient."""
+    """Return classes, (rows, num_samples), drawn by the `logits` of each row; it has no gradient.
+
+    `logits` (rows, classes) are logarithms of probabilities, up to a constant. The classes are
+    int64 by default. Modelled on ``tf.random.categorical``. InvalidArgumentError for other shapes.
+    """
     scores, count = convert(logits), as_count("categorical", "num_samples", num_samples)
     check_shapes("categorical", {"logits": (scores, "rows classes")})
     rows, classes = scores.shape
@@ -188,13 +218,13 @@ def _seeds(numbers: list[int], count: int, dtype: np.dtype) -> np.ndarray:
     return state.generate_state(2 * count, np.uint64).astype(dtype).reshape(count, 2)
 
 
-def split_seed(seed: Any, num: Any = 2) -> Tensor:
-    """Return `num` new seeds made from one, (num, 2). Modelled on ``tf.random.split``."""
+def split(seed: TensorLike, num: int = 2, alg: str = "auto_select") -> Tensor:
+    """Return `num` new seeds derived from `seed`, two integers each."""
     pair, count = _pair("split", seed), as_count("split", "num", num)
     return constant(_seeds([*pair.tolist(), 0], count, pair.dtype))
 
 
-def fold_in(seed: Any, data: Any) -> Tensor:
-    """Return a new seed made from one and the integer `data`. Modelled on ``tf.random.fold_in``."""
+def fold_in(seed: TensorLike, data: Any, alg: str = "auto_select") -> Tensor:
+    """Return a new seed, two integers, derived from `seed` and the integer `data`."""
     pair = _pair("fold_in", seed)
     return constant(_seeds([*pair.tolist(), 1, as_int("fold_in", "data", data)], 1, pair.dtype)[0])

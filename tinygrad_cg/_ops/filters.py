@@ -10,7 +10,8 @@ import numpy as np
 from tinygrad_cg_kernels.linear.conv import Geometry
 from tinygrad_cg_kernels.linear.pool import Window
 
-from .._core.conversion import as_dtype, convert, convert_operands
+from .._core.annotations import TensorLike
+from .._core.conversion import INT64, as_dtype, convert, convert_operands
 from .._core.kinds import REAL, is_exact
 from .._core.primitive import apply
 from .._core.tensor import Tensor
@@ -25,17 +26,23 @@ from .validation import as_count, as_shape, check_kind, check_shapes
 from .windows import ImageLayout
 
 
-def separable_conv(
-    x: Any,
+def separable_conv2d(
+    input: TensorLike,
     depthwise_filter: Any,
     pointwise_filter: Any,
     strides: Any,
     padding: Any,
-    data_format: Any = None,
+    data_format: str | None = None,
     dilations: Any = None,
+    name: str | None = None,
 ) -> Tensor:
-    """Return ``depthwise_conv2d`` of images, followed by a convolution of single pixels."""
-    x, first, second = convert_operands((x, depthwise_filter, pointwise_filter))
+    """Return ``depthwise_conv2d`` of images, followed by a convolution of single pixels.
+
+    Modelled on ``tf.nn.separable_conv2d``: `depthwise_filter` is (height, width, channels,
+    multiplier), `pointwise_filter` (1, 1, channels * multiplier, outputs). Raises
+    InvalidArgumentError for other shapes.
+    """
+    x, first, second = convert_operands((input, depthwise_filter, pointwise_filter))
     kernels = {
         "depthwise_filter": (first, "height width channels multiplier"),
         "pointwise_filter": (second, "1 1 channels_times_multiplier outputs"),
@@ -76,70 +83,93 @@ def _check_output(
         )
 
 
-def depthwise_conv_adjoint(
+def depthwise_conv2d_backprop_input(
     input_sizes: Any,
-    filters: Any,
+    filter: TensorLike,
     out_backprop: Any,
     strides: Any,
     padding: Any,
-    data_format: Any,
-    dilations: Any,
+    data_format: str | None = "NHWC",
+    dilations: Any = 1,
+    name: str | None = None,
 ) -> Tensor:
-    """Return the gradient of ``depthwise_conv2d`` by its images, whose shape is `input_sizes`."""
-    name = "depthwise_conv2d_backprop_input"
-    filters, dy = convert_operands((filters, out_backprop))
-    shape = as_shape(name, input_sizes)
-    check_shapes(name, {"filter": (filters, "height width channels multiplier")})
+    """Return the gradient of ``depthwise_conv2d`` with respect to its images, whose shape is
+    `input_sizes`.
+
+    Modelled on ``tf.nn.depthwise_conv2d_backprop_input``. InvalidArgumentError for what does not
+    fit.
+    """
+    op_name = "depthwise_conv2d_backprop_input"
+    filters, dy = convert_operands((filter, out_backprop))
+    shape = as_shape(op_name, input_sizes)
+    check_shapes(op_name, {"filter": (filters, "height width channels multiplier")})
     settings = strides, padding, data_format, dilations
-    layout, geometry, size = _adjoint_geometry(name, filters, *settings, shape)
+    layout, geometry, size = _adjoint_geometry(op_name, filters, *settings, shape)
     dy = layout.images(dy)
-    _check_output(name, layout, geometry, size, filters.shape, dy)
+    _check_output(op_name, layout, geometry, size, filters.shape, dy)
     flat = reshape(filters, (*filters.shape[:2], 1, prod(filters.shape[2:])))
     result = layout.back(apply(_conv_input, (dy, flat), {"geometry": geometry, "size": size}))
     if tuple(result.shape) != shape:
         raise InvalidArgumentError(
-            f"{name}: input_sizes are {shape}, but batch and channels make {tuple(result.shape)}"
+            f"{op_name}: input_sizes are {shape}, but batch and channels make {tuple(result.shape)}"
         )
     return result
 
 
-def depthwise_conv_filter_adjoint(
-    x: Any,
+def depthwise_conv2d_backprop_filter(
+    input: TensorLike,
     filter_sizes: Any,
     out_backprop: Any,
     strides: Any,
     padding: Any,
-    data_format: Any,
-    dilations: Any,
+    data_format: str | None = "NHWC",
+    dilations: Any = 1,
+    name: str | None = None,
 ) -> Tensor:
-    """Return the gradient of ``depthwise_conv2d`` by its filters, whose shape is `filter_sizes`."""
-    name = "depthwise_conv2d_backprop_filter"
-    x, dy = convert_operands((x, out_backprop))
-    sizes = as_shape(name, filter_sizes)
+    """Return the gradient of ``depthwise_conv2d`` with respect to its filters, whose shape is
+    `filter_sizes`.
+
+    Modelled on ``tf.nn.depthwise_conv2d_backprop_filter``. InvalidArgumentError for what does not
+    fit.
+    """
+    op_name = "depthwise_conv2d_backprop_filter"
+    x, dy = convert_operands((input, out_backprop))
+    sizes = as_shape(op_name, filter_sizes)
     if len(sizes) != 4 or min(sizes) < 1:
-        raise InvalidArgumentError(f"{name}: filter_sizes must be 4 positive sizes, got {sizes}")
+        raise InvalidArgumentError(f"{op_name}: filter_sizes must be 4 positive sizes, got {sizes}")
     like = convert(np.zeros(sizes, x.dtype))
     settings = strides, padding, data_format, dilations
-    layout, geometry, size = _adjoint_geometry(name, like, *settings, tuple(x.shape))
+    layout, geometry, size = _adjoint_geometry(op_name, like, *settings, tuple(x.shape))
     x, dy = layout.images(x), layout.images(dy)
-    _check_output(name, layout, geometry, size, sizes, dy)
+    _check_output(op_name, layout, geometry, size, sizes, dy)
     if x.shape[-1] != sizes[2] or x.shape[0] != dy.shape[0]:
         raise InvalidArgumentError(
-            f"{name}: filters of shape {sizes} and out_backprop of shape {tuple(dy.shape)} do not "
-            f"fit on images of shape {tuple(x.shape)}"
+            f"{op_name}: filters of shape {sizes} and out_backprop of shape {tuple(dy.shape)} do "
+            f"not fit on images of shape {tuple(x.shape)}"
         )
     return reshape(apply(_conv_filter, (x, dy), {"geometry": geometry, "window": sizes[:2]}), sizes)
 
 
 @in_float32
 def local_response_normalization(
-    x: Any, depth_radius: Any = 5, bias: Any = 1, alpha: Any = 1, beta: Any = 0.5
+    input: TensorLike,
+    depth_radius: Any = 5,
+    bias: Any = 1,
+    alpha: Any = 1,
+    beta: Any = 0.5,
+    name: str | None = None,
 ) -> Tensor:
-    """Return `x` over ``(bias + alpha * s) ** beta``, s the sum of squares of near channels."""
-    name = "local_response_normalization"
-    x, radius = convert(x), as_count(name, "depth_radius", depth_radius)
-    check_kind(name, "images", x, REAL)
-    check_shapes(name, {"images": (x, "batch height width channels")})
+    """Return ``input / (bias + alpha * s) ** beta``, where s sums the squares of nearby channels.
+
+    Modelled on ``tf.nn.local_response_normalization``, of A. Krizhevsky et al. (2012): `input` is
+    (batch, height, width, channels); nearby channels are up to `depth_radius` away. The other
+    parameters may be tensors. Integers become float64. Raises InvalidArgumentError for another rank
+    or radius.
+    """
+    op_name = "local_response_normalization"
+    x, radius = convert(input), as_count(op_name, "depth_radius", depth_radius)
+    check_kind(op_name, "images", x, REAL)
+    check_shapes(op_name, {"images": (x, "batch height width channels")})
     x = cast(x, np.float64) if is_exact(x.dtype) else x
     channels = x.shape[-1]
     width = 2 * radius + 1
@@ -149,16 +179,31 @@ def local_response_normalization(
     return divide(x, power(total, beta))
 
 
+lrn = local_response_normalization
+
+
 def dilation2d(
-    x: Any, filters: Any, strides: Any, padding: Any, data_format: Any, dilations: Any
+    input: TensorLike,
+    filters: TensorLike,
+    strides: Any,
+    padding: Any,
+    data_format: str | None,
+    dilations: Any,
+    name: str | None = None,
 ) -> Tensor:
-    """Return the maximum over a window of elements plus `filters`, channel by channel."""
-    name = "dilation2d"
-    x, filters = convert_operands((x, filters))
-    layout = ImageLayout(name, data_format, 2)
+    """Return the maximum over a window of elements plus `filters`, channel by channel.
+
+    Modelled on ``tf.nn.dilation2d``: the grayscale dilation of images (batch, height, width,
+    channels), or channels first, by `filters` (height, width, channels). Padding is never the
+    largest. The gradient goes to the first of equal sums. Raises InvalidArgumentError for sizes
+    that do not fit.
+    """
+    op_name = "dilation2d"
+    x, filters = convert_operands((input, filters))
+    layout = ImageLayout(op_name, data_format, 2)
     x = layout.images(x)
-    check_kind(name, "images", x, REAL)
-    check_shapes(name, {"filters": (filters, "height width channels")}, channels=x.shape[3])
+    check_kind(op_name, "images", x, REAL)
+    check_shapes(op_name, {"filters": (filters, "height width channels")}, channels=x.shape[3])
     kernels = reshape(filters, (*filters.shape, 1))
     size = x.shape[1], x.shape[2]
     geometry = _geometry(layout, kernels, strides, padding, dilations, size, 1)
@@ -181,29 +226,44 @@ def dilation2d(
 
 
 def erosion2d(
-    x: Any, filters: Any, strides: Any, padding: Any, data_format: Any, dilations: Any
+    value: TensorLike,
+    filters: TensorLike,
+    strides: Any,
+    padding: Any,
+    data_format: str | None,
+    dilations: Any,
+    name: str | None = None,
 ) -> Tensor:
-    """Return the least of differences of elements and `filters`, channel by channel."""
-    x, filters = convert_operands((x, filters))
+    """Return the minimum over a window of elements minus `filters`, channel by channel.
+
+    Modelled on ``tf.nn.erosion2d``: minus the ``dilation2d`` of minus `value`, with rotated
+    filters.
+    """
+    x, filters = convert_operands((value, filters))
     turned = getitem(filters, (slice(None, None, -1), slice(None, None, -1)))
     return negative(dilation2d(negative(x), turned, strides, padding, data_format, dilations))
 
 
 def max_pool_with_argmax(
-    x: Any,
-    size: Any,
+    input: TensorLike,
+    ksize: Any,
     strides: Any,
     padding: Any,
-    data_format: Any = "NHWC",
-    output_dtype: Any = np.int64,
+    data_format: str | None = "NHWC",
+    output_dtype: Any = INT64,
     include_batch_in_index: bool = False,
+    name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return ``max_pool2d`` of images, and where each largest element is, flattened."""
-    name, x = "max_pool_with_argmax", convert(x)
-    layout = ImageLayout(name, data_format, 2)
-    values = max_pool(x, size, strides, padding, data_format)
+    """Return ``max_pool2d`` of images, and where each largest element is, flattened.
+
+    Modelled on ``tf.nn.max_pool_with_argmax``: the positions ``(y * width + x) * channels + c``
+    count within an image, or within the batch if `include_batch_in_index`.
+    """
+    op_name, x = "max_pool_with_argmax", convert(input)
+    layout = ImageLayout(op_name, data_format, 2)
+    values = max_pool(x, ksize, strides, padding, data_format)
     x = layout.images(x)
-    span, steps = layout.sizes("the size of the window", size), layout.sizes("strides", strides)
+    span, steps = layout.sizes("the size of the window", ksize), layout.sizes("strides", strides)
     batch, height, width, channels = x.shape
     window = Window(span, steps, layout.padding(padding, (height, width), span, steps))
     indices = apply(_max_indices, (x,), {"window": window})

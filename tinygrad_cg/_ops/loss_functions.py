@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from .._core.annotations import Axes, TensorLike
 from .._core.conversion import convert, convert_each, convert_operands
 from .._core.kinds import INTEGERS, is_exact, is_integer
 from .._core.primitive import apply
+from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
 from .comparison import equal, greater, less_equal, logical_or
@@ -91,11 +93,14 @@ def softmax_cross_entropy(labels: Any, logits: Any, axis: Any = -1) -> Tensor:
 def sigmoid_cross_entropy(labels: Any, logits: Any) -> Tensor:
     """Return ``-labels log(sigmoid(logits)) - (1 - labels) log(1 - sigmoid(logits))``,
     elementwise."""
-    return weighted_cross_entropy(labels, logits, None)
+    return weighted_cross_entropy_with_logits(labels, logits, None)
 
 
-def weighted_cross_entropy(labels: Any, logits: Any, pos_weight: Any) -> Tensor:
-    """Return `sigmoid_cross_entropy` whose first term is multiplied by `pos_weight`."""
+def weighted_cross_entropy_with_logits(
+    labels: TensorLike, logits: TensorLike, pos_weight: Any, name: str | None = None
+) -> Tensor:
+    """Return `sigmoid_cross_entropy` of `labels` and `logits`, elementwise, with the term of the
+    labels multiplied by `pos_weight`. Both have one shape."""
     logits = convert(logits)
     labels, _ = convert_each(labels, logits)
     check_same_shape("sigmoid_cross_entropy", "labels", labels, "logits", logits)
@@ -108,8 +113,14 @@ def weighted_cross_entropy(labels: Any, logits: Any, pos_weight: Any) -> Tensor:
     )
 
 
-def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = False) -> Tensor:
-    """Return ``exp(log_input) - log_input * targets``: the loss of a Poisson distribution."""
+def log_poisson_loss(
+    targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None
+) -> Tensor:
+    """Return ``exp(log_input) - log_input * targets``: the loss of a Poisson distribution.
+
+    With `compute_full_loss` Stirling's approximation of log(targets!) is added where `targets` is
+    above 1. Both have one shape (else InvalidArgumentError).
+    """
     targets, log_input = convert_each(targets, log_input)
     check_same_shape("log_poisson_loss", "labels", targets, "logits", log_input)
     loss = subtract(exp(log_input), multiply(log_input, targets))
@@ -265,7 +276,11 @@ def _probabilities(output: Tensor) -> Tensor:
 
 
 def binary_crossentropy(target: Any, output: Any, from_logits: bool = False) -> Tensor:
-    """Return ``-target log(output) - (1 - target) log(1 - output)``, elementwise."""
+    """Return ``-target log(output) - (1 - target) log(1 - output)``, elementwise.
+
+    `output` are probabilities, limited to [1e-7, 1 - 1e-7], or scores if `from_logits`, of the
+    shape of `target` (else InvalidArgumentError).
+    """
     target, output = _pair(target, output)
     if from_logits:
         return sigmoid_cross_entropy(target, output)
@@ -275,10 +290,15 @@ def binary_crossentropy(target: Any, output: Any, from_logits: bool = False) -> 
     return negative(add(first, multiply(subtract(1, target), log1p(negative(output)))))
 
 
+@reads_own_arguments
 def categorical_crossentropy(
-    target: Any, output: Any, from_logits: bool = False, axis: Any = -1
+    target: Any, output: Any, from_logits: bool = False, axis: Axes = -1
 ) -> Tensor:
-    """Return ``-sum(target * log(output))`` along `axis`, for distributions `target`."""
+    """Return ``-sum(target * log(output))`` along `axis`, for distributions `target`.
+
+    `output` are probabilities, divided by their sum and limited to [1e-7, 1 - 1e-7], or scores if
+    `from_logits`, of the shape of `target` (else InvalidArgumentError).
+    """
     target, output = _pair(target, output)
     check_same_shape("categorical_crossentropy", "labels", target, "logits", output)
     if from_logits:
@@ -287,10 +307,16 @@ def categorical_crossentropy(
     return negative(reduce_sum(multiply(target, log(output)), axis))
 
 
+@reads_own_arguments
 def sparse_categorical_crossentropy(
-    target: Any, output: Any, from_logits: bool = False, axis: Any = -1
+    target: Any, output: Any, from_logits: bool = False, axis: Axes = -1
 ) -> Tensor:
-    """Return ``-log(output[label])`` along the last axis, for integer labels `target`."""
+    """Return ``-log(output[label])`` along the last axis, for integer labels `target`.
+
+    `output` are probabilities, limited to [1e-7, 1 - 1e-7], or scores if `from_logits`. Shapes and
+    errors are those of `sparse_cross_entropy`; `target` may have a last axis of size 1 more. Raises
+    InvalidArgumentError for another `axis`.
+    """
     target, output = convert(target), convert(output)
     rank = output._data.ndim
     if normalize_axis("sparse_categorical_crossentropy", axis, rank) != rank - 1:

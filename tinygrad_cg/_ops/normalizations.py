@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from .._core import devices
+from .._core.annotations import TensorLike
 from .._core.conversion import convert, convert_each, convert_operands, is_tensor, promote
 from .._core.kinds import FLOATING, is_complex, is_exact
+from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
 from .comparison import equal, greater_equal, isfinite, less, logical_or
 from .complex import conj, real
@@ -52,17 +54,19 @@ def mean_and_variance(x: Any, axes: Any, keepdims: bool = False) -> tuple[Tensor
     return reduce_mean(x, axes, keepdims), reduce_variance(x, axes, keepdims)
 
 
+@reads_own_arguments
 def weighted_moments(
-    x: Any, axes: Any, weights: Any, keepdims: bool = False
+    x: TensorLike,
+    axes: Any,
+    frequency_weights: Any,
+    keepdims: bool = False,
+    name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return the mean and the variance over `axes`, each element counted `weights` times.
-
-    The results have the dtype of `x`; those of float16 are computed in float32.
-    """
+    """Return the mean and the variance of elements over `axes`, weighted by `frequency_weights`."""
     x = _floating(x)
     dims = normalize_axes("weighted_moments", axes, x._data.ndim)
     wide = cast(x, np.float32) if x.dtype == np.float16 else x
-    shares = multiply(cast(weights, wide.dtype), ones_like(wide))
+    shares = multiply(cast(frequency_weights, wide.dtype), ones_like(wide))
     total = reduce_sum(shares, dims, True)
     mean = divide(reduce_sum(multiply(wide, shares), dims, True), total)
     squares = multiply(_squares(subtract(wide, mean)), shares)
@@ -75,12 +79,21 @@ def weighted_moments(
 
 @in_float32
 def batch_normalization(
-    x: Any, mean: Any, variance: Any, offset: Any, scale: Any, epsilon: Any
+    x: TensorLike,
+    mean: Any,
+    variance: Any,
+    offset: Any,
+    scale: Any,
+    variance_epsilon: Any,
+    name: str | None = None,
 ) -> Tensor:
-    """Return ``(x - mean) / sqrt(variance + epsilon) * scale + offset``; None leaves a part out."""
+    """Return ``(x - mean) / sqrt(variance + epsilon) * scale + offset``; None leaves a part out.
+
+    All broadcast. After S. Ioffe and C. Szegedy, "Batch normalization" (2015).
+    """
     x = _floating(x)
     variance = convert_operands((x, variance))[1]
-    factor = rsqrt(add(cast(variance, promote(x.dtype, variance.dtype)), epsilon))
+    factor = rsqrt(add(cast(variance, promote(x.dtype, variance.dtype)), variance_epsilon))
     if scale is not None:
         factor = multiply(factor, scale)
     result = multiply(subtract(x, mean), factor)
@@ -217,8 +230,20 @@ def _listed(name: str, tensors: Any) -> list:
 
 
 @devices.on_device_of_operands
-def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: int | None = None) -> Tensor:
-    """Return `x` with a share `rate` of its elements set to 0, the others divided by 1 - rate."""
+def dropout(
+    x: TensorLike,
+    rate: Any,
+    noise_shape: Any = None,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return `x` with a share `rate` of its elements set to 0, the others divided by 1 - rate.
+
+    `noise_shape` broadcasts to the shape of `x`: where it is 1 (or None: the size of `x`), the
+    elements are dropped together. `seed` as for `random.uniform`. After N. Srivastava et al.,
+    "Dropout" (2014). Raises ValueError for a rate outside [0, 1) or an `x` that is not a float,
+    InvalidArgumentError for a `noise_shape` that does not broadcast.
+    """
     x = convert(x)
     check_kind("dropout", "x", x, FLOATING, "cast it first", ValueError)
     if not is_tensor(rate):

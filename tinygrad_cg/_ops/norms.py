@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from .._core.annotations import Axes, TensorLike
 from .._core.conversion import convert
 from .._core.kinds import is_complex, is_exact
+from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
 from .comparison import equal, isfinite, less_equal, logical_and, not_equal
@@ -137,10 +139,14 @@ def _without_kinks(values: Tensor) -> Tensor:
     return where(zero, stop_gradient(values), values)
 
 
-def normalized(x: Any, order: Any = "euclidean", axis: Any = None) -> tuple[Tensor, Tensor]:
-    """Return `x` divided by its `norm`, and that norm, whose axes have size 1."""
-    x = convert(x)
-    size = norm(x, order, axis, True)
+@reads_own_arguments
+def normalize(
+    tensor: TensorLike, ord: str = "euclidean", axis: Axes = None, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return `tensor` divided by its `norm` of order `ord`, and that norm, whose axes have size
+    1."""
+    x = convert(tensor)
+    size = norm(x, ord, axis, True)
     return divide(x, cast(size, x.dtype) if is_complex(x.dtype) else size), size
 
 

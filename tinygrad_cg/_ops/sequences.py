@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.annotations import TensorLike
 from .._core.conversion import convert
 from .._core.kinds import REAL
 from .._core.tensor import Tensor
@@ -41,34 +42,44 @@ def _integers(name: str, argument: str, value: Any, shape: tuple[int, ...], limi
 
 
 def ctc_loss(
-    labels: Any,
-    logits: Any,
+    labels: TensorLike,
+    logits: TensorLike,
     label_length: Any,
     logit_length: Any,
     logits_time_major: bool = True,
+    unique: Any = None,
     blank_index: Any = None,
+    name: str | None = None,
 ) -> Tensor:
-    """Return minus the logarithm of the probability of each sequence of labels, (batch,)."""
-    name, scores, truth = "ctc_loss", convert(logits), convert(labels)
-    check_kind(name, "logits", scores, REAL)
+    """Return minus the logarithm of the probability of each sequence of labels, (batch,).
+
+    Modelled on ``tf.nn.ctc_loss`` of dense labels: `labels` (batch, longest) has `label_length`
+    integers in each row; `logits` (frames, batch, classes), or (batch, frames, classes) unless
+    `logits_time_major`, has `logit_length` frames. `blank_index` is the class of blanks, 0 by
+    default; a negative one counts from the end. The softmax is part of the loss, which is infinite,
+    with the gradient 0, where there are too few frames. It is computed in float32 at least. Raises
+    InvalidArgumentError for sizes that do not fit.
+    """
+    op_name, scores, truth = "ctc_loss", convert(logits), convert(labels)
+    check_kind(op_name, "logits", scores, REAL)
     order = "frames batch classes" if logits_time_major else "batch frames classes"
-    check_shapes(name, {"logits": (scores, order), "labels": (truth, "batch length")})
+    check_shapes(op_name, {"logits": (scores, order), "labels": (truth, "batch length")})
     scores = _floating(scores)
     kind = scores.dtype
     scores = cast(scores, np.float32) if kind.itemsize < 4 else scores
     scores = transpose(scores, (1, 0, 2)) if logits_time_major else scores
     batch, frames, classes = scores.shape
     length = truth.shape[1]
-    blank = as_int(name, "blank_index", 0 if blank_index is None else blank_index)
+    blank = as_int(op_name, "blank_index", 0 if blank_index is None else blank_index)
     if not -classes <= blank < classes:
         raise InvalidArgumentError(
-            f"{name}: blank_index is {blank}, and there are {classes} classes"
+            f"{op_name}: blank_index is {blank}, and there are {classes} classes"
         )
-    counts = _integers(name, "label_length", label_length, (batch,), length)
-    ends = _integers(name, "logit_length", logit_length, (batch,), frames)
+    counts = _integers(op_name, "label_length", label_length, (batch,), length)
+    ends = _integers(op_name, "logit_length", logit_length, (batch,), frames)
     inside = less(np.arange(length), expand_dims(counts, 1))
     labels_inside = where(inside, truth, blank % classes)
-    labels_inside = _integers(name, "labels", labels_inside, (batch, length), classes - 1)
+    labels_inside = _integers(op_name, "labels", labels_inside, (batch, length), classes - 1)
 
     # Paths: a blank, and each label with a blank behind it.
     states = 2 * length + 1

@@ -211,8 +211,13 @@ def one_hot(indices: Any, depth: Any, axis: Any = -1, dtype: Any = np.float32) -
     return apply(_one_hot, (indices,), params)
 
 
-def in_top_k(targets: Any, predictions: Any, k: Any) -> Tensor:
-    """Return whether the target of each row is among its `k` largest `predictions` or ties."""
+def in_top_k(targets: Any, predictions: Any, k: int) -> Tensor:
+    """Return whether the target of each row is among its `k` largest `predictions`, ties included.
+
+    Modelled on ``tf.math.in_top_k``: `predictions` are (rows, classes) and `targets` one integer
+    for each row. The result is false if a target is not a class or its prediction is not finite.
+    Raises InvalidArgumentError for other shapes.
+    """
     classes, scores = as_integers("in_top_k", "targets", targets), convert(predictions)
     count = as_int("in_top_k", "k", k)
     operands = {"predictions": (scores, "rows classes"), "targets": (classes, "rows")}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .._core import devices
-from .._core.conversion import convert, convert_operands
+from .._core.annotations import Axes, DTypeLike, TensorLike
+from .._core.conversion import FLOAT32, convert, convert_operands
 from .._core.kinds import COMPLEX, REAL, is_exact
+from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
 from .complex import real
@@ -34,7 +35,7 @@ from .matrices import real_dtype
 from .padding import pad
 from .reductions import reduce_sum
 from .shape import cast, concatenate, expand_dims, reshape, split, stop_gradient
-from .tapers import _floating, kaiser, raised_cosine
+from .tapers import _floating, hann_window, kaiser, raised_cosine
 from .validation import as_choice, as_count, as_int, check_kind, check_shapes, normalize_axis
 
 
@@ -74,31 +75,40 @@ def _part(x: Tensor, start: int | None, stop: int | None, step: int | None = Non
 # Windows -----------------------------------------------------------------------------------------
 
 
-def vorbis_window(window_length: Any, dtype: Any = np.float32) -> Tensor:
-    """Return Vorbis' window, ``sin(pi/2 sin(pi (n + 1/2) / N)**2)`` for n from 0 to N - 1."""
+def vorbis_window(
+    window_length: Any, dtype: DTypeLike = FLOAT32, name: str | None = None
+) -> Tensor:
+    """Return Vorbis' window, ``sin(pi/2 sin(pi (n + 1/2) / N)**2)`` for n from 0 to N - 1.
+
+    Modelled on ``tf.signal.vorbis_window``. InvalidArgumentError for a length below 1, TypeError
+    for a `dtype` that is not a floating one.
+    """
     size = as_count("vorbis_window", "window_length", window_length, 1)
     inner = np.sin(np.pi / size * (np.arange(size) + 0.5)) ** 2
     return constant(np.sin(np.pi / 2 * inner), _floating("vorbis_window", dtype))
 
 
 def kaiser_bessel_derived_window(
-    window_length: Any, beta: Any = 12.0, dtype: Any = np.float32
+    window_length: Any, beta: Any = 12.0, dtype: DTypeLike = FLOAT32, name: str | None = None
 ) -> Tensor:
-    """Return the window whose halves are roots of sums of Kaiser's, with shape parameter `beta`."""
-    name = "kaiser_bessel_derived_window"
-    wanted, half = _floating(name, dtype), as_count(name, "window_length", window_length, 1) // 2
+    """Return the window whose halves are roots of sums of Kaiser's, with shape parameter `beta`.
+
+    Modelled on ``tf.signal.kaiser_bessel_derived_window``: an odd length is made even. It is
+    differentiable with respect to a tensor `beta`. Errors as of `vorbis_window`.
+    """
+    op_name = "kaiser_bessel_derived_window"
+    wanted = _floating(op_name, dtype)
+    half = as_count(op_name, "window_length", window_length, 1) // 2
     sums = cumsum(kaiser(half + 1, beta))
     rising = sqrt(divide(_part(sums, None, half), getitem(sums, half)))
     return cast(concatenate([rising, _part(rising, None, None, -1)]), wanted)
 
 
-def inverse_window(frame_step: Any, forward_window_fn: Callable) -> Callable[..., Tensor]:
-    """Return a function that gives the synthesis window for an analysis window.
-
-    It is that of D. Griffin and J. Lim, "Signal estimation from modified short-time Fourier
-    transform" (1984): the window over the sum of the squares of those that overlap, 0 where that
-    is 0.
-    """
+def inverse_stft_window_fn(
+    frame_step: Any, forward_window_fn: Any = hann_window, name: str | None = None
+) -> Any:
+    """Return a function of a length and a dtype that returns the window with which ``inverse_stft``
+    undoes the window `forward_window_fn` of ``stft``, for steps of `frame_step` elements."""
     step = as_count("inverse_stft_window_fn", "frame_step", frame_step, 1)
 
     def window_fn(frame_length: Any, dtype: Any = np.float32) -> Tensor:
@@ -115,12 +125,22 @@ def inverse_window(frame_step: Any, forward_window_fn: Callable) -> Callable[...
 # Frames and spectra over time --------------------------------------------------------------------
 
 
-def framed(x: Any, length: Any, step: Any, pad_end: bool, pad_value: Any, axis: Any) -> Tensor:
-    """Return pieces of `length` elements that begin every `step`; those beyond the end if asked."""
-    x = of_rank("frame", x, 1)
+@reads_own_arguments
+def frame(
+    signal: Any,
+    frame_length: Any,
+    frame_step: Any,
+    pad_end: bool = False,
+    pad_value: Any = 0,
+    axis: Axes = -1,
+    name: str | None = None,
+) -> Tensor:
+    """Return frames of `signal` with `frame_length` elements, which start every `frame_step`
+    elements, along a new axis before `axis`; `pad_end` adds padded frames at the end."""
+    x = of_rank("frame", signal, 1)
     dim = normalize_axis("frame", axis, x.ndim)
-    size, length = x.shape[dim], as_count("frame", "frame_length", length, 1)
-    step = as_count("frame", "frame_step", step, 1)
+    size, length = x.shape[dim], as_count("frame", "frame_length", frame_length, 1)
+    step = as_count("frame", "frame_step", frame_step, 1)
     count = -(-size // step) if pad_end else max(0, 1 + (size - length) // step)
     missing = max(0, (count - 1) * step + length - size) if pad_end and count else 0
     if missing:
@@ -129,11 +149,8 @@ def framed(x: Any, length: Any, step: Any, pad_end: bool, pad_value: Any, axis: 
     return gather(x, np.arange(count)[:, None] * step + np.arange(length), dim)
 
 
-def overlap_and_add(signal: Any, frame_step: Any) -> Tensor:
-    """Return the sum of frames (..., frames, length) that begin every `frame_step` elements.
-
-    Modelled on ``tf.signal.overlap_and_add``.
-    """
+def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Tensor:
+    """Return the sum of frames (..., frames, length) that begin every `frame_step` elements."""
     x = of_rank("overlap_and_add", signal, 2)
     step = as_count("overlap_and_add", "frame_step", frame_step, 1)
     (count, length), before = x.shape[-2:], x.ndim - 2
@@ -157,20 +174,32 @@ def _whole_length(frame_length: Any, fft_length: Any) -> int:
 
 @devices.on_device_of_operands
 def stft(
-    signals: Any, frame_length: Any, frame_step: Any, fft_length: Any, window_fn: Any, pad_end: bool
+    signals: Any,
+    frame_length: Any,
+    frame_step: Any,
+    fft_length: Any = None,
+    window_fn: Any = hann_window,
+    pad_end: bool = False,
+    name: str | None = None,
 ) -> Tensor:
-    """Return the windowed transforms of frames of real signals. Modelled on ``tf.signal``."""
+    """Return the Fourier transforms of the windowed frames of `signals` (see ``frame``), of
+    `fft_length` elements, by default the next power of 2."""
     signals = _real_of_rank("stft", signals, 1)
-    x = framed(signals, frame_length, frame_step, pad_end, 0, -1)
+    x = frame(signals, frame_length, frame_step, pad_end, 0, -1)
     if window_fn is not None:
         x = multiply(x, window_fn(frame_length, dtype=x.dtype))
     return rfftn(x, (_whole_length(frame_length, fft_length),), (-1,))
 
 
 def inverse_stft(
-    stfts: Any, frame_length: Any, frame_step: Any, fft_length: Any, window_fn: Any
+    stfts: Any,
+    frame_length: Any,
+    frame_step: Any,
+    fft_length: Any = None,
+    window_fn: Any = hann_window,
+    name: str | None = None,
 ) -> Tensor:
-    """Return the signals whose frames, times a window, have these transforms, added up."""
+    """Return the signals whose ``stft`` is `stfts`, up to the effect of the windows."""
     size = as_int("inverse_stft", "frame_length", frame_length)
     whole = _whole_length(size, fft_length)
     x = irfftn(complex_of_rank("inverse_stft", stfts, 2), (whole,), (-1,))
@@ -242,7 +271,7 @@ def centred_inverse_stft(
     values = _padded_window("istft", window, sequence_length, fft_length, real_dtype(x.dtype))
     fixed = None
     if values is not None:
-        fixed = inverse_window(sequence_stride, lambda length, dtype: values)
+        fixed = inverse_stft_window_fn(sequence_stride, lambda length, dtype: values)
     signal = inverse_stft(x, fft_length, sequence_stride, fft_length, fixed)
     start = fft_length // 2 if center else 0
     if length is not None:
@@ -259,32 +288,41 @@ def _turned(x: Tensor, angles: np.ndarray) -> Tensor:
     return multiply(x, factors.astype(np.result_type(x.dtype, np.complex64)))
 
 
-def cosines(x: Any, kind: Any, n: Any, axis: Any, norm: Any) -> Tensor:
-    """Return the discrete cosine transform of type `kind`, 1 to 4, over the last axis."""
-    x = of_rank("dct", x, 1)
+@reads_own_arguments
+def dct(
+    input: TensorLike,
+    type: Any = 2,
+    n: int | None = None,
+    axis: Axes = -1,
+    norm: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return the discrete cosine transform of a real `input` over its last axis, cut or padded to
+    `n`; `type` is 1 to 4, `norm` None or "ortho", which makes the types 2 to 4 orthogonal."""
+    x = of_rank("dct", input, 1)
     check_kind("dct", "x", x, REAL)
     as_choice("dct", "axis", axis, (-1, x.ndim - 1))
-    as_choice("dct", "type", kind, (1, 2, 3, 4))
-    as_choice("dct", "norm", norm, (None,) if kind == 1 else (None, "ortho"))
+    as_choice("dct", "type", type, (1, 2, 3, 4))
+    as_choice("dct", "norm", norm, (None,) if type == 1 else (None, "ortho"))
     x = x if not is_exact(x.dtype) else cast(x, np.float64)
     if n is not None:
         size = as_int("dct", "n", n)
         x = _part(x, None, size)
         x = _wider(x, 0, size - x.shape[-1])
     size = x.shape[-1]
-    if size < 1 + (kind == 1):
-        raise InvalidArgumentError(f"dct: type {kind} of {size} elements is not defined")
+    if size < 1 + (type == 1):
+        raise InvalidArgumentError(f"dct: type {type} of {size} elements is not defined")
     indices = np.arange(size)
     scale = np.full(size, 1 / np.sqrt(2 * size) if norm else 1.0)
-    if kind == 1:
+    if type == 1:
         mirrored = _part(x, size - 2, 0, -1)
         return real(rfftn(concatenate([x, mirrored], -1), None, (-1,)))
-    first = np.where(indices == 0, np.sqrt(0.5 if kind == 2 else 2) if norm else 1.0, 1.0)
-    if kind == 2:
+    first = np.where(indices == 0, np.sqrt(0.5 if type == 2 else 2) if norm else 1.0, 1.0)
+    if type == 2:
         half = _part(rfftn(x, (2 * size,), (-1,)), None, size)
         result = multiply(real(_turned(half, -np.pi * indices / (2 * size))), 2)
         return multiply(result, (scale * first).astype(x.dtype))
-    if kind == 3:
+    if type == 3:
         x = multiply(x, (scale * first).astype(x.dtype))
         half = _wider(_turned(x, np.pi * indices / (2 * size)), 0, 1)
         return _part(irfftn(half, (2 * size,), (-1,), "forward"), None, size)
@@ -307,30 +345,43 @@ def mdct(
     window_fn: Any = vorbis_window,
     pad_end: bool = False,
     norm: Any = None,
+    name: str | None = None,
 ) -> Tensor:
-    """Return the modified cosine transforms of real `signals`: (..., frames, frame_length / 2)."""
+    """Return the modified cosine transforms of real `signals`: (..., frames, frame_length / 2).
+
+    Modelled on ``tf.signal.mdct``: frames of `frame_length` elements, a multiple of 4, begin every
+    half frame and are multiplied by a window, or by the root of 1/2 if `window_fn` is None. `norm`
+    is that of ``dct`` of type 4. Raises InvalidArgumentError for another length, TypeError for
+    complex numbers.
+    """
     x, size = _real_of_rank("mdct", signals, 1), as_int("mdct", "frame_length", frame_length)
     if size < 4 or size % 4:
         raise InvalidArgumentError(
             f"mdct: frame_length must be a positive multiple of 4, got {size}"
         )
-    x = _windowed(framed(x, size, size // 2, pad_end, 0, -1), size, window_fn)
+    x = _windowed(frame(x, size, size // 2, pad_end, 0, -1), size, window_fn)
     a, b, c, d = split(x, 4, -1)
     left = negative(add(_part(c, None, None, -1), d))
     right = subtract(a, _part(b, None, None, -1))
-    return cosines(concatenate([left, right], -1), 4, None, -1, norm)
+    return dct(concatenate([left, right], -1), 4, None, -1, norm)
 
 
 @devices.on_device_of_operands
-def inverse_mdct(mdcts: Any, window_fn: Any = vorbis_window, norm: Any = None) -> Tensor:
-    """Return the signals whose ``mdct`` is `mdcts`, for the same window and `norm`."""
+def inverse_mdct(
+    mdcts: Any, window_fn: Any = vorbis_window, norm: Any = None, name: str | None = None
+) -> Tensor:
+    """Return the signals whose ``mdct`` is `mdcts`, for the same window and `norm`.
+
+    Modelled on ``tf.signal.inverse_mdct``. `mdcts` is (..., frames, half a frame's length), an even
+    number. Errors as of `mdct`.
+    """
     x = _real_of_rank("inverse_mdct", mdcts, 2)
     half = x.shape[-1]
     if half < 2 or half % 2:
         raise InvalidArgumentError(
             f"inverse_mdct: the last axis must have an even size, got shape {tuple(x.shape)}"
         )
-    signal = cosines(x, 4, None, -1, norm)
+    signal = dct(x, 4, None, -1, norm)
     if norm is None:
         signal = multiply(signal, 0.5 / half)
     left, right = split(signal, 2, -1)
@@ -347,19 +398,25 @@ def _mel(hertz: Any) -> Tensor:
     return multiply(log1p(divide(hertz, 700.0)), 1127.0)
 
 
-def mel_weights(
-    num_mel_bins: Any,
-    num_spectrogram_bins: Any,
-    sample_rate: Any,
-    lower_edge_hertz: Any,
-    upper_edge_hertz: Any,
-    dtype: Any,
+def linear_to_mel_weight_matrix(
+    num_mel_bins: Any = 20,
+    num_spectrogram_bins: Any = 129,
+    sample_rate: Any = 8000,
+    lower_edge_hertz: Any = 125.0,
+    upper_edge_hertz: Any = 3800.0,
+    dtype: DTypeLike = FLOAT32,
+    name: str | None = None,
 ) -> Tensor:
-    """Return the matrix that converts a spectrum to the mel scale: (spectrogram bins, mel bins)."""
-    name = "linear_to_mel_weight_matrix"
-    wanted = _floating(name, dtype)
-    bins = as_count(name, "num_mel_bins", num_mel_bins, 1)
-    count = as_count(name, "num_spectrogram_bins", num_spectrogram_bins, 2)
+    """Return the matrix that converts a spectrum to the mel scale: (spectrogram bins, mel bins).
+
+    Modelled on ``tf.signal.linear_to_mel_weight_matrix``: triangles of height 1 on the mel scale
+    from `lower_edge_hertz` to `upper_edge_hertz`; the bin of frequency 0 has no weight. They are
+    computed in float64. Raises InvalidArgumentError for edges or sizes that make no sense.
+    """
+    op_name = "linear_to_mel_weight_matrix"
+    wanted = _floating(op_name, dtype)
+    bins = as_count(op_name, "num_mel_bins", num_mel_bins, 1)
+    count = as_count(op_name, "num_spectrogram_bins", num_spectrogram_bins, 2)
     rate, low, high = (
         cast(value, np.float64)
         for value in convert_operands((sample_rate, lower_edge_hertz, upper_edge_hertz))
@@ -367,7 +424,7 @@ def mel_weights(
     values = [float(stop_gradient(tensor)._values()) for tensor in (rate, low, high)]
     if not 0 <= values[1] < values[2] <= values[0] / 2:
         raise InvalidArgumentError(
-            f"{name}: needs 0 <= lower_edge_hertz < upper_edge_hertz <= sample_rate / 2; got "
+            f"{op_name}: needs 0 <= lower_edge_hertz < upper_edge_hertz <= sample_rate / 2; got "
             f"{values[1]}, {values[2]} and the sample rate {values[0]}"
         )
     steps = np.arange(1, count) / (2 * (count - 1))
@@ -380,7 +437,11 @@ def mel_weights(
     return cast(pad(weights, [(1, 0), (0, 0)]), wanted)
 
 
-def mfccs(log_mel_spectrograms: Any) -> Tensor:
-    """Return the mel-frequency cepstral coefficients of logarithms of mel spectra (..., bins)."""
+def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None = None) -> Tensor:
+    """Return the mel-frequency cepstral coefficients of logarithms of mel spectra (..., bins).
+
+    Modelled on ``tf.signal.mfccs_from_log_mel_spectrograms``: the cosine transform of type 2, over
+    the root of twice the number of bins. Integers become float64; TypeError for complex numbers.
+    """
     x = _real_of_rank("mfccs_from_log_mel_spectrograms", log_mel_spectrograms, 1)
-    return divide(cosines(x, 2, None, -1, None), float(np.sqrt(2 * x.shape[-1])))
+    return divide(dct(x, 2, None, -1, None), float(np.sqrt(2 * x.shape[-1])))

@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._core import devices
+from .._core.annotations import Axes, TensorLike
 from .._core.conversion import convert, convert_operands
 from .._core.kinds import is_exact, is_floating
 from .._core.primitive import apply
+from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
 from .creation import constant
@@ -28,10 +30,15 @@ from .validation import as_integers, check_shapes, normalize_axes, normalize_axi
 
 
 @in_float32
+@reads_own_arguments
 def sufficient_statistics(
-    x: Any, axes: Any, shift: Any = None, keepdims: bool = False
-) -> tuple[Tensor, Tensor, Tensor, Any]:
-    """Return the count, the sum and the sum of squares of elements minus `shift`, and the shift."""
+    x: TensorLike, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
+) -> tuple[Any, ...]:
+    """Return the count, the sum and the sum of squares of elements minus `shift`, and the shift.
+
+    Modelled on ``tf.nn.sufficient_statistics``: over `axes`; the count is a scalar, the shift None
+    if it is not given. ``normalize_moments`` computes the mean and the variance from them.
+    """
     x = convert(x)
     dims = normalize_axes("sufficient_statistics", axes, x.ndim)
     count = constant(np.asarray(prod(x.shape[i] for i in dims), x.dtype))
@@ -43,26 +50,33 @@ def sufficient_statistics(
 
 @in_float32
 def normalize_moments(
-    counts: Any, mean_ss: Any, variance_ss: Any, shift: Any = None
+    counts: Any, mean_ss: Any, variance_ss: Any, shift: Any, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Return the mean and the variance from the results of ``sufficient_statistics``."""
+    """Return the mean and the variance from the results of ``sufficient_statistics``.
+
+    Modelled on ``tf.nn.normalize_moments``.
+    """
     mean = divide(mean_ss, counts)
     variance = subtract(divide(variance_ss, counts), square(mean))
     return (mean if shift is None else add(mean, shift)), variance
 
 
-def globally_normalized(
-    x: Any,
+def batch_norm_with_global_normalization(
+    input: TensorLike,
     mean: Any,
     variance: Any,
     beta: Any,
     gamma: Any,
     variance_epsilon: Any,
-    scale_after_normalization: bool,
+    scale_after_normalization: Any,
+    name: str | None = None,
 ) -> Tensor:
-    """Return ``batch_normalization``; `scale_after_normalization` says whether `gamma` is used."""
+    """Return ``batch_normalization``; `scale_after_normalization` says whether `gamma` is used.
+
+    Modelled on ``tf.nn.batch_norm_with_global_normalization``.
+    """
     scale = gamma if scale_after_normalization else None
-    return batch_normalization(x, mean, variance, beta, scale, variance_epsilon)
+    return batch_normalization(input, mean, variance, beta, scale, variance_epsilon)
 
 
 # Isotonic regression ------------------------------------------------------------------------------
@@ -107,10 +121,17 @@ _blocks = operation(
 
 @public(_blocks)
 @devices.on_device_of_operands
+@reads_own_arguments
 def isotonic_regression(
-    inputs: Any, decreasing: bool = True, axis: Any = -1
+    inputs: TensorLike, decreasing: bool = True, axis: Axes = -1
 ) -> tuple[Tensor, Tensor]:
-    """Return the nearest non-increasing (or non-decreasing) numbers, and block numbers."""
+    """Return the nearest non-increasing (or non-decreasing) numbers, and block numbers.
+
+    Modelled on ``tf.nn.isotonic_regression``: nearest in the sum of squares, by the algorithm of M.
+    Ayer et al. (1955). Each smallest possible block of elements is replaced by its mean, through
+    which gradients flow; the choice of the blocks is constant. Integers become float64. TypeError
+    for complex numbers.
+    """
     x = convert(inputs)
     dim = normalize_axis("isotonic_regression", axis, x.ndim)
     order = [*[i for i in range(x.ndim) if i != dim], dim]
@@ -154,8 +175,14 @@ def top_k_along(name: str, x: Any, k: Any, axis: Any, largest: bool) -> ApproxTo
 # Losses and labels --------------------------------------------------------------------------------
 
 
-def average_loss(per_example_loss: Any, sample_weight: Any, global_batch_size: Any) -> Tensor:
-    """Return the sum of losses, times their weights, over the size of the batch."""
+def compute_average_loss(
+    per_example_loss: Any, sample_weight: Any = None, global_batch_size: Any = None
+) -> Tensor:
+    """Return the weighted sum of losses, divided by the size of the batch.
+
+    Modelled on ``tf.nn.compute_average_loss`` with one replica: the size is by default that of the
+    first axis. Raises InvalidArgumentError for a scalar loss.
+    """
     loss = convert_operands((per_example_loss, 1 if sample_weight is None else sample_weight))[0]
     if not loss.ndim:
         raise InvalidArgumentError(
@@ -173,13 +200,19 @@ def _labels(name: str, labels: Any) -> np.ndarray:
     return x._values()
 
 
-def collapse_repeated(labels: Any, seq_length: Any) -> tuple[Tensor, Tensor]:
-    """Return sequences without the repetitions of labels in a row, and their lengths (int32)."""
-    name = "collapse_repeated"
-    rows, lengths = _labels(name, labels), np.asarray(convert(seq_length)._values())
+def collapse_repeated(
+    labels: TensorLike, seq_length: Any, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return sequences without consecutive repetitions of labels, and their lengths (int32).
+
+    Modelled on ``tf.nn.collapse_repeated``: the first `seq_length` elements of each row of `labels`
+    are used; the rest of the result is 0. Raises InvalidArgumentError for lengths that do not fit.
+    """
+    op_name = "collapse_repeated"
+    rows, lengths = _labels(op_name, labels), np.asarray(convert(seq_length)._values())
     if lengths.shape != rows.shape[:1] or ((lengths < 0) | (lengths > rows.shape[1])).any():
         raise InvalidArgumentError(
-            f"{name}: seq_length must be a number from 0 to {rows.shape[1]} for each row, got "
+            f"{op_name}: seq_length must be a number from 0 to {rows.shape[1]} for each row, got "
             f"{lengths.tolist()}"
         )
     kept = [
@@ -193,8 +226,12 @@ def collapse_repeated(labels: Any, seq_length: Any) -> tuple[Tensor, Tensor]:
     return constant(padded), constant(sizes)
 
 
-def unique_labels(labels: Any) -> tuple[Tensor, Tensor]:
-    """Return the distinct labels of each row, by first appearance, and the index of each label."""
+def ctc_unique_labels(labels: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
+    """Return the distinct labels of each row, in order of appearance, and the index of each label.
+
+    Modelled on ``tf.nn.ctc_unique_labels``: rows are padded with 0; the labels are int64, the
+    indices int32.
+    """
     rows = _labels("ctc_unique_labels", labels)
     firsts, ranks = np.zeros(rows.shape, np.int64), np.zeros(rows.shape, np.int32)
     for row, line, rank in zip(rows, firsts, ranks, strict=True):

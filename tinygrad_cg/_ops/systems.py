@@ -15,6 +15,7 @@ import numpy as np
 from tinygrad_cg_kernels.runtime import promotion
 
 from .._core import devices
+from .._core.annotations import Axes, TensorLike
 from .._core.conversion import convert, convert_operands, is_tensor
 from .._core.kinds import is_complex
 from .._core.primitive import apply
@@ -282,49 +283,73 @@ def _fit(name: str, bands: Tensor, rhs: Tensor) -> None:
 @public(_tridiagonal)
 def tridiagonal_solve(
     diagonals: Any,
-    rhs: Any,
+    rhs: TensorLike,
     diagonals_format: str = "compact",
     transpose_rhs: bool = False,
     conjugate_rhs: bool = False,
+    name: str | None = None,
     partial_pivoting: bool = True,
     perturb_singular: bool = False,
 ) -> Tensor:
-    """Return the solutions x of ``matmul(a, x) = rhs`` for tridiagonal matrices ``a``."""
-    name = "tridiagonal_solve"
+    """Return the solutions x of ``matmul(a, x) = rhs`` for tridiagonal matrices ``a``.
+
+    Modelled on ``tf.linalg.tridiagonal_solve``. `diagonals` are the diagonals above, on and below
+    the main one: "compact" is one tensor (..., 3, m), whose elements [0, m - 1] and [2, 0] are
+    ignored; a "sequence" is three tensors (..., m), or (..., m - 1) beside the main diagonal; a
+    "matrix" is a tensor (..., m, m) with these diagonals. `rhs` is (..., m, k), or (..., m) for one
+    column. It always pivots, even without `partial_pivoting`. Integers become float64. Raises
+    errors.MatrixError for a singular matrix (`perturb_singular` is not supported),
+    InvalidArgumentError for shapes that do not fit.
+    """
+    op_name = "tridiagonal_solve"
     if perturb_singular:
         raise InvalidArgumentError(
-            f"{name}: perturb_singular is not supported, since the result has no derivative: add "
-            "a small number to the main diagonal instead"
+            f"{op_name}: perturb_singular is not supported, since the result has no derivative: "
+            "add a small number to the main diagonal instead"
         )
-    bands, y = convert_operands((_three(name, diagonals, diagonals_format), rhs))
+    bands, y = convert_operands((_three(op_name, diagonals, diagonals_format), rhs))
     column = y._data.ndim == bands._data.ndim - 1
     if column:
         y = expand_dims(y, -1)
     elif transpose_rhs:
-        y = swap_last(matrices(name, y))
-    _fit(name, bands, y)
+        y = swap_last(matrices(op_name, y))
+    _fit(op_name, bands, y)
     solution = _solve_three(bands, conj(y) if conjugate_rhs else y)
     return squeeze(solution, -1) if column else solution
 
 
-def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compact") -> Tensor:
-    """Return the products of tridiagonal matrices and matrices `rhs` (..., m, k)."""
-    name = "tridiagonal_matmul"
-    bands, y = convert_operands((_three(name, diagonals, diagonals_format), rhs))
-    _fit(name, bands, y)
+def tridiagonal_matmul(
+    diagonals: Any, rhs: TensorLike, diagonals_format: str = "compact", name: str | None = None
+) -> Tensor:
+    """Return the products of tridiagonal matrices and matrices `rhs` (..., m, k).
+
+    Modelled on ``tf.linalg.tridiagonal_matmul``; `diagonals` and `diagonals_format` are those of
+    ``tridiagonal_solve``.
+    """
+    op_name = "tridiagonal_matmul"
+    bands, y = convert_operands((_three(op_name, diagonals, diagonals_format), rhs))
+    _fit(op_name, bands, y)
     terms = [multiply(expand_dims(_band(bands, i), -1), _rows_moved(y, i - 1)) for i in range(3)]
     return add(add(terms[0], terms[1]), terms[2])
 
 
 @public(_lower_banded)
 def banded_triangular_solve(
-    bands: Any, rhs: Any, lower: bool = True, adjoint: bool = False
+    bands: Any, rhs: TensorLike, lower: bool = True, adjoint: bool = False, name: str | None = None
 ) -> Tensor:
-    """Return the solutions x of ``matmul(a, x) = rhs`` for triangular ``a`` with few diagonals."""
-    name = "banded_triangular_solve"
+    """Return the solutions x of ``matmul(a, x) = rhs`` for triangular ``a`` with few diagonals.
+
+    Modelled on ``tf.linalg.banded_triangular_solve``: `bands` (..., k, m) has, if `lower`, the main
+    diagonal and the diagonals below it, aligned right (the first j elements of row j are ignored);
+    else the diagonals above it and then the main diagonal, aligned left. `rhs` is (..., m, n).
+    `adjoint` solves with the conjugate transposes. Integers become float64. Raises
+    errors.MatrixError for a zero on the main diagonal, InvalidArgumentError for shapes that do not
+    fit.
+    """
+    op_name = "banded_triangular_solve"
     diagonals, y = convert_operands((bands, rhs))
-    diagonals = matrices(name, diagonals)
-    _fit(name, diagonals, y)
+    diagonals = matrices(op_name, diagonals)
+    _fit(op_name, diagonals, y)
     if adjoint:
         diagonals = conj(diagonals)
     if lower:
@@ -344,8 +369,18 @@ def eigh_tridiagonal(
     eigvals_only: bool = True,
     select: str = "a",
     select_range: Any = None,
-) -> Any:
-    """Return the eigenvalues, ascending, of Hermitian matrices of three diagonals."""
+    tol: Any = None,
+    name: str | None = None,
+) -> Tensor | Any:
+    """Return the eigenvalues, ascending, of Hermitian matrices of three diagonals.
+
+    Modelled on ``tf.linalg.eigh_tridiagonal``: `alpha` (..., n) is the main diagonal (its real part
+    is used), `beta` (..., n - 1) the diagonal above it. Unless `eigvals_only`, the result also has
+    eigenvectors, which TensorFlow does not return. `select` is "a" for all, "i" for a range of
+    indices `select_range`, or "v", for one matrix, for values in this interval without its lower
+    end. LAPACK gets full matrices; see `eigh` for derivatives. Raises InvalidArgumentError for
+    sizes that do not fit.
+    """
     main, upper = convert_operands((alpha, beta))
     shape = main._data.shape
     if not shape or not shape[-1] or upper._data.shape != (*shape[:-1], shape[-1] - 1):
@@ -396,16 +431,30 @@ def _lower(x: Tensor) -> Tensor:
     return matrix_set_diag(x, np.ones(x._data.shape[:-1], x.dtype))
 
 
-def lu_reconstruct(lower_upper: Any, perm: Any) -> Tensor:
-    """Return the matrices whose ``lu`` is `lower_upper` and `perm`."""
+def lu_reconstruct(
+    lower_upper: Any, perm: Axes, validate_args: bool = False, name: str | None = None
+) -> Tensor:
+    """Return the matrices whose ``lu`` is `lower_upper` and `perm`.
+
+    Modelled on ``tf.linalg.lu_reconstruct``.
+    """
     x, order = _factors("lu_reconstruct", lower_upper, perm)
     whole = product(_lower(band_part(x, -1, 0)), band_part(x, 0, -1))
     lead = x._data.ndim - 2
     return gather(whole, argsort(order, -1), lead, lead)
 
 
-def lu_solve(lower_upper: Any, perm: Any, rhs: Any) -> Tensor:
-    """Return the solutions x of ``matmul(a, x) = rhs`` from the results of ``lu`` for ``a``."""
+def lu_solve(
+    lower_upper: Any,
+    perm: Axes,
+    rhs: TensorLike,
+    validate_args: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Return the solutions x of ``matmul(a, x) = rhs`` from the results of ``lu`` for ``a``.
+
+    Modelled on ``tf.linalg.lu_solve``: `rhs` is (..., m, k), and broadcasts over the leading axes.
+    """
     x, order = _factors("lu_solve", lower_upper, perm)
     y = convert_operands((x, rhs))[1]
     check_shapes("lu_solve", {"lower_upper": (x, "... n n"), "rhs": (y, "... n k")})
@@ -416,7 +465,12 @@ def lu_solve(lower_upper: Any, perm: Any, rhs: Any) -> Tensor:
 
 
 @devices.on_device_of_operands
-def lu_matrix_inverse(lower_upper: Any, perm: Any) -> Tensor:
-    """Return the inverses of the matrices whose ``lu`` is `lower_upper` and `perm`."""
+def lu_matrix_inverse(
+    lower_upper: Any, perm: Axes, validate_args: bool = False, name: str | None = None
+) -> Tensor:
+    """Return the inverses of the matrices whose ``lu`` is `lower_upper` and `perm`.
+
+    Modelled on ``tf.linalg.lu_matrix_inverse``.
+    """
     x, order = _factors("lu_matrix_inverse", lower_upper, perm)
     return lu_solve(x, order, np.eye(x._data.shape[-1], dtype=result_dtype(x.dtype)))

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .._core.conversion import as_dtype
+from .._core.annotations import DTypeLike
+from .._core.conversion import FLOAT32, as_dtype
 from .._core.kinds import is_floating
 from .._core.tensor import ArrayLike, Tensor
 from ..errors import InvalidArgumentError
@@ -68,9 +69,27 @@ def raised_cosine(name: str, length: Any, periodic: bool, mean: float, dtype: An
     return constant((mean - (1 - mean) * np.cos(angles)).astype(wanted))
 
 
-def kaiser_window(length: Any, beta: Any, dtype: Any) -> Tensor:
-    """Return `kaiser` in a floating dtype; TypeError for another."""
-    return cast(kaiser(length, beta), _floating("kaiser_window", dtype))
+def hamming_window(
+    window_length: Any, periodic: bool = True, dtype: DTypeLike = FLOAT32, name: str | None = None
+) -> Tensor:
+    """Return Hamming's window, 0.54 - 0.46 cos(2 pi n / N), float32 by default; N is
+    `window_length`, or one less if it is odd or the window not `periodic`."""
+    return raised_cosine("hamming_window", window_length, periodic, 0.54, dtype)
+
+
+def hann_window(
+    window_length: Any, periodic: bool = True, dtype: DTypeLike = FLOAT32, name: str | None = None
+) -> Tensor:
+    """Return von Hann's window, 0.5 - 0.5 cos(2 pi n / N), float32 by default; N is
+    `window_length`, or one less if it is odd or the window not `periodic`."""
+    return raised_cosine("hann_window", window_length, periodic, 0.5, dtype)
+
+
+def kaiser_window(
+    window_length: Any, beta: Any = 12.0, dtype: DTypeLike = FLOAT32, name: str | None = None
+) -> Tensor:
+    """Return Kaiser's window with the shape parameter `beta`, float32 by default."""
+    return cast(kaiser(window_length, beta), _floating("kaiser_window", dtype))
 
 
 def _floating(name: str, dtype: Any) -> np.dtype:

@@ -6,11 +6,12 @@ or a mean is taken in the plane first, then along the depth.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from .._core.annotations import Shape, TensorLike
 from .._core.conversion import convert, convert_operands
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
@@ -71,15 +72,23 @@ def _flat_filters(filters: Tensor) -> Tensor:
 
 
 def conv3d(
-    x: Any,
-    filters: Any,
-    strides: Any = 1,
-    padding: Any = "VALID",
-    data_format: Any = None,
-    dilations: Any = 1,
+    input: TensorLike,
+    filters: TensorLike,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NDHWC",
+    dilations: Any = None,
+    name: str | None = None,
 ) -> Tensor:
-    """Return the convolution (without flipping) of volumes with filters, along three axes."""
-    x, filters = convert_operands((x, filters))
+    """Return the convolution (without flipping) of volumes with filters, along three axes.
+
+    Modelled on ``tf.nn.conv3d``: `input` is (batch, depth, height, width, channels), or channels
+    first if `data_format` says so; `filters` are (depth, height, width, channels of a group,
+    outputs). The channels are divided into groups of this size (TensorFlow has one group).
+    `padding` is "VALID", "SAME", or three pairs. Raises InvalidArgumentError for shapes that do not
+    fit, TypeError for bool.
+    """
+    x, filters = convert_operands((input, filters))
     layout = ImageLayout("conv3d", data_format, 3, 3)
     x = layout.images(x)
     sizes, window = x.shape[1:4], filters.shape[:3]
@@ -101,19 +110,24 @@ def conv3d(
 
 
 def conv3d_transpose(
-    x: Any,
-    filters: Any,
-    output_shape: Any,
-    strides: Any = 1,
-    padding: Any = "SAME",
-    data_format: Any = None,
-    dilations: Any = 1,
+    input: TensorLike,
+    filters: TensorLike,
+    output_shape: Shape,
+    strides: Any,
+    padding: str = "SAME",
+    data_format: str | None = "NDHWC",
+    dilations: Any = None,
+    name: str | None = None,
 ) -> Tensor:
-    """Return the transpose of ``conv3d`` by its volumes, of `output_shape`: all axes, or of
-    space."""
-    name = "conv3d_transpose"
-    x, filters = convert_operands((x, filters))
-    layout = ImageLayout(name, data_format, 3, 3)
+    """Return the transpose of ``conv3d`` by its volumes, of `output_shape`: all axes, or of space.
+
+    Modelled on ``tf.nn.conv3d_transpose``: `filters` are (depth, height, width, outputs, channels),
+    the filters of a ``conv3d`` from the result to the shape of `input`. Raises InvalidArgumentError
+    if the shapes do not fit.
+    """
+    op_name = "conv3d_transpose"
+    x, filters = convert_operands((input, filters))
+    layout = ImageLayout(op_name, data_format, 3, 3)
     x = layout.images(x)
     asked, sizes = layout.output_shape(output_shape)
     steps, gaps, rooms, starts = _windows(layout, filters, sizes, strides, padding, dilations)
@@ -121,8 +135,8 @@ def conv3d_transpose(
     batch, depth, height, width, channels = x.shape
     if len(starts) != depth:
         raise InvalidArgumentError(
-            f"{name}: a convolution of volumes of depth {sizes[0]} gives the depth {len(starts)}, "
-            f"but x has shape {tuple(x.shape)}"
+            f"{op_name}: a convolution of volumes of depth {sizes[0]} gives the depth "
+            f"{len(starts)}, but x has shape {tuple(x.shape)}"
         )
     x = reshape(x, (batch * depth, height, width, channels))
     plane = (batch * depth, *sizes[1:], window[0] * filters.shape[3])
@@ -202,16 +216,22 @@ def pool_by_rank(
 
 
 def pool(
-    x: Any,
+    input: TensorLike,
     window_shape: Any,
     pooling_type: Any,
     strides: Any = None,
-    padding: Any = "VALID",
-    data_format: Any = None,
+    padding: str = "VALID",
+    data_format: str | None = None,
     dilations: Any = None,
+    name: str | None = None,
 ) -> Tensor:
-    """Return the largest ("MAX") or the mean element ("AVG") under dilated windows."""
-    x = convert(x)
+    """Return the largest ("MAX") or the mean element ("AVG") under dilated windows.
+
+    Modelled on ``tf.nn.pool``, along one to three axes: `window_shape`, `strides` (1 by default)
+    and `dilations` have a number for each, or are one for all. Dilations above 1 need strides of 1
+    and the padding "VALID"; otherwise this raises InvalidArgumentError.
+    """
+    x = convert(input)
     count = x.ndim - 2
     kind = pooling_type.upper() if isinstance(pooling_type, str) else pooling_type
     as_choice("pool", "pooling_type", kind, _BY_TYPE)
@@ -241,16 +261,24 @@ def pool(
 
 
 def with_space_to_batch(
-    x: Any,
+    input: TensorLike,
     dilation_rate: Any,
     padding: Any,
-    op: Callable[..., Any],
+    op: Any,
     filter_shape: Any = None,
     spatial_dims: Any = None,
-    data_format: Any = None,
+    data_format: str | None = None,
 ) -> Tensor:
-    """Return `op` of each part of `x` that has every `dilation_rate`-th element along some axes."""
-    name, x = "with_space_to_batch", convert(x)
+    """Return the dilated `op`: apply it to each part of `input` with every `dilation_rate`-th
+    element.
+
+    Modelled on ``tf.nn.with_space_to_batch``: ``op(part, number of axes, "VALID")`` is called once,
+    with all parts as one batch, and its results are interleaved again; ``op(input, number of axes,
+    padding)`` if all rates are 1. The axes are `spatial_dims`, ascending, by default those after
+    the batch, or after the channels if `data_format` has them first. With the padding "SAME", zeros
+    are added for filters of `filter_shape`. Raises InvalidArgumentError for sizes that do not fit.
+    """
+    name, x = "with_space_to_batch", convert(input)
     rates = as_shape(name, dilation_rate)
     first = 2 if isinstance(data_format, str) and data_format.startswith("NC") else 1
     default = range(first, first + len(rates))

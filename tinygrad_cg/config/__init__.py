@@ -4,35 +4,12 @@ from importlib import import_module as _import_module
 from typing import Any as _Any
 
 from .._core.suggestions import refuse_name as _refuse_name
-from . import cache, experimental, threading
-from ._physical_devices import (
-    LogicalDevice,
-    LogicalDeviceConfiguration,
-    PhysicalDevice,
-    get_logical_device_configuration,
-    get_visible_devices,
-    list_logical_devices,
-    list_physical_devices,
-    set_logical_device_configuration,
-    set_visible_devices,
-)
+from . import _physical_devices, cache, experimental, threading
+from ._physical_devices import *  # noqa: F403
 
-__all__ = [
-    "LogicalDevice",
-    "LogicalDeviceConfiguration",
-    "PhysicalDevice",
-    "cache",
-    "experimental",
-    "functions_run_eagerly",
-    "get_logical_device_configuration",
-    "get_visible_devices",
-    "list_logical_devices",
-    "list_physical_devices",
-    "run_functions_eagerly",
-    "set_logical_device_configuration",
-    "set_visible_devices",
-    "threading",
-]
+__all__ = ["cache", "experimental", "threading"]
+__all__ += ["functions_run_eagerly", "run_functions_eagerly"]  # noqa: F405 (see __getattr__)
+__all__ += _physical_devices.__all__
 __dir__ = __all__.copy  # what dir() shows
 
 

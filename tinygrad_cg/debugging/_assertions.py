@@ -12,9 +12,31 @@ import numpy as np
 
 from .._core.conversion import as_dtype, convert
 from .._core.kinds import is_floating
+from .._ops.namespaces.namespace import spelled
 from .._ops.shape import stop_gradient
 from .._rules.outside_code import numpy_function
 from ..errors import InvalidArgumentError
+
+__all__ = [
+    "Assert",
+    "assert_equal",
+    "assert_greater",
+    "assert_greater_equal",
+    "assert_less",
+    "assert_less_equal",
+    "assert_near",
+    "assert_negative",
+    "assert_non_negative",
+    "assert_non_positive",
+    "assert_none_equal",
+    "assert_positive",
+    "assert_rank",
+    "assert_rank_at_least",
+    "assert_rank_in",
+    "assert_scalar",
+    "assert_shapes",
+    "assert_type",
+]
 
 
 def _check(name: str, holds: Callable[..., Any], message: Any, words: str, *operands: Any) -> None:
@@ -42,11 +64,23 @@ def _check(name: str, holds: Callable[..., Any], message: Any, words: str, *oper
     numpy_function(check, tensors, [], name=name)
 
 
-def assert_equal(
-    x: Any, y: Any, message: Any = None, summarize: Any = None, name: Any = None
-) -> None:
-    """Raise InvalidArgumentError unless ``x == y`` for all elements; x and y broadcast."""
-    _check("assert_equal", np.equal, message, "x == y", x, y)
+def _of_two(name: str, holds: Callable[..., Any], symbol: str):
+    """Return the assertion that a comparison is true of two tensors."""
+
+    def check(x: Any, y: Any, message: Any = None, summarize: Any = None, name: Any = None) -> None:
+        _check(check.__name__, holds, message, f"x {symbol} y", x, y)
+
+    check.__doc__ = (
+        f"Raise InvalidArgumentError unless ``x {symbol} y`` for all elements; x and y broadcast."
+    )
+    return spelled(check, name)
+
+
+assert_equal = _of_two("assert_equal", np.equal, "==")
+assert_less = _of_two("assert_less", np.less, "<")
+assert_less_equal = _of_two("assert_less_equal", np.less_equal, "<=")
+assert_greater = _of_two("assert_greater", np.greater, ">")
+assert_greater_equal = _of_two("assert_greater_equal", np.greater_equal, ">=")
 
 
 def assert_none_equal(
@@ -56,56 +90,20 @@ def assert_none_equal(
     _check("assert_none_equal", np.not_equal, message, "x != y", x, y)
 
 
-def assert_less(
-    x: Any, y: Any, message: Any = None, summarize: Any = None, name: Any = None
-) -> None:
-    """Raise InvalidArgumentError unless ``x < y`` for all elements; x and y broadcast."""
-    _check("assert_less", np.less, message, "x < y", x, y)
+def _of_zero(name: str, holds: Callable[..., Any], symbol: str):
+    """Return the assertion that a comparison with 0 is true of a tensor."""
+
+    def check(x: Any, message: Any = None, summarize: Any = None, name: Any = None) -> None:
+        _check(check.__name__, lambda x: holds(x, 0), message, f"x {symbol} 0", x)
+
+    check.__doc__ = f"Raise InvalidArgumentError unless ``x {symbol} 0`` for all elements."
+    return spelled(check, name)
 
 
-def assert_less_equal(
-    x: Any, y: Any, message: Any = None, summarize: Any = None, name: Any = None
-) -> None:
-    """Raise InvalidArgumentError unless ``x <= y`` for all elements; x and y broadcast."""
-    _check("assert_less_equal", np.less_equal, message, "x <= y", x, y)
-
-
-def assert_greater(
-    x: Any, y: Any, message: Any = None, summarize: Any = None, name: Any = None
-) -> None:
-    """Raise InvalidArgumentError unless ``x > y`` for all elements; x and y broadcast."""
-    _check("assert_greater", np.greater, message, "x > y", x, y)
-
-
-def assert_greater_equal(
-    x: Any, y: Any, message: Any = None, summarize: Any = None, name: Any = None
-) -> None:
-    """Raise InvalidArgumentError unless ``x >= y`` for all elements; x and y broadcast."""
-    _check("assert_greater_equal", np.greater_equal, message, "x >= y", x, y)
-
-
-def assert_positive(x: Any, message: Any = None, summarize: Any = None, name: Any = None) -> None:
-    """Raise InvalidArgumentError unless ``x > 0`` for all elements."""
-    _check("assert_positive", lambda x: x > 0, message, "x > 0", x)
-
-
-def assert_negative(x: Any, message: Any = None, summarize: Any = None, name: Any = None) -> None:
-    """Raise InvalidArgumentError unless ``x < 0`` for all elements."""
-    _check("assert_negative", lambda x: x < 0, message, "x < 0", x)
-
-
-def assert_non_negative(
-    x: Any, message: Any = None, summarize: Any = None, name: Any = None
-) -> None:
-    """Raise InvalidArgumentError unless ``x >= 0`` for all elements."""
-    _check("assert_non_negative", lambda x: x >= 0, message, "x >= 0", x)
-
-
-def assert_non_positive(
-    x: Any, message: Any = None, summarize: Any = None, name: Any = None
-) -> None:
-    """Raise InvalidArgumentError unless ``x <= 0`` for all elements."""
-    _check("assert_non_positive", lambda x: x <= 0, message, "x <= 0", x)
+assert_positive = _of_zero("assert_positive", np.greater, ">")
+assert_negative = _of_zero("assert_negative", np.less, "<")
+assert_non_negative = _of_zero("assert_non_negative", np.greater_equal, ">=")
+assert_non_positive = _of_zero("assert_non_positive", np.less_equal, "<=")
 
 
 def assert_near(

@@ -36,6 +36,25 @@ from .._ops.shape import broadcast_to, cast, expand_dims, reshape, squeeze
 from .._ops.validation import normalize_axis
 from ._operands import as_real
 
+__all__ = [
+    "BinaryCrossentropy",
+    "CategoricalCrossentropy",
+    "CategoricalHinge",
+    "CosineSimilarity",
+    "Hinge",
+    "Huber",
+    "KLDivergence",
+    "LogCosh",
+    "Loss",
+    "MeanAbsoluteError",
+    "MeanAbsolutePercentageError",
+    "MeanSquaredError",
+    "MeanSquaredLogarithmicError",
+    "Poisson",
+    "SparseCategoricalCrossentropy",
+    "SquaredHinge",
+]
+
 _REDUCTIONS = {
     "sum_over_batch_size": "sum_over_batch_size",
     "auto": "sum_over_batch_size",

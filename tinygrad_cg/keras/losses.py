@@ -11,50 +11,16 @@ from .._ops import loss_functions as _losses
 from .._ops.namespaces.namespace import export_functions
 from . import _loss_objects
 from ._identifiers import refuse_identifier
-from ._loss_objects import (
-    BinaryCrossentropy,
-    CategoricalCrossentropy,
-    CategoricalHinge,
-    CosineSimilarity,
-    Hinge,
-    Huber,
-    KLDivergence,
-    LogCosh,
-    Loss,
-    MeanAbsoluteError,
-    MeanAbsolutePercentageError,
-    MeanSquaredError,
-    MeanSquaredLogarithmicError,
-    Poisson,
-    SparseCategoricalCrossentropy,
-    SquaredHinge,
-)
+from ._loss_objects import *  # noqa: F403
 
-__all__ = [
-    "BinaryCrossentropy",
-    "CategoricalCrossentropy",
-    "CategoricalHinge",
-    "CosineSimilarity",
-    "Hinge",
-    "Huber",
-    "KLDivergence",
-    "LogCosh",
-    "Loss",
-    "MeanAbsoluteError",
-    "MeanAbsolutePercentageError",
-    "MeanSquaredError",
-    "MeanSquaredLogarithmicError",
-    "Poisson",
-    "SparseCategoricalCrossentropy",
-    "SquaredHinge",
-]
 _OPERATIONS = (  # and other names of theirs
     "categorical_hinge hinge huber kl_divergence log_cosh mean_absolute_error "
     "mean_absolute_percentage_error mean_squared_error mean_squared_logarithmic_error poisson "
     "squared_hinge MSE mse MAE mae MAPE mape MSLE msle KLD kld kullback_leibler_divergence "
     "logcosh"
 )
-__all__ += _OPERATIONS.split()
+__all__ = _OPERATIONS.split()
+__all__ += _loss_objects.__all__
 
 
 @reads_own_arguments

@@ -28,7 +28,6 @@ from .._core.suggestions import REQUIRED, hides_others, reads_own_arguments, ref
 from .._core.tensor import Tensor
 from .._core.transformed import returns_transformed
 from .._ops import activation_functions as _activations
-from .._ops import attention as _attention
 from .._ops import block_moves as _blocks
 from .._ops import casts as _casts
 from .._ops import comparison as _comparison
@@ -45,7 +44,6 @@ from .._ops import fourier as _fourier
 from .._ops import indexing as _indexing
 from .._ops import least_squares as _least_squares
 from .._ops import linear_algebra as _linear_algebra
-from .._ops import loss_functions as _losses
 from .._ops import normalizations as _normalizations
 from .._ops import padding as _padding
 from .._ops import pooling as _pooling
@@ -61,14 +59,23 @@ from .._ops import tapers as _tapers
 from .._ops import trigonometry as _trigonometry
 from .._ops import updates as _updates
 from .._ops import volumes as _volumes
+from .._ops.activation_functions import glu
+from .._ops.attention import dot_product_attention
+from .._ops.block_moves import depth_to_space, fold, space_to_depth, unfold
+from .._ops.casts import saturate_cast
 from .._ops.complex import imag as _imag
 from .._ops.complex import real as _real_part
 from .._ops.complex_parts import complex_of
-from .._ops.creation import constant
+from .._ops.creation import constant, ones_like, zeros_like
 from .._ops.decompositions import det, inv, slogdet
 from .._ops.eigenvectors import eig
 from .._ops.factorizations import eigh
 from .._ops.indexing import getitem
+from .._ops.loss_functions import (
+    binary_crossentropy,
+    categorical_crossentropy,
+    sparse_categorical_crossentropy,
+)
 from .._ops.matrices import adjoint
 from .._ops.namespaces.adapt import (
     arg_extremum,
@@ -83,7 +90,7 @@ from .._ops.namespaces.namespace import export_functions, spelled
 from .._ops.norms import matrix_norm, reduce_euclidean_norm, vector_norm
 from .._ops.reductions import reduce_all, reduce_max, reduce_mean, reduce_sum
 from .._ops.settings import settings
-from .._ops.sorting import TopK
+from .._ops.sorting import TopK, in_top_k
 from .._ops.validation import as_shape
 from .._rules.custom_gradient import custom_gradient
 from .._transforms.batching import vectorized_map
@@ -100,12 +107,25 @@ from ._operands import as_reals as _reals
 
 __all__ = [
     "associative_scan",
+    "binary_crossentropy",
+    "categorical_crossentropy",
     "cond",
     "custom_gradient",
+    "depth_to_space",
+    "dot_product_attention",
+    "fold",
     "fori_loop",
+    "glu",
+    "in_top_k",
     "is_tensor",
     "map",
+    "ones_like",
+    "saturate_cast",
     "scan",
+    "space_to_depth",
+    "sparse_categorical_crossentropy",
+    "unfold",
+    "zeros_like",
 ]
 __all__ += ["det", "eig", "eigh", "inv", "slogdet", "switch", "vectorized_map", "while_loop"]
 
@@ -381,15 +401,6 @@ def batch_normalization(
     )
 
 
-def binary_crossentropy(target: Any, output: Any, from_logits: bool = False) -> Tensor:
-    """Return ``-target log(output) - (1 - target) log(1 - output)``, elementwise.
-
-    `output` are probabilities, limited to [1e-7, 1 - 1e-7], or scores if `from_logits`, of the
-    shape of `target` (else InvalidArgumentError).
-    """
-    return _losses.binary_crossentropy(target, output, from_logits)
-
-
 def bartlett(x: TensorLike) -> Tensor:
     """Return the window of this name with `x` points, float32."""
     return _shape.cast(_tapers.bartlett(x), FLOAT32)
@@ -427,18 +438,6 @@ def cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
     unsupported dtypes.
     """
     return _shape.cast(x, dtype)
-
-
-@reads_own_arguments
-def categorical_crossentropy(
-    target: Any, output: Any, from_logits: bool = False, axis: Axes = -1
-) -> Tensor:
-    """Return ``-sum(target * log(output))`` along `axis`, for distributions `target`.
-
-    `output` are probabilities, divided by their sum and limited to [1e-7, 1 - 1e-7], or scores if
-    `from_logits`, of the shape of `target` (else InvalidArgumentError).
-    """
-    return _losses.categorical_crossentropy(target, output, from_logits, axis)
 
 
 def celu(x: TensorLike, alpha: Any = 1.0) -> Tensor:
@@ -556,7 +555,7 @@ def ctc_loss(
     (batch, longest) has `target_length` labels in each row, `output` (batch, frames, classes) are
     logits of `output_length` frames, `mask_index` is the class of blanks."""
     return _sequences.ctc_loss(
-        target, _real(output), target_length, output_length, False, mask_index
+        target, _real(output), target_length, output_length, False, blank_index=mask_index
     )
 
 
@@ -659,16 +658,6 @@ def gelu(x: TensorLike, approximate: bool = True) -> Tensor:
     After D. Hendrycks and K. Gimpel, "Gaussian error linear units" (2016).
     """
     return _activations.gelu(_real(x), approximate)
-
-
-@reads_own_arguments
-def glu(x: TensorLike, axis: Axes = -1) -> Tensor:
-    """Return the first half of `x` along `axis` times the sigmoid of the second.
-
-    After Y. Dauphin et al., "Language modeling with gated convolutional networks" (2016). Raises
-    InvalidArgumentError for an axis of odd size.
-    """
-    return _activations.glu(x, axis)
 
 
 def hard_shrink(x: TensorLike, threshold: Any = 0.5) -> Tensor:
@@ -926,16 +915,6 @@ def ones(shape: Shape, dtype: DTypeLike | None = None, **others: Never) -> Tenso
     return _creation.ones(shape, dtype or settings.floatx)
 
 
-def ones_like(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """Return ones with the shape and, unless `dtype` is given, the dtype of `x`."""
-    return _creation.ones_like(x, dtype)
-
-
-def zeros_like(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """Return zeros with the shape and, unless `dtype` is given, the dtype of `x`."""
-    return _creation.zeros_like(x, dtype)
-
-
 def pad(
     x: TensorLike, pad_width: Any, mode: str = "constant", constant_values: Any = None
 ) -> Tensor:
@@ -1088,19 +1067,6 @@ def sort(x: TensorLike, axis: Axes = -1, **others: Never) -> Tensor:
     if others:
         refuse_call(sort, others)
     return _sorting.sort(*flattened(x, axis))
-
-
-@reads_own_arguments
-def sparse_categorical_crossentropy(
-    target: Any, output: Any, from_logits: bool = False, axis: Axes = -1
-) -> Tensor:
-    """Return ``-log(output[label])`` along the last axis, for integer labels `target`.
-
-    `output` are probabilities, limited to [1e-7, 1 - 1e-7], or scores if `from_logits`. Shapes and
-    errors are those of `sparse_cross_entropy`; `target` may have a last axis of size 1 more. Raises
-    InvalidArgumentError for another `axis`.
-    """
-    return _losses.sparse_categorical_crossentropy(target, output, from_logits, axis)
 
 
 @reads_own_arguments
@@ -1321,43 +1287,6 @@ def cdist(x: TensorLike, y: TensorLike) -> Tensor:
     return reduce_euclidean_norm(subtract(expand_dims(x, -2), expand_dims(y, -3)), -1)
 
 
-def depth_to_space(x: TensorLike, block_size: Any, data_format: str = "channels_last") -> Tensor:
-    """Return images whose blocks of `block_size` by `block_size` are the channels of `x`.
-
-    Modelled on ``tf.nn.depth_to_space``, the inverse of `space_to_depth`. InvalidArgumentError
-    unless the channels are a multiple of the square of `block_size`.
-    """
-    return _blocks.depth_to_space(x, block_size, data_format)
-
-
-def space_to_depth(x: TensorLike, block_size: Any, data_format: str = "channels_last") -> Tensor:
-    """Return images whose channels are the blocks of `block_size` by `block_size` of `x`.
-
-    Modelled on ``tf.nn.space_to_depth``: height and width are that much smaller and must be
-    multiples of `block_size` (else InvalidArgumentError).
-    """
-    return _blocks.space_to_depth(x, block_size, data_format)
-
-
-def dot_product_attention(
-    query: Any,
-    key: Any,
-    value: TensorLike,
-    bias: Any = None,
-    mask: Any = None,
-    scale: Any = None,
-    is_causal: bool = False,
-    flash_attention: Any = None,
-    attn_logits_soft_cap: Any = None,
-) -> Tensor:
-    """Return ``softmax(query key' * scale + bias) value`` for each head: (batch, T, N, H) from
-    queries of that shape and keys and values (batch, S, K, H), with N a multiple of K. `mask` is
-    true for keys that a query attends to. `flash_attention` has no effect."""
-    return _attention.dot_product_attention(
-        query, key, value, bias, mask, scale, is_causal, attn_logits_soft_cap
-    )
-
-
 @hides_others
 def empty(shape: Shape, dtype: DTypeLike | None = None, **others: Never) -> Tensor:
     """Return a tensor of `shape` (float32 by default) with any values: here they are zeros."""
@@ -1377,35 +1306,9 @@ def extract_sequences(x: TensorLike, sequence_length: Any, sequence_stride: Any)
     return _blocks.frames(x, sequence_length, sequence_stride)
 
 
-def fold(
-    x: TensorLike,
-    output_size: Any,
-    kernel_size: Any,
-    dilation: Any = 1,
-    padding: Any = 0,
-    stride: Any = 1,
-) -> Tensor:
-    """Return images of `output_size` in which the patches `x` are added up: `unfold` transposed.
-
-    Modelled on ``keras.ops.fold``. Raises InvalidArgumentError unless the number of patches is that
-    of `unfold`.
-    """
-    return _blocks.fold(x, output_size, kernel_size, dilation, padding, stride)
-
-
 def get_item(x: TensorLike, key: Any) -> Tensor:
     """Return ``x[key]``."""
     return getitem(x, key)
-
-
-def in_top_k(targets: Any, predictions: Any, k: int) -> Tensor:
-    """Return whether the target of each row is among its `k` largest `predictions`, ties included.
-
-    Modelled on ``tf.math.in_top_k``: `predictions` are (rows, classes) and `targets` one integer
-    for each row. The result is false if a target is not a class or its prediction is not finite.
-    Raises InvalidArgumentError for other shapes.
-    """
-    return _sorting.in_top_k(targets, predictions, k)
 
 
 @reads_own_arguments
@@ -1485,15 +1388,6 @@ def rearrange(tensor: TensorLike, pattern: Any, **axes_lengths: Any) -> Tensor:
     return reshape(x, [builtins.int(size) for size in joined])
 
 
-def saturate_cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
-    """Return `x` as `dtype`, with values beyond its limits at them. NaN as integer is 0.
-
-    Modelled on ``tf.saturate_cast``. The gradient is 0 beyond the limits. Raises TypeError for
-    complex numbers that become real.
-    """
-    return _casts.saturate_cast(x, dtype)
-
-
 def separable_conv(
     inputs: TensorLike,
     depthwise_kernel: Any,
@@ -1513,17 +1407,6 @@ def separable_conv(
         "valid",
         _order(data_format),
     )
-
-
-def unfold(
-    x: TensorLike, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
-) -> Tensor:
-    """Return the patches under a window that moves over images: (batch, elements, positions).
-
-    `x` is (batch, channels, height, width). Modelled on ``keras.ops.unfold``. InvalidArgumentError
-    if no window fits.
-    """
-    return _blocks.unfold(x, kernel_size, dilation, padding, stride)
 
 
 def view(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:

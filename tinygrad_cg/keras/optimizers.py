@@ -4,37 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import optimizers, schedules
-from ..optimizers import (
-    SGD,
-    Adadelta,
-    Adagrad,
-    Adam,
-    Adamax,
-    AdamW,
-    Ftrl,
-    Lion,
-    Nadam,
-    Optimizer,
-    RMSprop,
-)
+from .. import optimizers
+from ..optimizers import *  # noqa: F403
+from ..optimizers import Optimizer
 from ._identifiers import refuse_identifier
 
-__all__ = [
-    "SGD",
-    "Adadelta",
-    "Adagrad",
-    "Adam",
-    "AdamW",
-    "Adamax",
-    "Ftrl",
-    "Lion",
-    "Nadam",
-    "Optimizer",
-    "RMSprop",
-    "get",
-    "schedules",
-]
+__all__ = ["get"]
+__all__ += optimizers.__all__
 __dir__ = __all__.copy  # what dir() shows
 
 

@@ -35,6 +35,12 @@ from .. import elementwise as _elementwise
 from .. import matrix_functions as _matrix_functions
 from .. import searching
 from ..block_moves import rearrange
+from ..counting import (
+    confusion_matrix,
+    histogram_fixed_width,
+    histogram_fixed_width_bins,
+    invert_permutation,
+)
 from ..creation import constant
 from ..elementwise import add, floor_divide, multiply
 from ..indexing import gather, getitem
@@ -324,72 +330,14 @@ def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
     return _complex_parts.complex_of(real, imag)
 
 
-def confusion_matrix(
-    labels: TensorLike,
-    predictions: Any,
-    num_classes: int | None = None,
-    weights: Any = None,
-    dtype: DTypeLike = INT32,
-    name: str | None = None,
-) -> Tensor:
-    """Return how often each class, a row, was predicted to be each class, a column.
-
-    Modelled on ``tf.math.confusion_matrix``: `labels` and `predictions` are integers from 0, of one
-    dimension; `num_classes` is by default the largest class plus one. Each prediction counts 1, or
-    its element of `weights`, which are cast to `dtype` first and are differentiable if `dtype` is
-    floating. Raises InvalidArgumentError for sizes that do not fit. Inside ``function`` and
-    ``vmap`` labels and predictions must be known.
-    """
-    return _counting.confusion_matrix(labels, predictions, num_classes, weights, dtype)
-
-
 def guarantee_const(input: TensorLike, name: str | None = None) -> Tensor:
     """Return the same value as a new tensor."""
     return identity(input)
 
 
-def histogram_fixed_width(
-    values: Any,
-    value_range: Any,
-    nbins: Any = 100,
-    dtype: DTypeLike = INT32,
-    name: str | None = None,
-) -> Tensor:
-    """Return how many of `values` fall into each of `nbins` equal bins of a range, a pair.
-
-    Modelled on ``tf.histogram_fixed_width``; see ``histogram_fixed_width_bins``.
-    """
-    return _counting.histogram(values, value_range, nbins, dtype)
-
-
-def histogram_fixed_width_bins(
-    values: Any,
-    value_range: Any,
-    nbins: Any = 100,
-    dtype: DTypeLike = INT32,
-    name: str | None = None,
-) -> Tensor:
-    """Return the index of the bin, of `nbins` equal bins of a range (a pair), of `values`.
-
-    Modelled on ``tf.histogram_fixed_width_bins``: values outside the range fall into the first or
-    last bin. Raises InvalidArgumentError for a range that does not increase, for no bins, and for
-    NaN.
-    """
-    return _counting.histogram_bins(values, value_range, nbins, dtype)
-
-
 def identity_n(input: Any, name: str | None = None) -> list[Tensor]:
     """Return the tensors of a list unchanged."""
     return [identity(tensor) for tensor in input]
-
-
-def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:
-    """Return the inverse of a permutation of 0 to n - 1: at ``x[i]`` it has i.
-
-    Modelled on ``tf.math.invert_permutation``. Raises InvalidArgumentError for anything but a
-    permutation in one dimension.
-    """
-    return _counting.invert_permutation(x)
 
 
 def is_non_decreasing(x: TensorLike, name: str | None = None) -> Tensor:
@@ -575,4 +523,10 @@ def unravel_index(indices: TensorLike, dims: Shape, name: str | None = None) -> 
     return constant(np.stack(coordinates), convert(indices).dtype)
 
 
-__all__ = export_functions(globals())
+__all__ = [
+    "confusion_matrix",
+    "histogram_fixed_width",
+    "histogram_fixed_width_bins",
+    "invert_permutation",
+    *export_functions(globals()),
+]

@@ -5,6 +5,7 @@ Of arrays and numbers they give arrays, of tensors tensors; Python's floats are 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -13,6 +14,7 @@ from ... import math, stop_gradient
 from ... import numpy as np
 from ..._core.tensor import Tensor
 from ..._ops import bessel, distribution_functions
+from ..._ops.namespaces.namespace import spelled
 from ..numpy._numpy_functions import for_arrays
 
 __all__ = [
@@ -61,18 +63,22 @@ def real(x: Any) -> Tensor:
     )
 
 
-@for_arrays
-def gammaln(x: Any) -> Any:
-    """Return log(abs(gamma(x))); the shape of `x`. Its derivative is `digamma`."""
-    return math.lgamma(real(x))
+def _of_real(name: str, operation: Callable[[Any], Any], doc: str) -> Callable[[Any], Any]:
+    """Return an operation on real numbers as SciPy's function of a name."""
+
+    def function(x: Any) -> Any:
+        return operation(real(x))
+
+    function.__doc__ = doc
+    return for_arrays(spelled(function, name))
 
 
-@for_arrays
-def digamma(x: Any) -> Any:
-    """Return the derivative of `gammaln`."""
-    return math.digamma(real(x))
-
-
+gammaln = _of_real(
+    "gammaln",
+    math.lgamma,
+    "Return log(abs(gamma(x))); the shape of `x`. Its derivative is `digamma`.",
+)
+digamma = _of_real("digamma", math.digamma, "Return the derivative of `gammaln`.")
 psi = digamma
 
 
@@ -83,13 +89,14 @@ def polygamma(n: Any, x: Any) -> Any:
     return math.polygamma(np.astype(np.asarray(n), x.dtype), x)
 
 
-@for_arrays
-def gamma(x: Any) -> Any:
+gamma = _of_real(
+    "gamma",
+    distribution_functions.gamma,
     """Return the gamma function: (x - 1)! at whole numbers, NaN at -1, -2, ...
 
     Its gradient is ``gamma(x) * digamma(x)``.
-    """
-    return distribution_functions.gamma(real(x))
+    """,
+)
 
 
 @for_arrays
@@ -101,10 +108,11 @@ def gammasgn(x: Any) -> Any:
     return np.where(np.logical_and(x < 0, x == np.floor(x)), np.nan, signs)
 
 
-@for_arrays
-def rgamma(x: Any) -> Any:
-    """Return 1 / gamma(x): 0 where gamma has a pole; the gradient is NaN there."""
-    return distribution_functions.rgamma(real(x))
+rgamma = _of_real(
+    "rgamma",
+    distribution_functions.rgamma,
+    "Return 1 / gamma(x): 0 where gamma has a pole; the gradient is NaN there.",
+)
 
 
 @for_arrays
@@ -155,40 +163,18 @@ _LOG_PI = 1.1447298858494002
 _HALF_LOG_2_PI = 0.9189385332046728
 
 
-@for_arrays
-def erf(x: Any) -> Any:
-    """Return the error function; the shape of `x`."""
-    return math.erf(real(x))
-
-
-@for_arrays
-def erfc(x: Any) -> Any:
-    """Return 1 - erf(x), accurate where that is small."""
-    return math.erfc(real(x))
-
-
-@for_arrays
-def erfinv(x: Any) -> Any:
-    """Return the number whose `erf` is x."""
-    return math.erfinv(real(x))
-
-
-@for_arrays
-def erfcinv(x: Any) -> Any:
-    """Return the number whose `erfc` is x."""
-    return math.erfcinv(real(x))
-
-
-@for_arrays
-def ndtr(x: Any) -> Any:
-    """Return the distribution function of the normal distribution, accurate in its left tail."""
-    return distribution_functions.ndtr(real(x))
-
-
-@for_arrays
-def ndtri(x: Any) -> Any:
-    """Return the number below which the normal distribution has the share `x`."""
-    return math.ndtri(real(x))
+erf = _of_real("erf", math.erf, "Return the error function; the shape of `x`.")
+erfc = _of_real("erfc", math.erfc, "Return 1 - erf(x), accurate where that is small.")
+erfinv = _of_real("erfinv", math.erfinv, "Return the number whose `erf` is x.")
+erfcinv = _of_real("erfcinv", math.erfcinv, "Return the number whose `erfc` is x.")
+ndtr = _of_real(
+    "ndtr",
+    distribution_functions.ndtr,
+    "Return the distribution function of the normal distribution, accurate in its left tail.",
+)
+ndtri = _of_real(
+    "ndtri", math.ndtri, "Return the number below which the normal distribution has the share `x`."
+)
 
 
 @for_arrays
@@ -207,16 +193,12 @@ def log_ndtr(x: Any) -> Any:
     return np.where(far, tail, np.where(x > 0, above, below))
 
 
-@for_arrays
-def i0(x: Any) -> Any:
-    """Return the modified Bessel function of the first kind of order 0."""
-    return math.bessel_i0(real(x))
-
-
-@for_arrays
-def i1(x: Any) -> Any:
-    """Return the modified Bessel function of the first kind of order 1."""
-    return math.bessel_i1(real(x))
+i0 = _of_real(
+    "i0", math.bessel_i0, "Return the modified Bessel function of the first kind of order 0."
+)
+i1 = _of_real(
+    "i1", math.bessel_i1, "Return the modified Bessel function of the first kind of order 1."
+)
 
 
 @for_arrays
@@ -234,16 +216,8 @@ def ive(v: Any, z: Any) -> Any:
     return bessel.bessel_ive(*_of_order(v, z))
 
 
-@for_arrays
-def j0(x: Any) -> Any:
-    """Return the Bessel function of the first kind of order 0."""
-    return bessel.bessel_j(0, real(x))
-
-
-@for_arrays
-def j1(x: Any) -> Any:
-    """Return the Bessel function of the first kind of order 1."""
-    return bessel.bessel_j(1, real(x))
+j0 = _of_real("j0", bessel.bessel_j0, "Return the Bessel function of the first kind of order 0.")
+j1 = _of_real("j1", bessel.bessel_j1, "Return the Bessel function of the first kind of order 1.")
 
 
 @for_arrays
@@ -255,16 +229,12 @@ def jn(n: Any, x: Any) -> Any:
     return bessel.bessel_j(*_of_order(n, x, "jn"))
 
 
-@for_arrays
-def y0(x: Any) -> Any:
-    """Return the Bessel function of the second kind of order 0: NaN below 0."""
-    return bessel.bessel_y(0, real(x))
-
-
-@for_arrays
-def y1(x: Any) -> Any:
-    """Return the Bessel function of the second kind of order 1: NaN below 0."""
-    return bessel.bessel_y(1, real(x))
+y0 = _of_real(
+    "y0", bessel.bessel_y0, "Return the Bessel function of the second kind of order 0: NaN below 0."
+)
+y1 = _of_real(
+    "y1", bessel.bessel_y1, "Return the Bessel function of the second kind of order 1: NaN below 0."
+)
 
 
 @for_arrays
@@ -286,10 +256,7 @@ def _of_order(n: Any, x: Any, whole: str | None = None) -> tuple[Any, Any]:
 _HIGHEST = 10_000
 
 
-@for_arrays
-def expit(x: Any) -> Any:
-    """Return 1 / (1 + exp(-x)), without overflow."""
-    return math.sigmoid(real(x))
+expit = _of_real("expit", math.sigmoid, "Return 1 / (1 + exp(-x)), without overflow.")
 
 
 @for_arrays
