@@ -760,7 +760,7 @@ def layer_normalization(
 
 
 def leaky_relu(x: TensorLike, negative_slope: Any = 0.2) -> Tensor:
-    """Return `x` where it is positive, and ``alpha * x`` elsewhere. The slope at 0 is `alpha`."""
+    """Return `x` where it is positive, and ``negative_slope * x`` elsewhere, at 0 too."""
     return _activations.leaky_relu(_real(x), negative_slope)
 
 
