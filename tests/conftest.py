@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 
 from tinygrad_cg import _ops
-from tinygrad_cg_kernels.runtime import threads
+from tinygrad_cg_kernels.runtime import threads, tiers
 
 _ops.load_all()  # before tests are collected: processes that share them have them in one order
 
@@ -49,6 +49,14 @@ def collect_little():
     """
     gc.collect()
     gc.freeze()
+
+
+def pytest_runtest_setup() -> None:
+    """Wait for optimized code that earlier tests began.
+
+    Otherwise tests of what is compiled, of memory and of threads would depend on other tests.
+    """
+    tiers.wait()
 
 
 @pytest.fixture

@@ -36,16 +36,27 @@ def threads_used(monkeypatch):
     monkeypatch.setattr(TextSource.store, "read", lambda name: None)
     monkeypatch.setattr(TextSource.store, "has", lambda name: False)
     monkeypatch.setattr(TextSource.store, "write", lambda *args: None)
-    compiled, threads = machine.compile_source, []
+    own, compiled, threads = threading.current_thread(), machine.compile_source, []
+    jobs, job, turn = [], machine.Job, threading.Condition()
 
-    def compile_slowly(source):
+    def begin(work):
+        jobs.append(work)
+        return job(work)
+
+    def others_have_begun():
+        return len({*threads} - {own}) >= min(machine.cores() - 1, len(jobs), 2)
+
+    def compile_with_others(source):
         thread = threading.current_thread()
         if thread.name != "tinygrad_cg compiler":  # one of those makes optimized code
-            threads.append(thread)
-        time.sleep(0.05)  # so that no thread takes all
+            with turn:
+                threads.append(thread)
+                turn.notify_all()
+                assert turn.wait_for(others_have_begun, 60)
         return compiled(source)
 
-    monkeypatch.setattr(machine, "compile_source", compile_slowly)
+    monkeypatch.setattr(machine, "Job", begin)
+    monkeypatch.setattr(machine, "compile_source", compile_with_others)
     return threads
 
 
@@ -62,7 +73,7 @@ def test_kernels_of_a_program_are_compiled_by_as_many_threads_as_cores(
     own = threading.current_thread()
     assert own in threads_used
     others = [thread for thread in threads_used if thread is not own]
-    assert len(set(others)) == min(cores - 1, len(others))
+    assert min(cores - 1, 2) <= len(set(others)) <= cores - 1
     assert not service._precompiled
     np.testing.assert_allclose(result, several(tf.constant(X)), 1e-12)
 
@@ -96,7 +107,14 @@ def test_who_asks_does_what_no_core_has_begun(one_other_core):
 
 
 def test_who_asks_waits_for_what_a_core_has_begun(one_other_core):
-    job = machine.Job(lambda: one_other_core.wait() and threading.current_thread())
+    begun = threading.Event()
+
+    def work():
+        begun.set()
+        return one_other_core.wait() and threading.current_thread()
+
+    job = machine.Job(work)
+    begun.wait()
     threading.Timer(0.05, one_other_core.set).start()
     assert job() is not threading.current_thread()
 
