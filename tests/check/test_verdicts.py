@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
@@ -320,13 +318,12 @@ def test_a_wrong_rule_of_a_solver_takes_at_most_sixty_evaluations(size, factor):
         assert len(calls) <= 60
 
 
-def test_four_numbers_undecided_take_a_second():
+def test_four_numbers_undecided_take_some_hundred_evaluations():
     x = np.array([1.1, 1.3, 1.7, 2.3])
     for f, point in ((lambda x: tf.sin(1e9 * tf.nn.relu(x)), x), (tf.sort, np.ones(4))):
-        tf.check_gradients(f, point)  # compiles
-        start = time.process_time()
-        report = tf.check_gradients(f, point)
-        assert time.process_time() - start < 1.0
+        calls = []
+        report = tf.check_gradients(lambda x, f=f, calls=calls: calls.append(x) or f(x), point)
+        assert len(calls) < 500
         assert any(row.verdict in ("kink", "inconclusive") for row in report.rows)
 
 
@@ -637,11 +634,9 @@ def test_full_of_a_hundred_elements_is_batched():
         return tf.sin(x) @ x
 
     x = np.random.default_rng(0).normal(size=(10, 10))
-    start = time.perf_counter()
     report = tf.check_gradients(function, x, full=True)
     assert {row.verdict for row in report.rows} == {"ok"}
     assert len(calls) < 30 * x.size
-    assert time.perf_counter() - start < 30.0
 
     @tf.custom_gradient
     def off(x):

@@ -8,6 +8,7 @@ import weakref
 import pytest
 
 import tinygrad_cg as tf
+from tinygrad_cg_kernels.runtime import tiers
 
 
 def chain(x, length):
@@ -188,8 +189,9 @@ class TestMemory:
         ],
     )
     def test_300_runs_leave_nothing(self, run):
-        for _ in range(20):
+        for _ in range(2 * tiers.TIER_UP_CALLS):
             run()
+        tiers.wait()  # now all is compiled
         gc.collect()
         gc.disable()
         try:

@@ -8,6 +8,7 @@ import pytest
 
 import tinygrad_cg as tf
 from tests.support.orders import assert_clean_state, assert_next_gradient_is_right, numbers
+from tests.support.processes import run_in_child
 from tinygrad_cg._core.levels import state
 
 pytestmark = pytest.mark.quick
@@ -296,20 +297,7 @@ def test_forked_child_waits_for_no_lock(action):
     thread.start()
     try:
         for _ in range(10):
-            child = os.fork()
-            if not child:
-                act()
-                os._exit(0)
-            for _ in range(500):
-                done, status = os.waitpid(child, os.WNOHANG)
-                if done:
-                    break
-                stop.wait(0.01)
-            else:
-                os.kill(child, 9)
-                os.waitpid(child, 0)
-                pytest.fail("the child hangs")
-            assert status == 0
+            run_in_child(act)
     finally:
         stop.set()
         thread.join()

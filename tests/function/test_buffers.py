@@ -2,7 +2,6 @@
 
 import gc
 import threading
-import tracemalloc
 import weakref
 
 import numpy as np
@@ -21,6 +20,7 @@ from tests.support.graph_cases import (
     perceptron,
     random_graph,
 )
+from tests.support.peaks import peak_bytes
 from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg._function.codegen import buffers
 from tinygrad_cg._function.codegen.buffers import (
@@ -45,20 +45,6 @@ def sorts(size: int, count: int = 2) -> FuncGraph:
     for _ in range(count):
         value = apply("sort", apply("exp", apply("negative", value)), axis=-1, descending=False)
     return FuncGraph([x], [value])
-
-
-def peak(run) -> int:
-    """The most bytes of arrays that a call has at once, beyond those there are before."""
-    run()
-    gc.collect()
-    memory.clear()
-    tracemalloc.start()
-    try:
-        before = tracemalloc.get_traced_memory()[0]
-        result = run()
-        return tracemalloc.get_traced_memory()[1] - before + 0 * len(result)
-    finally:
-        tracemalloc.stop()
 
 
 # Places ------------------------------------------------------------------------------------------
@@ -300,7 +286,7 @@ def test_arrays_between_small_and_large_are_freed_after_their_last_use():
     size = 100_000
     program, x = build(sorts(size, 4)), [RNG.normal(size=size)]
     assert program.scratch is None
-    assert peak(lambda: program(x)) < 3.1 * x[0].nbytes
+    assert peak_bytes(lambda: program(x)) < 3.1 * x[0].nbytes
 
 
 def test_a_value_and_its_gradient_are_one_kernel_without_temporaries():
@@ -323,7 +309,7 @@ def test_a_value_and_its_gradient_are_one_kernel_without_temporaries():
         _call, kernel = value_and_gradient.kernels(x)
         assert kernel.count("def kernel_") == 1 + kernel.count("def kernel_0_far")
         assert kernel.count("for left in range(first, last, 1024):") == 1
-        assert peak(lambda x=x: value_and_gradient(x)) < 8 * size + 20_000
+        assert peak_bytes(lambda x=x: value_and_gradient(x)) < 8 * size + 20_000
 
 
 def test_a_model_needs_little_besides_its_gradients():
@@ -332,4 +318,4 @@ def test_a_model_needs_little_besides_its_gradients():
     program, arrays = build(graph), arrays_for(graph, RNG)
     outputs = sum(array.nbytes for array in program(arrays))
     activations = 128 * 256 * arrays[0].itemsize
-    assert peak(lambda: program(arrays)) < outputs + 4 * activations
+    assert peak_bytes(lambda: program(arrays)) < outputs + 4 * activations

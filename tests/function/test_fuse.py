@@ -1,7 +1,5 @@
 """Compiled programs compute what the interpreter computes, in few kernels and little memory."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
@@ -26,10 +24,11 @@ from tests.support.graph_cases import (
     rosenbrock,
     total,
 )
+from tests.support.peaks import peak_bytes
 from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg._function.codegen.executable import build
 from tinygrad_cg._function.graph.values import FuncGraph, operation
-from tinygrad_cg_kernels.runtime import memory, threads
+from tinygrad_cg_kernels.runtime import threads
 
 RNG = np.random.default_rng(7)
 
@@ -394,15 +393,7 @@ def test_the_same_bits_on_any_number_of_threads(restore_threads):
 def test_no_temporary_of_the_size_of_the_data():
     n = 1_000_000
     program, x = build(log1pexp(n)), [np.zeros(n)]
-    program(x)
-    memory.clear()
-    tracemalloc.start()
-    try:
-        result = program(x)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < result[1].nbytes * 1.01 + 100_000
+    assert peak_bytes(lambda: program(x)) < program(x)[1].nbytes * 1.01 + 100_000
 
 
 # Random graphs -----------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ import importlib
 import linecache
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -20,6 +19,7 @@ import pytest
 from numba.core.ccallback import CFunc
 from numba.core.compiler_lock import global_compiler_lock
 
+from tests.support.processes import run_in_child
 from tests.support.python import run_python
 from tinygrad_cg_frontend import Untranslatable, source_of
 from tinygrad_cg_kernels import elementary
@@ -323,21 +323,13 @@ def test_a_child_forked_while_a_thread_compiles_may_compile(lock):
     thread = threading.Thread(target=hold_lock)
     thread.start()
     locked.wait()
-    child = os.fork()
-    if not child:
+
+    def take_lock():
         with lock:
-            os._exit(0)
+            pass
+
+    run_in_child(take_lock)
     thread.join()
-    for _ in range(500):
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            break
-        time.sleep(0.02)
-    else:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        pytest.fail("the child hangs")
-    assert status == 0
 
 
 @pytest.mark.quick

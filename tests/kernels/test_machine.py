@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
+from tests.support.processes import run_in_child
 from tinygrad_cg_frontend import LLVMSource
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import machine, objects, service, signatures, threads
@@ -274,10 +275,10 @@ def test_a_fork_waits_for_what_another_thread_compiles():
     thread = threading.Thread(target=compile_slowly)
     thread.start()
     locked.wait()
-    child = os.fork()
-    if not child:
+
+    def is_done():
         with service.lock:
-            os._exit(0 if done.is_set() else 1)
+            return done.is_set()
+
+    run_in_child(is_done)
     thread.join()
-    _, status = os.waitpid(child, 0)
-    assert status == 0

@@ -14,6 +14,7 @@ import pytest
 
 import tinygrad_cg as tf
 from tests.support import op_cases
+from tests.support.processes import run_in_child
 from tests.support.python import run_python
 from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg_kernels import elementary
@@ -497,19 +498,21 @@ def test_a_forked_child_goes_on(locked):
     if locked:
         thread.start()
         ready.wait(30)
-    child = os.fork()
-    if not child:
-        others = [empty(SHAPE, FLOAT64) for _ in range(3)]
-        for other in others:
-            other.fill(1.0)
-        del other, others
-        others = [empty(SHAPE, FLOAT64) for _ in range(3)]
-        os._exit(0 if (array == 3.0).all() and len(others) == 3 else 1)
-    _, status = os.waitpid(child, 0)
-    taken.set()
-    if locked:
-        thread.join()
-    assert status == 0
+
+    def go_on():
+        for _ in range(2):
+            others = [empty(SHAPE, FLOAT64) for _ in range(3)]
+            for other in others:
+                other.fill(1.0)
+            del other, others
+        return bool((array == 3.0).all())
+
+    try:
+        run_in_child(go_on)
+    finally:
+        taken.set()
+        if locked:
+            thread.join()
     assert (array == 3.0).all()
 
 

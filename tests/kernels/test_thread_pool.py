@@ -32,7 +32,11 @@ def four():
 
 @pytest.mark.parametrize("most", [1, 2, 3, 4])
 def test_each_block_is_done_once(four, code, most):
+    end = time.monotonic() + 60
     wrong, left = many_tasks(four, code.address("count"), most, 3000, most)
+    while most > 1 and not left and not wrong:  # other processes have the other cores
+        assert time.monotonic() < end
+        wrong, left = many_tasks(four, code.address("count"), most, 3000, most)
     assert not wrong
     assert (left > 0) == (most > 1)
 

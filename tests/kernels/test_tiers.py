@@ -11,6 +11,7 @@ import pytest
 
 import tinygrad_cg as tf
 from tests.support.bits import assert_same_bits
+from tests.support.processes import run_in_child
 from tinygrad_cg._core.primitive import OPS, public_function
 from tinygrad_cg._core.tensor import Tensor
 from tinygrad_cg_frontend import module
@@ -253,15 +254,14 @@ def test_a_child_compiles_what_the_parent_had_not_begun(monkeypatch):
         for _ in range(tiers.TIER_UP_CALLS):
             kernel(x)
     assert optimized.thread is not None
-    child = os.fork()
-    if not child:
-        try:
-            for _ in range(tiers.TIER_UP_CALLS + 1):
-                kernel(x)
-            optimized.thread.join(60)
-        finally:
-            os._exit(optimized.code is None)
-    assert os.waitpid(child, 0)[1] == 0
+
+    def compile_it():
+        for _ in range(tiers.TIER_UP_CALLS + 1):
+            kernel(x)
+        optimized.thread.join(60)
+        return optimized.code is not None
+
+    run_in_child(compile_it)
 
 
 LINKED = []

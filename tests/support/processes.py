@@ -18,12 +18,32 @@ import tempfile
 import threading
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 OPERATIONS = ("sin", "cos", "exp", "tanh", "sigmoid", "sqrt", "square", "negative")
 WAIT = 60  # seconds that a process may take
+
+
+def run_in_child(action: Callable[[], object]) -> None:
+    """Fork a child that calls `action`: it must end, without an error, and not return False."""
+    child = os.fork()
+    if not child:
+        failed = True
+        try:
+            failed = action() is False
+        finally:
+            os._exit(failed)
+    end = time.monotonic() + WAIT
+    while not (waited := os.waitpid(child, os.WNOHANG))[0]:
+        if time.monotonic() > end:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            raise AssertionError("the child hangs")
+        time.sleep(0.005)
+    assert waited[1] == 0
 
 
 def program(seed: int) -> None:

@@ -44,15 +44,15 @@ def right(f: Callable[..., Any], *args: Any, **options: Any) -> None:
 def wrong(
     f: Callable[..., Any],
     *args: Any,
-    mistake: str,
     said: str = "",
-    has_code: bool = False,
+    has_code: bool = True,
     order: int = 1,
     **options: Any,
 ) -> None:
-    """Enter a wrong rule into the table."""
+    """Enter a wrong rule, whose docstring says what is wrong, into the table."""
     assert f.__name__ not in RESEARCH, f.__name__
-    RESEARCH[f.__name__] = ResearchRule(f, args, mistake, said, has_code, order, options)
+    assert f.__doc__, f.__name__
+    RESEARCH[f.__name__] = ResearchRule(f, args, f.__doc__, said, has_code, order, options)
 
 
 RNG = np.random.default_rng(7)
@@ -75,38 +75,19 @@ def focal_loss(p):
     return -weight * tf.math.log(p), lambda dy: dy * slope
 
 
-right(focal_loss, PROBABILITIES)
-
-
 @tf.custom_gradient
 def focal_loss_constant_weight(p):
+    """The weight is held constant."""
     weight = (1.0 - p) ** 2
     return -weight * tf.math.log(p), lambda dy: -dy * weight / p
 
 
-wrong(
-    focal_loss_constant_weight,
-    PROBABILITIES,
-    mistake="The weight is held constant.",
-    said="It holds `weight` constant, which depends on p, too.",
-    has_code=True,
-)
-
-
 @tf.custom_gradient
 def focal_loss_sign_of_weight(p):
+    """The weight's term has the wrong sign."""
     weight = (1.0 - p) ** 2
     slope = -2.0 * (1.0 - p) * tf.math.log(p) - weight / p
     return -weight * tf.math.log(p), lambda dy: dy * slope
-
-
-wrong(
-    focal_loss_sign_of_weight,
-    PROBABILITIES,
-    mistake="The weight's term has the wrong sign.",
-    said="The part through `weight` has the wrong sign.",
-    has_code=True,
-)
 
 
 @tf.custom_gradient
@@ -116,23 +97,12 @@ def dice_loss(p):
     return 1.0 - overlap / sizes, lambda dy: dy * (overlap - 2.0 * TARGETS * sizes) / sizes**2
 
 
-right(dice_loss, PROBABILITIES)
-
-
 @tf.custom_gradient
 def dice_loss_not_squared(p):
+    """The denominator of the quotient is not squared."""
     overlap = 2.0 * tf.reduce_sum(p * TARGETS)
     sizes = tf.reduce_sum(p) + tf.reduce_sum(TARGETS)
     return 1.0 - overlap / sizes, lambda dy: dy * (overlap - 2.0 * TARGETS * sizes) / sizes
-
-
-wrong(
-    dice_loss_not_squared,
-    PROBABILITIES,
-    mistake="The denominator of the quotient is not squared.",
-    said="It has one factor too many: `sizes`.",
-    has_code=True,
-)
 
 
 @tf.custom_gradient
@@ -142,26 +112,12 @@ def huber_loss(x):
     return value, lambda dy: dy * tf.clip_by_value(x, -1.2, 1.2)
 
 
-right(huber_loss, X4)
-
-
 @tf.custom_gradient
 def huber_loss_slope(x):
+    """The linear part lacks the factor delta."""
     size = tf.abs(x)
     value = tf.where(size <= 1.2, 0.5 * x * x, 1.2 * (size - 0.6))
     return value, lambda dy: dy * tf.where(size <= 1.2, x, tf.sign(x))
-
-
-wrong(
-    huber_loss_slope,
-    X4,
-    mistake="The linear part lacks the factor delta.",
-    said=(
-        "It is wrong only at x[1] (-0.769787 instead of -0.923744) and x[3] (0.516528 "
-        "instead of 0.619833). There it is 0.833333 times the correct gradient."
-    ),
-    has_code=True,
-)
 
 
 @tf.custom_gradient
@@ -170,22 +126,11 @@ def quantile_loss(error):
     return value, lambda dy: dy * tf.where(error > 0.0, 0.9, -0.1)
 
 
-right(quantile_loss, X4)
-
-
 @tf.custom_gradient
 def quantile_loss_swapped(error):
+    """The quantiles of the two sides are swapped."""
     value = tf.maximum(0.9 * error, -0.1 * error)
     return value, lambda dy: dy * tf.where(error > 0.0, 0.1, -0.9)
-
-
-wrong(
-    quantile_loss_swapped,
-    X4,
-    mistake="The quantiles of the two sides are swapped.",
-    said="The factor of the upstream gradient is too small by 0.8, everywhere.",
-    has_code=True,
-)
 
 
 @tf.custom_gradient
@@ -199,29 +144,17 @@ def contrastive_loss(distance, same):
 
 
 PAIRS = np.array([0.4, 1.1, 0.8, 0.3]), np.array([1.0, 0.0, 0.0, 1.0])
-right(contrastive_loss, *PAIRS)
 
 
 @tf.custom_gradient
 def contrastive_loss_pulls_all(distance, same):
+    """The pairs of different classes have no minus sign."""
     hinge = tf.maximum(1.5 - distance, 0.0)
     value = same * distance**2 + (1.0 - same) * hinge**2
     return value, lambda dy: (
         2.0 * dy * (same * distance + (1.0 - same) * hinge),
         dy * (distance**2 - hinge**2),
     )
-
-
-wrong(
-    contrastive_loss_pulls_all,
-    *PAIRS,
-    mistake="The pairs of different classes have no minus sign.",
-    said=(
-        "It is wrong only at distance[1] (0.615829 instead of -0.615829) and distance[2] "
-        "(0.757363 instead of -0.757363). There the sign is wrong."
-    ),
-    has_code=True,
-)
 
 
 def forward_messages(scores):
@@ -254,23 +187,14 @@ def path_loss(scores):
 
 
 SCORES = np.array([[0.5, -0.2], [0.1, 0.9], [-0.4, 0.3]])
-right(path_loss, SCORES)
 
 
 @tf.custom_gradient
 def path_loss_without_backward_pass(scores):
+    """The messages of the backward pass are missing."""
     messages = forward_messages(scores)
     loss = -tf.reduce_logsumexp(messages[-1])
     return loss, lambda dy: -dy * tf.stack([tf.nn.softmax(message) for message in messages])
-
-
-wrong(
-    path_loss_without_backward_pass,
-    SCORES,
-    mistake="The messages of the backward pass are missing.",
-    said="It is wrong at 4 of 6 elements, first at scores[0, 0] (-0.668188 instead of -0.771058).",
-    has_code=True,
-)
 
 
 @tf.custom_gradient
@@ -284,11 +208,9 @@ def cosine_distance(a, b):
     )
 
 
-right(cosine_distance, X3, X3[::-1] + 0.3)
-
-
 @tf.custom_gradient
 def cosine_distance_not_divided(a, b):
+    """It is not divided by the length of a."""
     length = tf.norm(a)
     other = tf.norm(b)
     cosine = tf.reduce_sum(a * b) / (length * other)
@@ -298,30 +220,11 @@ def cosine_distance_not_divided(a, b):
     )
 
 
-wrong(
-    cosine_distance_not_divided,
-    X3,
-    X3[::-1] + 0.3,
-    mistake="It is not divided by the length of a.",
-    said="It has one factor too many: `length`.",
-    has_code=True,
-)
-
-
 @tf.custom_gradient
 def divergence_without_weights(p, q):
+    """The gradient of q lacks the factor p."""
     value = tf.reduce_sum(p * (tf.math.log(p) - tf.math.log(q)))
     return value, lambda dy: (dy * (tf.math.log(p) - tf.math.log(q) + 1.0), -dy / q)
-
-
-wrong(
-    divergence_without_weights,
-    np.array([0.2, 0.5, 0.3]),
-    np.array([0.4, 0.4, 0.2]),
-    mistake="The gradient of q lacks the factor p.",
-    said="A factor is missing: p.",
-    has_code=True,
-)
 
 
 @tf.custom_gradient
@@ -332,24 +235,13 @@ def smoothed_cross_entropy(logits):
     return loss, lambda dy: dy * (total * tf.nn.softmax(logits) - labels) / 4.0
 
 
-right(smoothed_cross_entropy, BATCH)
-
-
 @tf.custom_gradient
 def cross_entropy_over_all(logits):
+    """It is divided by the number of logits instead of that of examples."""
     labels = tf.eye(4, 3, dtype=logits.dtype)
     loss = -tf.reduce_sum(labels * tf.nn.log_softmax(logits)) / 4.0
     total = tf.reduce_sum(labels, -1, keepdims=True)
     return loss, lambda dy: dy * (total * tf.nn.softmax(logits) - labels) / 12.0
-
-
-wrong(
-    cross_entropy_over_all,
-    BATCH,
-    mistake="It is divided by the number of logits instead of that of examples.",
-    said="It is 0.333333 times the correct gradient.",
-    has_code=True,
-)
 
 
 @tf.custom_gradient
@@ -364,11 +256,9 @@ def contrastive_logits(similarity, temperature):
     return tf.reduce_logsumexp(scaled) - scaled[0], grad
 
 
-right(contrastive_logits, X3, 0.3)
-
-
 @tf.custom_gradient
 def contrastive_logits_not_scaled(similarity, temperature):
+    """It is not divided by the temperature."""
     scaled = similarity / temperature
     p = tf.nn.softmax(scaled)
 
@@ -379,29 +269,76 @@ def contrastive_logits_not_scaled(similarity, temperature):
     return tf.reduce_logsumexp(scaled) - scaled[0], grad
 
 
-wrong(
-    contrastive_logits_not_scaled,
-    X3,
-    0.3,
-    mistake="It is not divided by the temperature.",
-    said="It is 0.3 times the correct gradient. 0.3 is temperature.",
-    has_code=True,
-)
-
-
 @tf.custom_gradient
 def poisson_loss_without_counts(rate, counts):
+    """The term of the counts is missing."""
     value = tf.exp(rate) - counts * rate
     return value, lambda dy: (dy * tf.exp(rate), -dy * rate)
 
 
+right(focal_loss, PROBABILITIES)
+wrong(
+    focal_loss_constant_weight,
+    PROBABILITIES,
+    said="It holds `weight` constant, which depends on p, too.",
+)
+wrong(
+    focal_loss_sign_of_weight, PROBABILITIES, said="The part through `weight` has the wrong sign."
+)
+right(dice_loss, PROBABILITIES)
+wrong(dice_loss_not_squared, PROBABILITIES, said="It has one factor too many: `sizes`.")
+right(huber_loss, X4)
+wrong(
+    huber_loss_slope,
+    X4,
+    said=(
+        "It is wrong only at x[1] (-0.769787 instead of -0.923744) and x[3] (0.516528 instead "
+        "of 0.619833). There it is 0.833333 times the correct gradient."
+    ),
+)
+right(quantile_loss, X4)
+wrong(
+    quantile_loss_swapped,
+    X4,
+    said="The factor of the upstream gradient is too small by 0.8, everywhere.",
+)
+right(contrastive_loss, *PAIRS)
+wrong(
+    contrastive_loss_pulls_all,
+    *PAIRS,
+    said=(
+        "It is wrong only at distance[1] (0.615829 instead of -0.615829) and distance[2] "
+        "(0.757363 instead of -0.757363). There the sign is wrong."
+    ),
+)
+right(path_loss, SCORES)
+wrong(
+    path_loss_without_backward_pass,
+    SCORES,
+    said="It is wrong at 4 of 6 elements, first at scores[0, 0] (-0.668188 instead of -0.771058).",
+)
+right(cosine_distance, X3, X3[::-1] + 0.3)
+wrong(cosine_distance_not_divided, X3, X3[::-1] + 0.3, said="It has one factor too many: `length`.")
+wrong(
+    divergence_without_weights,
+    np.array([0.2, 0.5, 0.3]),
+    np.array([0.4, 0.4, 0.2]),
+    said="A factor is missing: p.",
+)
+right(smoothed_cross_entropy, BATCH)
+wrong(cross_entropy_over_all, BATCH, said="It is 0.333333 times the correct gradient.")
+right(contrastive_logits, X3, 0.3)
+wrong(
+    contrastive_logits_not_scaled,
+    X3,
+    0.3,
+    said="It is 0.3 times the correct gradient. 0.3 is temperature.",
+)
 wrong(
     poisson_loss_without_counts,
     X3,
     np.array([1.0, 4.0, 2.0]),
-    mistake="The term of the counts is missing.",
     said="The factor of the upstream gradient lacks the term -counts.",
-    has_code=True,
 )
 
 
@@ -423,11 +360,11 @@ def rms_norm(x, gain):
 
 
 GAIN = np.array([1.5, -0.5, 0.8])
-right(rms_norm, BATCH, GAIN)
 
 
 @tf.custom_gradient
 def rms_norm_summed(x, gain):
+    """The second term sums where it must average."""
     inverse = tf.math.rsqrt(tf.reduce_mean(x * x, -1, keepdims=True) + 1e-6)
     y = x * inverse
 
@@ -436,16 +373,6 @@ def rms_norm_summed(x, gain):
         return inverse * (d - y * tf.reduce_sum(d * y, -1, keepdims=True)), tf.reduce_sum(dy * y, 0)
 
     return y * gain, grad
-
-
-wrong(
-    rms_norm_summed,
-    BATCH,
-    GAIN,
-    mistake="The second term sums where it must average.",
-    said="The part through `inverse` is 3 times the correct one.",
-    has_code=True,
-)
 
 
 @tf.custom_gradient
@@ -461,26 +388,12 @@ def layer_norm(x):
     return y, grad
 
 
-right(layer_norm, BATCH)
-
-
 @tf.custom_gradient
 def layer_norm_constant_deviation(x):
+    """The standard deviation is held constant."""
     centred = x - tf.reduce_mean(x, -1, keepdims=True)
     inverse = tf.math.rsqrt(tf.reduce_mean(centred**2, -1, keepdims=True) + 1e-5)
     return centred * inverse, lambda dy: inverse * (dy - tf.reduce_mean(dy, -1, keepdims=True))
-
-
-wrong(
-    layer_norm_constant_deviation,
-    BATCH,
-    mistake="The standard deviation is held constant.",
-    said=(
-        "It holds the variance over axis 1 constant: the outputs depend on x through the "
-        "variance, too."
-    ),
-    has_code=True,
-)
 
 
 @tf.custom_gradient
@@ -497,24 +410,14 @@ def group_norm(x):
     return tf.reshape(y, [4, 3]), grad
 
 
-right(group_norm, BATCH)
-
-
 @tf.custom_gradient
 def group_norm_of_rows(x):
+    """The mean is over a row instead of a group of two rows."""
     groups = tf.reshape(x, [2, 6])
     inverse = tf.math.rsqrt(tf.reduce_mean(groups**2, -1, keepdims=True))
     y = tf.reshape(groups * inverse, [4, 3])
     scale = tf.reshape(tf.tile(inverse, [1, 2]), [4, 1])
     return y, lambda dy: scale * (dy - y * tf.reduce_mean(dy * y, -1, keepdims=True))
-
-
-wrong(
-    group_norm_of_rows,
-    BATCH,
-    mistake="The mean is over a row instead of a group of two rows.",
-    has_code=True,
-)
 
 
 @tf.custom_gradient
@@ -523,22 +426,11 @@ def quick_gelu(x):
     return x * gate, lambda dy: dy * (gate + 1.702 * x * gate * (1.0 - gate))
 
 
-right(quick_gelu, X4)
-
-
 @tf.custom_gradient
 def quick_gelu_inner_factor(x):
+    """The inner derivative lacks the factor 1.702."""
     gate = tf.sigmoid(1.702 * x)
     return x * gate, lambda dy: dy * (gate + x * gate * (1.0 - gate))
-
-
-wrong(
-    quick_gelu_inner_factor,
-    X4,
-    mistake="The inner derivative lacks the factor 1.702.",
-    said="The part through `gate` is 0.587544 times the correct one.",
-    has_code=True,
-)
 
 
 @tf.custom_gradient
@@ -553,25 +445,11 @@ def gelu_by_tanh(x):
     return 0.5 * x * (1.0 + t), grad
 
 
-right(gelu_by_tanh, X4)
-
-
 @tf.custom_gradient
 def gelu_without_density(x):
+    """The term of the density is missing."""
     cdf = 0.5 * (1.0 + tf.math.erf(x / np.sqrt(2.0)))
     return x * cdf, lambda dy: dy * cdf
-
-
-wrong(
-    gelu_without_density,
-    X4,
-    mistake="The term of the density is missing.",
-    said=(
-        "It is dy times the output divided by x: the output is a product, and the term "
-        "with the derivative of the other factor is missing."
-    ),
-    has_code=True,
-)
 
 
 @tf.custom_gradient
@@ -587,28 +465,18 @@ def attention(q, k):
     return p, grad
 
 
-right(attention, BATCH[:2], BATCH[1:])
-
-
 @tf.custom_gradient
 def attention_constant_total(q):
+    """The normalization of the weights is held constant."""
     powers = tf.exp(q @ tf.transpose(tf.constant(BATCH[1:])) / np.sqrt(3.0))
     total = tf.reduce_sum(powers, -1, keepdims=True)
     p = powers / total
     return p, lambda dy: (dy * p / np.sqrt(3.0)) @ tf.constant(BATCH[1:])
 
 
-wrong(
-    attention_constant_total,
-    BATCH[:2],
-    mistake="The normalization of the weights is held constant.",
-    said="It holds `total` constant, which depends on q, too.",
-    has_code=True,
-)
-
-
 @tf.custom_gradient
 def attention_key_scale(q, k):
+    """The gradient of the keys is not scaled by 1/2."""
     p = tf.nn.softmax(q @ tf.transpose(k) / 2.0)
 
     def grad(dy):
@@ -617,15 +485,6 @@ def attention_key_scale(q, k):
 
     return p, grad
 
-
-wrong(
-    attention_key_scale,
-    BATCH[:2],
-    BATCH[1:],
-    mistake="The gradient of the keys is not scaled by 1/2.",
-    said="It is 2 times the correct gradient.",
-    has_code=True,
-)
 
 ANGLES = np.array([0.3, 1.1])
 
@@ -642,21 +501,10 @@ def rotary_embedding(x):
     return rotate_pairs(x, ANGLES), lambda dy: rotate_pairs(dy, -ANGLES)
 
 
-right(rotary_embedding, X4)
-
-
 @tf.custom_gradient
 def rotary_embedding_rotated_again(x):
+    """The upstream gradient is not rotated back."""
     return rotate_pairs(x, ANGLES), lambda dy: rotate_pairs(dy, ANGLES)
-
-
-wrong(
-    rotary_embedding_rotated_again,
-    X4,
-    mistake="The upstream gradient is not rotated back.",
-    said="It multiplies by the Jacobian; the transposed Jacobian is needed.",
-    has_code=True,
-)
 
 
 @tf.custom_gradient
@@ -665,37 +513,19 @@ def softcap(x):
     return 30.0 * t, lambda dy: dy * (1.0 - t * t)
 
 
-right(softcap, 10.0 * X4)
-
-
 @tf.custom_gradient
 def softcap_outer_factor(x):
+    """The inner factor 1/30 is missing."""
     t = tf.tanh(x / 30.0)
     return 30.0 * t, lambda dy: 30.0 * dy * (1.0 - t * t)
 
 
-wrong(
-    softcap_outer_factor,
-    10.0 * X4,
-    mistake="The inner factor 1/30 is missing.",
-    said="It is 30 times the correct gradient.",
-    has_code=True,
-)
-
-
 @tf.custom_gradient
 def softcap_not_squared(x):
+    """It has 1 - t instead of 1 - t squared."""
     t = tf.tanh(x / 30.0)
     return 30.0 * t, lambda dy: dy * (1.0 - t)
 
-
-wrong(
-    softcap_not_squared,
-    10.0 * X4,
-    mistake="It has 1 - t instead of 1 - t squared.",
-    said="A factor is missing: `1.0 + t`.",
-    has_code=True,
-)
 
 NOISE = np.array([0.3, -1.1, 0.8])
 
@@ -712,11 +542,9 @@ def relaxed_sample(logits, temperature):
     return y, grad
 
 
-right(relaxed_sample, X3, 0.7)
-
-
 @tf.custom_gradient
 def relaxed_sample_multiplied(logits, temperature):
+    """It is multiplied by the temperature instead of divided."""
     scaled = (logits + NOISE) / temperature
     y = tf.nn.softmax(scaled)
 
@@ -727,16 +555,6 @@ def relaxed_sample_multiplied(logits, temperature):
     return y, grad
 
 
-wrong(
-    relaxed_sample_multiplied,
-    X3,
-    0.7,
-    mistake="It is multiplied by the temperature instead of divided.",
-    said="It is 0.49 times the correct gradient. 0.49 is temperature**2.",
-    has_code=True,
-)
-
-
 @tf.custom_gradient
 def quantise_vectors(x):
     distances = tf.reduce_sum((x[:, None, :] - CODES) ** 2, -1)
@@ -744,38 +562,20 @@ def quantise_vectors(x):
 
 
 VECTORS = np.array([[0.2, 0.9], [-0.7, -0.8]])
-right(quantise_vectors, VECTORS, against=lambda x: x)
 
 
 @tf.custom_gradient
 def quantise_vectors_twice(x):
+    """The straight-through gradient is doubled."""
     distances = tf.reduce_sum((x[:, None, :] - CODES) ** 2, -1)
     return tf.gather(CODES, tf.argmin(distances, -1)), lambda dy: 2.0 * dy
 
 
-wrong(
-    quantise_vectors_twice,
-    VECTORS,
-    against=lambda x: x,
-    mistake="The straight-through gradient is doubled.",
-    said="It is 2 times the correct gradient.",
-)
-
-
 @tf.custom_gradient
 def commitment_loss(x, codes):
+    """The weight 0.1 is missing for x."""
     error = x - codes
     return 0.1 * tf.reduce_sum(error**2), lambda dy: (2.0 * dy * error, -0.2 * dy * error)
-
-
-wrong(
-    commitment_loss,
-    VECTORS,
-    VECTORS[::-1] + 0.1,
-    mistake="The weight 0.1 is missing for x.",
-    said="It is 10 times the correct gradient.",
-    has_code=True,
-)
 
 
 X5 = np.array([0.4, -1.3, 0.9, 1.7, -0.6])
@@ -790,21 +590,10 @@ def hard_tanh(x):
     return tf.clip_by_value(x, -1.0, 1.0)
 
 
-right(binarise, X5, against=hard_tanh)
-
-
 @tf.custom_gradient
 def binarise_wide_window(x):
+    """The window is 1.5 wide and must be 1."""
     return tf.sign(x), lambda dy: dy * tf.cast(tf.abs(x) <= 1.5, dy.dtype)
-
-
-wrong(
-    binarise_wide_window,
-    X5,
-    against=hard_tanh,
-    mistake="The window is 1.5 wide and must be 1.",
-    said="It is wrong only at x[1] (0.769787 instead of 0).",
-)
 
 
 @tf.custom_gradient
@@ -813,22 +602,11 @@ def spectral_norm(weight):
     return s[0], lambda dy: dy * u[:, :1] @ tf.transpose(v[:, :1])
 
 
-right(spectral_norm, MATRIX)
-
-
 @tf.custom_gradient
 def spectral_norm_swapped(weight):
+    """The singular vectors are swapped."""
     s, u, v = tf.linalg.svd(weight)
     return s[0], lambda dy: dy * v[:, :1] @ tf.transpose(u[:, :1])
-
-
-wrong(
-    spectral_norm_swapped,
-    MATRIX,
-    mistake="The singular vectors are swapped.",
-    said="It is the transpose of the correct gradient.",
-    has_code=True,
-)
 
 
 @tf.custom_gradient
@@ -842,72 +620,121 @@ def weight_norm(v, gain):
     return gain * unit, grad
 
 
-right(weight_norm, X3, 1.7)
-
-
 @tf.custom_gradient
 def weight_norm_constant_length(v, gain):
+    """The length is held constant."""
     length = tf.norm(v)
     unit = v / length
     return gain * unit, lambda dy: (dy * gain / length, tf.reduce_sum(dy * unit))
 
 
-wrong(
-    weight_norm_constant_length,
-    X3,
-    1.7,
-    mistake="The length is held constant.",
-    said=(
-        "It is dy times the output divided by v: the output is a product, and the term "
-        "with the derivative of the other factor is missing."
-    ),
-    has_code=True,
-)
-
-
 @tf.custom_gradient
 def gated_unit(a, b):
+    """The gradient of b lacks the factor a."""
     gate = tf.sigmoid(b)
     return a * gate, lambda dy: (dy * gate, dy * gate * (1.0 - gate))
 
 
-wrong(
-    gated_unit,
-    X3,
-    X3 - 0.4,
-    mistake="The gradient of b lacks the factor a.",
-    said="A factor is missing: a.",
-    has_code=True,
-)
-
-
 @tf.custom_gradient
 def batch_norm_of_rows(x):
+    """The mean is over axis 1 and must be over axis 0."""
     return x - tf.reduce_mean(x, 0), lambda dy: dy - tf.reduce_mean(dy, 1, keepdims=True)
-
-
-wrong(
-    batch_norm_of_rows,
-    BATCH,
-    mistake="The mean is over axis 1 and must be over axis 0.",
-    said="It subtracts the mean over axis 1; the outputs subtract the mean over axis 0.",
-    has_code=True,
-)
 
 
 @tf.custom_gradient
 def embedding_of_repeated_rows(table):
+    """The first of two uses of a row is overwritten by the second one."""
     rows = tf.one_hot([2, 0, 2], 4, dtype=table.dtype)
     last = tf.constant(np.array([[0.0], [1.0], [1.0]]))
     return rows @ table, lambda dy: tf.transpose(rows) @ (dy * last)
 
 
+right(rms_norm, BATCH, GAIN)
+wrong(rms_norm_summed, BATCH, GAIN, said="The part through `inverse` is 3 times the correct one.")
+right(layer_norm, BATCH)
+wrong(
+    layer_norm_constant_deviation,
+    BATCH,
+    said=(
+        "It holds the variance over axis 1 constant: the outputs depend on x through the "
+        "variance, too."
+    ),
+)
+right(group_norm, BATCH)
+wrong(group_norm_of_rows, BATCH)
+right(quick_gelu, X4)
+wrong(
+    quick_gelu_inner_factor, X4, said="The part through `gate` is 0.587544 times the correct one."
+)
+right(gelu_by_tanh, X4)
+wrong(
+    gelu_without_density,
+    X4,
+    said=(
+        "It is dy times the output divided by x: the output is a product, and the term with the "
+        "derivative of the other factor is missing."
+    ),
+)
+right(attention, BATCH[:2], BATCH[1:])
+wrong(
+    attention_constant_total, BATCH[:2], said="It holds `total` constant, which depends on q, too."
+)
+wrong(attention_key_scale, BATCH[:2], BATCH[1:], said="It is 2 times the correct gradient.")
+right(rotary_embedding, X4)
+wrong(
+    rotary_embedding_rotated_again,
+    X4,
+    said="It multiplies by the Jacobian; the transposed Jacobian is needed.",
+)
+right(softcap, 10.0 * X4)
+wrong(softcap_outer_factor, 10.0 * X4, said="It is 30 times the correct gradient.")
+wrong(softcap_not_squared, 10.0 * X4, said="A factor is missing: `1.0 + t`.")
+right(relaxed_sample, X3, 0.7)
+wrong(
+    relaxed_sample_multiplied,
+    X3,
+    0.7,
+    said="It is 0.49 times the correct gradient. 0.49 is temperature**2.",
+)
+right(quantise_vectors, VECTORS, against=lambda x: x)
+wrong(
+    quantise_vectors_twice,
+    VECTORS,
+    against=lambda x: x,
+    said="It is 2 times the correct gradient.",
+    has_code=False,
+)
+wrong(commitment_loss, VECTORS, VECTORS[::-1] + 0.1, said="It is 10 times the correct gradient.")
+right(binarise, X5, against=hard_tanh)
+wrong(
+    binarise_wide_window,
+    X5,
+    against=hard_tanh,
+    said="It is wrong only at x[1] (0.769787 instead of 0).",
+    has_code=False,
+)
+right(spectral_norm, MATRIX)
+wrong(spectral_norm_swapped, MATRIX, said="It is the transpose of the correct gradient.")
+right(weight_norm, X3, 1.7)
+wrong(
+    weight_norm_constant_length,
+    X3,
+    1.7,
+    said=(
+        "It is dy times the output divided by v: the output is a product, and the term with the "
+        "derivative of the other factor is missing."
+    ),
+)
+wrong(gated_unit, X3, X3 - 0.4, said="A factor is missing: a.")
+wrong(
+    batch_norm_of_rows,
+    BATCH,
+    said="It subtracts the mean over axis 1; the outputs subtract the mean over axis 0.",
+)
 wrong(
     embedding_of_repeated_rows,
     BATCH,
-    mistake="The first of two uses of a row is overwritten by the second one.",
     said="It lacks index 0 of axis 0 of the output: is an example of a batch left out?",
-    has_code=True,
 )
 
 
@@ -935,11 +762,9 @@ def equilibrium(x):
     return z, grad
 
 
-right(equilibrium, 0.4 * X3, order=1)
-
-
 @tf.custom_gradient
 def equilibrium_not_transposed(x):
+    """The linear system is not transposed."""
     z = fixed_point(x)
 
     def grad(dy):
@@ -950,28 +775,11 @@ def equilibrium_not_transposed(x):
     return z, grad
 
 
-wrong(
-    equilibrium_not_transposed,
-    0.4 * X3,
-    mistake="The linear system is not transposed.",
-    said="It multiplies by the Jacobian; the transposed Jacobian is needed.",
-    has_code=True,
-)
-
-
 @tf.custom_gradient
 def equilibrium_of_one_step(x):
+    """The dependence of the fixed point on itself is lost."""
     z = fixed_point(x)
     return z, lambda dy: dy * (1.0 - z * z)
-
-
-wrong(
-    equilibrium_of_one_step,
-    0.4 * X3,
-    mistake="The dependence of the fixed point on itself is lost.",
-    said="It holds the result of `matvec` constant, which depends on x, too.",
-    has_code=True,
-)
 
 
 @tf.custom_gradient
@@ -982,24 +790,14 @@ def root_of_cubic(a):
     return y, lambda dy: dy / (3.0 * y * y + 1.0)
 
 
-right(root_of_cubic, X3)
-
-
 @tf.custom_gradient
 def root_of_cubic_sign(a):
+    """The sign of the implicit function theorem is applied twice."""
     y = tf.ones_like(a)
     for _ in range(60):
         y = y - (y**3 + y - a) / (3.0 * y * y + 1.0)
     return y, lambda dy: -dy / (3.0 * y * y + 1.0)
 
-
-wrong(
-    root_of_cubic_sign,
-    X3,
-    mistake="The sign of the implicit function theorem is applied twice.",
-    said="The sign is wrong.",
-    has_code=True,
-)
 
 GENERATOR = np.array([[0.0, 1.0, 0.2], [-1.0, -0.3, 0.0], [0.1, 0.4, -0.5]])
 
@@ -1015,35 +813,17 @@ def linear_flow(y):
     return euler_steps(GENERATOR, y), lambda dy: euler_steps(GENERATOR.T, dy)
 
 
-right(linear_flow, X3)
-
-
 @tf.custom_gradient
 def linear_flow_forwards(y):
+    """The adjoint equation is not transposed."""
     return euler_steps(GENERATOR, y), lambda dy: euler_steps(GENERATOR, dy)
-
-
-wrong(
-    linear_flow_forwards,
-    X3,
-    mistake="The adjoint equation is not transposed.",
-    said="It multiplies by the Jacobian; the transposed Jacobian is needed.",
-    has_code=True,
-)
 
 
 @tf.custom_gradient
 def linear_flow_exact_adjoint(y):
+    """The adjoint of the exact flow differs from that of the Euler steps."""
     adjoint = tf.linalg.expm(0.5 * GENERATOR.T)
     return euler_steps(GENERATOR, y), lambda dy: tf.linalg.matvec(adjoint, dy)
-
-
-wrong(
-    linear_flow_exact_adjoint,
-    X3,
-    mistake="The adjoint of the exact flow differs from that of the Euler steps.",
-    has_code=True,
-)
 
 
 @tf.custom_gradient
@@ -1061,11 +841,9 @@ def gaussian_evidence(scale):
     return -0.5 * fit - 0.5 * log_det, grad
 
 
-right(gaussian_evidence, np.array(0.7))
-
-
 @tf.custom_gradient
 def gaussian_evidence_log_det(scale):
+    """The term of the log determinant lacks 1/2."""
     kernel = scale * tf.constant(MATRIX + MATRIX.T) + tf.eye(3, dtype=scale.dtype)
     weights = tf.linalg.matvec(tf.linalg.inv(kernel), X3)
     log_det = tf.linalg.slogdet(kernel)[1]
@@ -1077,15 +855,6 @@ def gaussian_evidence_log_det(scale):
         return dy * (0.5 * quadratic - tf.linalg.trace(tf.linalg.inv(kernel) @ slope))
 
     return -0.5 * fit - 0.5 * log_det, grad
-
-
-wrong(
-    gaussian_evidence_log_det,
-    np.array(0.7),
-    mistake="The term of the log determinant lacks 1/2.",
-    said="The part through `log_det` is 2 times the correct one.",
-    has_code=True,
-)
 
 
 @tf.custom_gradient
@@ -1104,11 +873,9 @@ def cholesky_factor(a):
     return factor, grad
 
 
-right(cholesky_factor, MATRIX + MATRIX.T)
-
-
 @tf.custom_gradient
 def cholesky_factor_not_symmetric(a):
+    """The gradient is not made symmetric."""
     factor = tf.linalg.cholesky((a + tf.transpose(a)) / 2.0)
 
     def grad(dy):
@@ -1122,38 +889,18 @@ def cholesky_factor_not_symmetric(a):
     return factor, grad
 
 
-wrong(
-    cholesky_factor_not_symmetric,
-    MATRIX + MATRIX.T,
-    mistake="The gradient is not made symmetric.",
-    said="It is not symmetric: the correct gradient is the mean of it and its transpose.",
-    has_code=True,
-)
-
-
 @tf.custom_gradient
 def largest_eigenvalue(a):
     values, vectors = tf.linalg.eigh((a + tf.transpose(a)) / 2.0)
     return values[-1], lambda dy: dy * vectors[:, -1:] @ tf.transpose(vectors[:, -1:])
 
 
-right(largest_eigenvalue, MATRIX, order=1)
-
-
 @tf.custom_gradient
 def largest_eigenvalue_scaled(a):
+    """The eigenvalue is a factor too much."""
     values, vectors = tf.linalg.eigh((a + tf.transpose(a)) / 2.0)
     top = values[-1]
     return top, lambda dy: dy * top * vectors[:, -1:] @ tf.transpose(vectors[:, -1:])
-
-
-wrong(
-    largest_eigenvalue_scaled,
-    MATRIX,
-    mistake="The eigenvalue is a factor too much.",
-    said="It has one factor too many: the output.",
-    has_code=True,
-)
 
 
 def sylvester(a, b, c):
@@ -1172,25 +919,15 @@ def sylvester_solution(c):
     return sylvester(MATRIX, SMALL, c), lambda dy: sylvester(MATRIX.T, SMALL.T, dy)
 
 
-right(sylvester_solution, BATCH[:3, :2])
-
-
 @tf.custom_gradient
 def sylvester_solution_not_transposed(c):
+    """The equation is not transposed."""
     return sylvester(MATRIX, SMALL, c), lambda dy: sylvester(MATRIX, SMALL, dy)
-
-
-wrong(
-    sylvester_solution_not_transposed,
-    BATCH[:3, :2],
-    mistake="The equation is not transposed.",
-    said="It multiplies by the Jacobian; the transposed Jacobian is needed.",
-    has_code=True,
-)
 
 
 @tf.custom_gradient
 def transport_cost(cost):
+    """The plan is divided by the regularization once too often."""
     power = tf.exp(-cost / 0.5)
     v = tf.ones([3], cost.dtype)
     for _ in range(60):
@@ -1200,13 +937,47 @@ def transport_cost(cost):
     return value, lambda dy: dy * u[:, None] * power * v / 0.5
 
 
+right(equilibrium, 0.4 * X3, order=1)
 wrong(
-    transport_cost,
-    np.abs(MATRIX),
-    mistake="The plan is divided by the regularization once too often.",
-    said="It is 2 times the correct gradient.",
-    has_code=True,
+    equilibrium_not_transposed,
+    0.4 * X3,
+    said="It multiplies by the Jacobian; the transposed Jacobian is needed.",
 )
+wrong(
+    equilibrium_of_one_step,
+    0.4 * X3,
+    said="It holds the result of `matvec` constant, which depends on x, too.",
+)
+right(root_of_cubic, X3)
+wrong(root_of_cubic_sign, X3, said="The sign is wrong.")
+right(linear_flow, X3)
+wrong(
+    linear_flow_forwards,
+    X3,
+    said="It multiplies by the Jacobian; the transposed Jacobian is needed.",
+)
+wrong(linear_flow_exact_adjoint, X3)
+right(gaussian_evidence, np.array(0.7))
+wrong(
+    gaussian_evidence_log_det,
+    np.array(0.7),
+    said="The part through `log_det` is 2 times the correct one.",
+)
+right(cholesky_factor, MATRIX + MATRIX.T)
+wrong(
+    cholesky_factor_not_symmetric,
+    MATRIX + MATRIX.T,
+    said="It is not symmetric: the correct gradient is the mean of it and its transpose.",
+)
+right(largest_eigenvalue, MATRIX, order=1)
+wrong(largest_eigenvalue_scaled, MATRIX, said="It has one factor too many: the output.")
+right(sylvester_solution, BATCH[:3, :2])
+wrong(
+    sylvester_solution_not_transposed,
+    BATCH[:3, :2],
+    said="It multiplies by the Jacobian; the transposed Jacobian is needed.",
+)
+wrong(transport_cost, np.abs(MATRIX), said="It is 2 times the correct gradient.")
 
 
 # Probability ---------------------------------------------------------------------------------
@@ -1221,23 +992,12 @@ def gamma_sample(shape):
     return d * t**3, lambda dy: dy * (t**3 - 1.5 * t * t * c * NOISE)
 
 
-right(gamma_sample, np.array([1.3, 2.5, 4.0]))
-
-
 @tf.custom_gradient
 def gamma_sample_constant_scale(shape):
+    """The scale c is held constant."""
     d = shape - 1.0 / 3.0
     c = 1.0 / tf.sqrt(9.0 * d)
     return d * (1.0 + c * NOISE) ** 3, lambda dy: dy * (1.0 + c * NOISE) ** 3
-
-
-wrong(
-    gamma_sample_constant_scale,
-    np.array([1.3, 2.5, 4.0]),
-    mistake="The scale c is held constant.",
-    said="It holds `c` constant, which depends on shape, too.",
-    has_code=True,
-)
 
 
 @tf.custom_gradient
@@ -1251,26 +1011,17 @@ def von_mises(concentration, angle):
 
 
 CIRCLE = np.array([2.0, 3.0, 4.0]), np.array([0.3, -1.0, 2.0])
-right(von_mises, *CIRCLE)
 
 
 @tf.custom_gradient
 def von_mises_scaled_bessel(concentration, angle):
+    """The derivative is that of the exponentially scaled Bessel function."""
     ratio = tf.math.bessel_i1e(concentration) / tf.math.bessel_i0e(concentration)
     log_bessel = tf.math.log(tf.math.bessel_i0e(concentration)) + concentration
     return concentration * tf.cos(angle) - log_bessel, lambda dy: (
         dy * (tf.cos(angle) - ratio + 1.0),
         -dy * concentration * tf.sin(angle),
     )
-
-
-wrong(
-    von_mises_scaled_bessel,
-    *CIRCLE,
-    mistake="The derivative is that of the exponentially scaled Bessel function.",
-    said="The factor of the upstream gradient is too large by 1, everywhere.",
-    has_code=True,
-)
 
 
 @tf.custom_gradient
@@ -1281,24 +1032,13 @@ def log_mean_exp(x):
     return tf.math.log(total / 4.0) + top, lambda dy: dy * powers / total
 
 
-right(log_mean_exp, X4)
-
-
 @tf.custom_gradient
 def log_mean_exp_not_normalised(x):
+    """It is not divided by the total."""
     top = tf.reduce_max(x)
     powers = tf.exp(x - top)
     total = tf.reduce_sum(powers)
     return tf.math.log(total / 4.0) + top, lambda dy: dy * powers
-
-
-wrong(
-    log_mean_exp_not_normalised,
-    X4,
-    mistake="It is not divided by the total.",
-    said="It has one factor too many: `total`.",
-    has_code=True,
-)
 
 
 @tf.custom_gradient
@@ -1309,38 +1049,19 @@ def truncated_normal(mean):
     return -0.5 * (0.5 - mean) ** 2 - log_mass, lambda dy: dy * (0.5 - mean - hazard)
 
 
-right(truncated_normal, X3)
-
-
 @tf.custom_gradient
 def truncated_normal_constant_mass(mean):
+    """The mass inside the bounds is held constant."""
     log_mass = tf.math.log(0.5 * tf.math.erfc(-mean / np.sqrt(2.0)))
     return -0.5 * (0.5 - mean) ** 2 - log_mass, lambda dy: dy * (0.5 - mean)
 
 
-wrong(
-    truncated_normal_constant_mass,
-    X3,
-    mistake="The mass inside the bounds is held constant.",
-    said="It holds `log_mass` constant, which depends on mean, too.",
-    has_code=True,
-)
-
-
 @tf.custom_gradient
 def normal_cdf(x):
+    """The density lacks the factor 1/sqrt(2)."""
     return 0.5 * (
         1.0 + tf.math.erf(x / np.sqrt(2.0))
     ), lambda dy: dy * tf.exp(-0.5 * x * x) / np.sqrt(np.pi)
-
-
-wrong(
-    normal_cdf,
-    X4,
-    mistake="The density lacks the factor 1/sqrt(2).",
-    said="It is 1.41421 times the correct gradient. 1.41421 is the square root of 2.",
-    has_code=True,
-)
 
 
 @tf.custom_gradient
@@ -1350,23 +1071,12 @@ def dirichlet_normaliser(alpha):
     return value, lambda dy: dy * (tf.math.digamma(alpha) - tf.math.digamma(total))
 
 
-right(dirichlet_normaliser, np.array([0.8, 1.5, 3.0]))
-
-
 @tf.custom_gradient
 def dirichlet_normaliser_without_total(alpha):
+    """The term of the total is missing."""
     total = tf.reduce_sum(alpha)
     value = tf.reduce_sum(tf.math.lgamma(alpha)) - tf.math.lgamma(total)
     return value, lambda dy: dy * tf.math.digamma(alpha)
-
-
-wrong(
-    dirichlet_normaliser_without_total,
-    np.array([0.8, 1.5, 3.0]),
-    mistake="The term of the total is missing.",
-    said="It holds `total` constant, which depends on alpha, too.",
-    has_code=True,
-)
 
 
 @tf.custom_gradient
@@ -1375,22 +1085,50 @@ def affine_coupling(x, s):
     return (y, tf.reduce_sum(s)), lambda dy, dlog: (dy * tf.exp(s), dy * y + dlog)
 
 
-right(affine_coupling, X3, X3[::-1] / 2.0)
-
-
 @tf.custom_gradient
 def affine_coupling_without_volume(x, s):
+    """The gradient of the log determinant is missing."""
     y = x * tf.exp(s)
     return (y, tf.reduce_sum(s)), lambda dy, dlog: (dy * tf.exp(s), dy * y)
 
 
+right(gamma_sample, np.array([1.3, 2.5, 4.0]))
+wrong(
+    gamma_sample_constant_scale,
+    np.array([1.3, 2.5, 4.0]),
+    said="It holds `c` constant, which depends on shape, too.",
+)
+right(von_mises, *CIRCLE)
+wrong(
+    von_mises_scaled_bessel,
+    *CIRCLE,
+    said="The factor of the upstream gradient is too large by 1, everywhere.",
+)
+right(log_mean_exp, X4)
+wrong(log_mean_exp_not_normalised, X4, said="It has one factor too many: `total`.")
+right(truncated_normal, X3)
+wrong(
+    truncated_normal_constant_mass,
+    X3,
+    said="It holds `log_mass` constant, which depends on mean, too.",
+)
+wrong(
+    normal_cdf,
+    X4,
+    said="It is 1.41421 times the correct gradient. 1.41421 is the square root of 2.",
+)
+right(dirichlet_normaliser, np.array([0.8, 1.5, 3.0]))
+wrong(
+    dirichlet_normaliser_without_total,
+    np.array([0.8, 1.5, 3.0]),
+    said="It holds `total` constant, which depends on alpha, too.",
+)
+right(affine_coupling, X3, X3[::-1] / 2.0)
 wrong(
     affine_coupling_without_volume,
     X3,
     X3[::-1] / 2.0,
-    mistake="The gradient of the log determinant is missing.",
     said="It is wrong only for output 1 of 2, counted from 0. The rule returns 0 for it.",
-    has_code=True,
 )
 
 
@@ -1407,11 +1145,11 @@ def contact_energy(gap, stiffness):
 
 
 GAPS = np.array([0.05, -0.1, 0.02])
-right(contact_energy, GAPS, 7.5)
 
 
 @tf.custom_gradient
 def contact_energy_force(gap, stiffness):
+    """The force is returned instead of the gradient."""
     depth = tf.nn.softplus(-10.0 * gap) / 10.0
     return 0.5 * stiffness * depth**2, lambda dy: (
         dy * stiffness * depth * tf.sigmoid(-10.0 * gap),
@@ -1419,33 +1157,14 @@ def contact_energy_force(gap, stiffness):
     )
 
 
-wrong(
-    contact_energy_force,
-    GAPS,
-    7.5,
-    mistake="The force is returned instead of the gradient.",
-    said="The sign is wrong.",
-    has_code=True,
-)
-
-
 @tf.custom_gradient
 def contact_energy_without_stiffness(gap, stiffness):
+    """The stiffness is missing."""
     depth = tf.nn.softplus(-10.0 * gap) / 10.0
     return 0.5 * stiffness * depth**2, lambda dy: (
         -dy * depth * tf.sigmoid(-10.0 * gap),
         tf.reduce_sum(0.5 * dy * depth**2),
     )
-
-
-wrong(
-    contact_energy_without_stiffness,
-    GAPS,
-    7.5,
-    mistake="The stiffness is missing.",
-    said="It is 0.133333 times the correct gradient. 0.133333 is 1 / stiffness.",
-    has_code=True,
-)
 
 
 @tf.custom_gradient
@@ -1454,22 +1173,11 @@ def sphere_distance(points):
     return distance[:, 0] - 0.8, lambda dy: dy[:, None] * points / distance
 
 
-right(sphere_distance, BATCH)
-
-
 @tf.custom_gradient
 def sphere_distance_not_unit(points):
+    """The normal has not the length 1."""
     distance = tf.norm(points, axis=-1, keepdims=True)
     return distance[:, 0] - 0.8, lambda dy: dy[:, None] * points
-
-
-wrong(
-    sphere_distance_not_unit,
-    BATCH,
-    mistake="The normal has not the length 1.",
-    said="It has one factor too many: `distance`.",
-    has_code=True,
-)
 
 
 @tf.custom_gradient
@@ -1477,39 +1185,20 @@ def pinhole(x, depth):
     return 1.2 * x / depth, lambda dy: (1.2 * dy / depth, -1.2 * dy * x / depth**2)
 
 
-right(pinhole, X3, np.array([2.0, 3.0, 1.5]))
-
-
 @tf.custom_gradient
 def pinhole_depth(x, depth):
+    """The depth is not squared."""
     return 1.2 * x / depth, lambda dy: (1.2 * dy / depth, -1.2 * dy * x / depth)
-
-
-wrong(
-    pinhole_depth,
-    X3,
-    np.array([2.0, 3.0, 1.5]),
-    mistake="The depth is not squared.",
-    said="It has one factor too many: depth.",
-    has_code=True,
-)
 
 
 @tf.custom_gradient
 def projected_point(point):
+    """The derivative by the depth is missing."""
+
     def grad(dy):
         return tf.concat([dy / point[2], [0.0]], 0)
 
     return point[:2] / point[2], grad
-
-
-wrong(
-    projected_point,
-    np.array([0.5, -0.8, 2.0]),
-    mistake="The derivative by the depth is missing.",
-    said="It holds the result of `getitem` constant, which depends on point, too.",
-    has_code=True,
-)
 
 
 @tf.custom_gradient
@@ -1518,25 +1207,11 @@ def radial_distortion(x):
     return x * (1.0 + 0.1 * square), lambda dy: dy * (1.0 + 0.3 * square)
 
 
-right(radial_distortion, X4)
-
-
 @tf.custom_gradient
 def radial_distortion_constant(x):
+    """The distortion is held constant."""
     square = x * x
     return x * (1.0 + 0.1 * square), lambda dy: dy * (1.0 + 0.1 * square)
-
-
-wrong(
-    radial_distortion_constant,
-    X4,
-    mistake="The distortion is held constant.",
-    said=(
-        "It is dy times the output divided by x: the output is a product, and the term "
-        "with the derivative of the other factor is missing."
-    ),
-    has_code=True,
-)
 
 
 @tf.custom_gradient
@@ -1550,37 +1225,18 @@ def spring_chain(x):
     return tf.reduce_sum(stretch**2), grad
 
 
-right(spring_chain, X4)
-
-
 @tf.custom_gradient
 def spring_chain_one_sided(x):
+    """The force on the first of two neighbours is missing."""
     stretch = x[1:] - x[:-1] - 0.5
     return tf.reduce_sum(stretch**2), lambda dy: tf.concat([[0.0], 2.0 * dy * stretch], 0)
 
 
-wrong(
-    spring_chain_one_sided,
-    X4,
-    mistake="The force on the first of two neighbours is missing.",
-    said="It holds the result of `getitem` constant, which depends on x, too.",
-    has_code=True,
-)
-
-
 @tf.custom_gradient
 def rotated(x):
+    """The cross product is not in the other order."""
     axis = tf.constant(np.array([0.2, -0.5, 1.0]))
     return tf.linalg.cross(axis, x), lambda dy: tf.linalg.cross(axis, dy)
-
-
-wrong(
-    rotated,
-    X3,
-    mistake="The cross product is not in the other order.",
-    said="The sign is wrong.",
-    has_code=True,
-)
 
 
 @tf.custom_gradient
@@ -1589,11 +1245,9 @@ def lennard_jones(r):
     return 4.0 * (sixth**2 - sixth), lambda dy: 4.0 * dy * (6.0 * sixth - 12.0 * sixth**2) / r
 
 
-right(lennard_jones, np.array([1.0, 1.4, 2.0]))
-
-
 @tf.custom_gradient
 def lennard_jones_exponent(r):
+    """The repulsion has the exponent 6 of the attraction."""
     attraction = (1.1 / r) ** 6
     repulsion = (1.1 / r) ** 12
     return 4.0 * (
@@ -1601,70 +1255,85 @@ def lennard_jones_exponent(r):
     ), lambda dy: 4.0 * dy * (6.0 * attraction - 6.0 * repulsion) / r
 
 
-wrong(
-    lennard_jones_exponent,
-    np.array([1.0, 1.4, 2.0]),
-    mistake="The repulsion has the exponent 6 of the attraction.",
-    said="The part through `repulsion` is 0.5 times the correct one.",
-    has_code=True,
-)
-
-
 @tf.custom_gradient
 def upwind(x):
     return x - tf.concat([[0.0], x[:-1]], 0), lambda dy: dy - tf.concat([dy[1:], [0.0]], 0)
 
 
-right(upwind, X4)
-
-
 @tf.custom_gradient
 def upwind_same_side(x):
+    """The stencil is not turned around."""
     return x - tf.concat([[0.0], x[:-1]], 0), lambda dy: dy - tf.concat([[0.0], dy[:-1]], 0)
-
-
-wrong(
-    upwind_same_side,
-    X4,
-    mistake="The stencil is not turned around.",
-    said="It multiplies by the Jacobian; the transposed Jacobian is needed.",
-    has_code=True,
-)
 
 
 @tf.custom_gradient
 def render_weights(alpha):
+    """The transmittance is held constant."""
     transmittance = tf.math.cumprod(1.0 - alpha, exclusive=True)
     return alpha * transmittance, lambda dy: dy * transmittance
 
 
-wrong(
-    render_weights,
-    np.array([0.2, 0.5, 0.3, 0.6]),
-    mistake="The transmittance is held constant.",
-    said=(
-        "It has only the diagonal of the Jacobian: each output depends on other elements "
-        "of alpha as well."
-    ),
-    has_code=True,
-)
-
-
 @tf.custom_gradient
 def quadratic_penalty(x):
+    """The factor 2 of the square is missing."""
     violation = tf.nn.relu(tf.linalg.matvec(tf.constant(BATCH), x) + 2.0)
     return 50.0 * tf.reduce_sum(
         violation**2
     ), lambda dy: 50.0 * dy * tf.linalg.matvec(tf.constant(BATCH), violation, transpose_a=True)
 
 
+right(contact_energy, GAPS, 7.5)
+wrong(contact_energy_force, GAPS, 7.5, said="The sign is wrong.")
 wrong(
-    quadratic_penalty,
-    X3,
-    mistake="The factor 2 of the square is missing.",
-    said="It is 0.5 times the correct gradient.",
-    has_code=True,
+    contact_energy_without_stiffness,
+    GAPS,
+    7.5,
+    said="It is 0.133333 times the correct gradient. 0.133333 is 1 / stiffness.",
 )
+right(sphere_distance, BATCH)
+wrong(sphere_distance_not_unit, BATCH, said="It has one factor too many: `distance`.")
+right(pinhole, X3, np.array([2.0, 3.0, 1.5]))
+wrong(pinhole_depth, X3, np.array([2.0, 3.0, 1.5]), said="It has one factor too many: depth.")
+wrong(
+    projected_point,
+    np.array([0.5, -0.8, 2.0]),
+    said="It holds the result of `getitem` constant, which depends on point, too.",
+)
+right(radial_distortion, X4)
+wrong(
+    radial_distortion_constant,
+    X4,
+    said=(
+        "It is dy times the output divided by x: the output is a product, and the term with the "
+        "derivative of the other factor is missing."
+    ),
+)
+right(spring_chain, X4)
+wrong(
+    spring_chain_one_sided,
+    X4,
+    said="It holds the result of `getitem` constant, which depends on x, too.",
+)
+wrong(rotated, X3, said="The sign is wrong.")
+right(lennard_jones, np.array([1.0, 1.4, 2.0]))
+wrong(
+    lennard_jones_exponent,
+    np.array([1.0, 1.4, 2.0]),
+    said="The part through `repulsion` is 0.5 times the correct one.",
+)
+right(upwind, X4)
+wrong(
+    upwind_same_side, X4, said="It multiplies by the Jacobian; the transposed Jacobian is needed."
+)
+wrong(
+    render_weights,
+    np.array([0.2, 0.5, 0.3, 0.6]),
+    said=(
+        "It has only the diagonal of the Jacobian: each output depends on other elements of "
+        "alpha as well."
+    ),
+)
+wrong(quadratic_penalty, X3, said="It is 0.5 times the correct gradient.")
 
 
 # Segments, gathers and convolutions ----------------------------------------------------------
@@ -1678,53 +1347,23 @@ def segment_squares(x):
     return total, lambda dy: 2.0 * x * tf.gather(dy, SEGMENTS)
 
 
-right(segment_squares, X4)
-
-
 @tf.custom_gradient
 def segment_mean(x):
+    """It is not divided by the size of a segment."""
     return tf.math.segment_mean(x, SEGMENTS), lambda dy: tf.gather(dy, SEGMENTS)
-
-
-wrong(
-    segment_mean,
-    X4,
-    mistake="It is not divided by the size of a segment.",
-    said=(
-        "It is 2 times the correct gradient. x has 2 elements for each output: was the "
-        "division of a mean forgotten?"
-    ),
-    has_code=True,
-)
 
 
 @tf.custom_gradient
 def neighbours(x):
+    """The upstream gradient is gathered and not scattered."""
     edges = [1, 2, 3, 0]
     return tf.sin(tf.gather(x, edges)), lambda dy: tf.cos(x) * tf.gather(dy, edges)
 
 
-wrong(
-    neighbours,
-    X4,
-    mistake="The upstream gradient is gathered and not scattered.",
-    said="The elements of the upstream gradient are permuted: the rule needs the inverse order.",
-    has_code=True,
-)
-
-
 @tf.custom_gradient
 def upsample(x):
+    """It averages where it must sum."""
     return tf.repeat(x, 2), lambda dy: tf.reduce_mean(tf.reshape(dy, [4, 2]), 1)
-
-
-wrong(
-    upsample,
-    X4,
-    mistake="It averages where it must sum.",
-    said="It is 0.5 times the correct gradient.",
-    has_code=True,
-)
 
 
 def smooth(x, kernel):
@@ -1737,34 +1376,43 @@ def convolution(x):
     return smooth(x, [0.2, 0.5, 0.9]), lambda dy: smooth(dy, [0.9, 0.5, 0.2])
 
 
-right(convolution, X4)
-
-
 @tf.custom_gradient
 def convolution_not_flipped(x):
+    """The kernel is not flipped."""
     return smooth(x, [0.2, 0.5, 0.9]), lambda dy: smooth(dy, [0.2, 0.5, 0.9])
-
-
-wrong(
-    convolution_not_flipped,
-    X4,
-    mistake="The kernel is not flipped.",
-    said="It multiplies by the Jacobian; the transposed Jacobian is needed.",
-    has_code=True,
-)
 
 
 @tf.custom_gradient
 def reversed_scan(x):
+    """The cumulative sum is not reversed."""
     return tf.cumsum(x), lambda dy: tf.cumsum(dy)
 
 
+right(segment_squares, X4)
+wrong(
+    segment_mean,
+    X4,
+    said=(
+        "It is 2 times the correct gradient. x has 2 elements for each output: was the division "
+        "of a mean forgotten?"
+    ),
+)
+wrong(
+    neighbours,
+    X4,
+    said="The elements of the upstream gradient are permuted: the rule needs the inverse order.",
+)
+wrong(upsample, X4, said="It is 0.5 times the correct gradient.")
+right(convolution, X4)
+wrong(
+    convolution_not_flipped,
+    X4,
+    said="It multiplies by the Jacobian; the transposed Jacobian is needed.",
+)
 wrong(
     reversed_scan,
     X4,
-    mistake="The cumulative sum is not reversed.",
     said="The gradient of a cumulative sum must be summed in reverse, along axis 0.",
-    has_code=True,
 )
 
 
@@ -1776,38 +1424,16 @@ def fourier(z):
     return tf.signal.fft(z), lambda dy: 4.0 * tf.signal.ifft(dy)
 
 
-right(fourier, Z)
-
-
 @tf.custom_gradient
 def fourier_not_scaled(z):
+    """The inverse transform divides by the number of elements."""
     return tf.signal.fft(z), lambda dy: tf.signal.ifft(dy)
-
-
-wrong(
-    fourier_not_scaled,
-    Z,
-    mistake="The inverse transform divides by the number of elements.",
-    said="It is 0.25 times the correct gradient.",
-    has_code=True,
-)
 
 
 @tf.custom_gradient
 def fourier_not_conjugated(z):
+    """The transform is not conjugated."""
     return tf.signal.fft(z), lambda dy: tf.signal.fft(dy)
-
-
-wrong(
-    fourier_not_conjugated,
-    Z,
-    mistake="The transform is not conjugated.",
-    said=(
-        "It is the product of the transposed Jacobian with the upstream gradient: the "
-        "Jacobian (a matrix, for example) must be conjugated as well."
-    ),
-    has_code=True,
-)
 
 
 @tf.custom_gradient
@@ -1816,36 +1442,32 @@ def magnitude(z):
     return size, lambda dy: tf.cast(dy / size, z.dtype) * z
 
 
-right(magnitude, Z)
-
-
 @tf.custom_gradient
 def magnitude_conjugated(z):
+    """It is the conjugate."""
     size = tf.abs(z)
     return size, lambda dy: tf.cast(dy / size, z.dtype) * tf.math.conj(z)
 
 
-wrong(
-    magnitude_conjugated,
-    Z,
-    mistake="It is the conjugate.",
-    said="It is the complex conjugate of the correct gradient.",
-    has_code=True,
-)
-
-
 @tf.custom_gradient
 def interference(z):
+    """The derivative is not conjugated."""
     return z * z * z, lambda dy: dy * 3.0 * z**2
 
 
+right(fourier, Z)
+wrong(fourier_not_scaled, Z, said="It is 0.25 times the correct gradient.")
 wrong(
-    interference,
+    fourier_not_conjugated,
     Z,
-    mistake="The derivative is not conjugated.",
-    said="Its factor of the upstream gradient must be conjugated.",
-    has_code=True,
+    said=(
+        "It is the product of the transposed Jacobian with the upstream gradient: the Jacobian "
+        "(a matrix, for example) must be conjugated as well."
+    ),
 )
+right(magnitude, Z)
+wrong(magnitude_conjugated, Z, said="It is the complex conjugate of the correct gradient.")
+wrong(interference, Z, said="Its factor of the upstream gradient must be conjugated.")
 
 
 # Several outputs -----------------------------------------------------------------------------
@@ -1860,11 +1482,9 @@ def polar(x, y):
     )
 
 
-right(polar, X3, X3[::-1] + 0.2)
-
-
 @tf.custom_gradient
 def polar_sign_of_angle(x, y):
+    """The angle's derivative by x has the wrong sign."""
     r, angle = tf.sqrt(x * x + y * y), tf.atan2(y, x)
     return (r, angle), lambda dr, da: (
         dr * x / r + da * y / r**2,
@@ -1872,29 +1492,25 @@ def polar_sign_of_angle(x, y):
     )
 
 
-wrong(
-    polar_sign_of_angle,
-    X3,
-    X3[::-1] + 0.2,
-    mistake="The angle's derivative by x has the wrong sign.",
-    said="It is wrong only for output 1 of 2, counted from 0. The sign is wrong.",
-    has_code=True,
-)
-
-
 @tf.custom_gradient
 def moments(x):
+    """The variance's gradient is not divided by the number of elements."""
     mean = tf.reduce_mean(x)
     variance = tf.reduce_mean((x - mean) ** 2)
     return (mean, variance), lambda dm, dv: dm / 4.0 + 2.0 * dv * (x - mean)
 
 
+right(polar, X3, X3[::-1] + 0.2)
+wrong(
+    polar_sign_of_angle,
+    X3,
+    X3[::-1] + 0.2,
+    said="It is wrong only for output 1 of 2, counted from 0. The sign is wrong.",
+)
 wrong(
     moments,
     X4,
-    mistake="The variance's gradient is not divided by the number of elements.",
     said="It is wrong only for output 1 of 2, counted from 0. It is 4 times the correct gradient.",
-    has_code=True,
 )
 
 
@@ -1914,11 +1530,10 @@ def nested_softplus(x):
     return tf.nn.softplus(x), grad
 
 
-right(nested_softplus, X4)
-
-
 @tf.custom_gradient
 def nested_softplus_curvature(x):
+    """The inner rule lacks the factor 1 - s."""
+
     def grad(dy):
         @tf.custom_gradient
         def slope(x):
@@ -1930,18 +1545,10 @@ def nested_softplus_curvature(x):
     return tf.nn.softplus(x), grad
 
 
-wrong(
-    nested_softplus_curvature,
-    X4,
-    order=2,
-    mistake="The inner rule lacks the factor 1 - s.",
-    said="On its own, the rule of `slope`",
-    has_code=True,
-)
-
-
 @tf.custom_gradient
 def nested_power(x):
+    """The inner rule lacks the factor 3."""
+
     def grad(dy):
         @tf.custom_gradient
         def slope(x):
@@ -1952,18 +1559,10 @@ def nested_power(x):
     return x**4, grad
 
 
-wrong(
-    nested_power,
-    X4,
-    order=2,
-    mistake="The inner rule lacks the factor 3.",
-    said="It is 0.333333 times the correct gradient.",
-    has_code=True,
-)
-
-
 @tf.custom_gradient
 def nested_of_upstream(x):
+    """The inner rule does not differentiate by x."""
+
     @tf.custom_gradient
     def slope(dy):
         return dy * tf.exp(x), lambda ddy: ddy * tf.exp(x)
@@ -1971,43 +1570,23 @@ def nested_of_upstream(x):
     return tf.exp(x), slope
 
 
-wrong(
-    nested_of_upstream,
-    X3,
-    order=2,
-    mistake="The inner rule does not differentiate by x.",
-    said="the direct dependence on x is lost",
-    has_code=True,
-)
-
-
 @tf.custom_gradient
 def solver_in_numpy(x):
+    """The rule computes in NumPy."""
     y = tf.tanh(x)
     return y, lambda dy: dy * (1.0 - y.numpy() ** 2)
 
 
-wrong(
-    solver_in_numpy,
-    X3,
-    order=2,
-    mistake="The rule computes in NumPy.",
-    said="takes NumPy or Python values from a tensor",
-    has_code=True,
-)
-
-
 @tf.custom_gradient
 def detached_residual(x):
+    """The residual is detached."""
     residual = x**3 - x
     return residual**2, lambda dy: 2.0 * dy * tf.stop_gradient(residual) * (3.0 * x * x - 1.0)
 
 
-wrong(
-    detached_residual,
-    X3,
-    order=2,
-    mistake="The residual is detached.",
-    said="uses `stop_gradient`, where derivatives end",
-    has_code=True,
-)
+right(nested_softplus, X4)
+wrong(nested_softplus_curvature, X4, order=2, said="On its own, the rule of `slope`")
+wrong(nested_power, X4, order=2, said="It is 0.333333 times the correct gradient.")
+wrong(nested_of_upstream, X3, order=2, said="the direct dependence on x is lost")
+wrong(solver_in_numpy, X3, order=2, said="takes NumPy or Python values from a tensor")
+wrong(detached_residual, X3, order=2, said="uses `stop_gradient`, where derivatives end")

@@ -30,10 +30,6 @@ def swish(x):
     return y, grad
 
 
-add(swish, V)
-add(swish, np.array([0.0, 50.0, -50.0]), at="saturated")
-
-
 @tf.custom_gradient
 def gelu(x):
     phi = 0.5 * (1.0 + tf.math.erf(x / np.sqrt(2.0)))
@@ -44,17 +40,10 @@ def gelu(x):
     return x * phi, grad
 
 
-add(gelu, V)
-add(gelu, SINGLE, at="float32")
-
-
 @tf.custom_gradient
 def mish(x):
     t = tf.tanh(tf.nn.softplus(x))
     return x * t, lambda dy: dy * (t + x * tf.sigmoid(x) * (1.0 - t * t))
-
-
-add(mish, V)
 
 
 @tf.custom_gradient
@@ -68,17 +57,10 @@ def hard_swish(x):
     return x * inner / 6.0, grad
 
 
-add(hard_swish, np.array([-4.0, -1.0, 0.5, 5.0]))
-add(hard_swish, np.array([3.0, 1.0]), at="a kink", doubtful=("kink", "inconclusive"))
-
-
 @tf.custom_gradient
 def log_cosh(x):
     y = tf.abs(x) + tf.nn.softplus(-2.0 * tf.abs(x)) - np.log(2.0)
     return y, lambda dy: dy * tf.tanh(x)
-
-
-add(log_cosh, np.array([0.3, -2.0, 50.0, -300.0]))
 
 
 @tf.custom_gradient
@@ -91,16 +73,10 @@ def huber(x):
     return tf.where(size <= 1.0, 0.5 * x * x, size - 0.5), grad
 
 
-add(huber, np.array([0.3, -0.7, 2.5, -40.0]))
-
-
 @tf.custom_gradient
 def log1mexp(x):
     """log(1 - exp(x)), for x < 0."""
     return tf.math.log(-tf.math.expm1(x)), lambda dy: -dy / tf.math.expm1(-x)
-
-
-add(log1mexp, np.array([-1e-3, -1.0, -30.0]))
 
 
 @tf.custom_gradient
@@ -118,16 +94,10 @@ def relative_exponential(x):
     return tf.where(small, series, tf.math.expm1(safe) / safe), grad
 
 
-add(relative_exponential, np.array([0.0, 1e-3, 0.5, -2.0]))
-
-
 @tf.custom_gradient
 def smooth_sign(x):
     y = tf.tanh(1e3 * x)
     return y, lambda dy: 1e3 * dy * (1.0 - y * y)
-
-
-add(smooth_sign, np.array([1e-4, -2e-4, 5e-4]))
 
 
 @tf.custom_gradient
@@ -136,16 +106,10 @@ def saturating(x):
     return y, lambda dy: dy * (1.0 - y * y)
 
 
-add(saturating, np.array([20.0, -0.3, 0.0], np.float32), at="float32")
-
-
 @tf.custom_gradient
 def root(x):
     y = tf.sqrt(x)
     return y, lambda dy: 0.5 * dy / y
-
-
-add(root, np.array([1e-8, 1.0, 4.0, 1e8]), doubtful="inconclusive")
 
 
 @tf.custom_gradient
@@ -160,16 +124,10 @@ def log_gamma_ratio(x, y):
     return y * tf.math.log(x), grad
 
 
-add(log_gamma_ratio, np.array([0.5, 1.0, 3.0]), np.array([[2.0], [-1.0]]))
-
-
 @tf.custom_gradient
 def power(x, y):
     z = x**y
     return z, lambda dy: (dy * y * x ** (y - 1.0), dy * z * tf.math.log(x))
-
-
-add(power, np.array([1.0, 2.0, 3.0]), np.array([2.0, 3.0, 0.5]))
 
 
 @tf.custom_gradient
@@ -178,16 +136,10 @@ def hypotenuse(x, y):
     return r, lambda dy: (dy * x / r, dy * y / r)
 
 
-add(hypotenuse, np.array([3.0, 0.0, 1e6]), np.array([4.0, 2.0, 1e-3]))
-
-
 @tf.custom_gradient
 def angle(y, x):
     r = x * x + y * y
     return tf.atan2(y, x), lambda dy: (dy * x / r, -dy * y / r)
-
-
-add(angle, np.array([1.0, 0.0, -2.0]), np.array([1.0, 3.0, -2.0]))
 
 
 @tf.custom_gradient
@@ -205,6 +157,24 @@ def horner(x, c):
     return y, grad
 
 
+add(swish, V)
+add(swish, np.array([0.0, 50.0, -50.0]), at="saturated")
+add(gelu, V)
+add(gelu, SINGLE, at="float32")
+add(mish, V)
+add(hard_swish, np.array([-4.0, -1.0, 0.5, 5.0]))
+add(hard_swish, np.array([3.0, 1.0]), at="a kink", doubtful=("kink", "inconclusive"))
+add(log_cosh, np.array([0.3, -2.0, 50.0, -300.0]))
+add(huber, np.array([0.3, -0.7, 2.5, -40.0]))
+add(log1mexp, np.array([-1e-3, -1.0, -30.0]))
+add(relative_exponential, np.array([0.0, 1e-3, 0.5, -2.0]))
+add(smooth_sign, np.array([1e-4, -2e-4, 5e-4]))
+add(saturating, np.array([20.0, -0.3, 0.0], np.float32), at="float32")
+add(root, np.array([1e-8, 1.0, 4.0, 1e8]), doubtful="inconclusive")
+add(log_gamma_ratio, np.array([0.5, 1.0, 3.0]), np.array([[2.0], [-1.0]]))
+add(power, np.array([1.0, 2.0, 3.0]), np.array([2.0, 3.0, 0.5]))
+add(hypotenuse, np.array([3.0, 0.0, 1e6]), np.array([4.0, 2.0, 1e-3]))
+add(angle, np.array([1.0, 0.0, -2.0]), np.array([1.0, 3.0, -2.0]))
 add(horner, np.array(2.0), np.array([1e4, 1.0, -1e-6, 3.0]))
 
 
@@ -218,17 +188,10 @@ def log_sum_exp(x):
     return y, lambda dy: tf.expand_dims(dy, -1) * tf.nn.softmax(x)
 
 
-add(log_sum_exp, 30.0 * W)
-
-
 @tf.custom_gradient
 def softmax(x):
     y = tf.nn.softmax(x)
     return y, lambda dy: y * (dy - tf.reduce_sum(dy * y, axis=-1, keepdims=True))
-
-
-add(softmax, W)
-add(softmax, np.array([0.0, -40.0, -52.0], np.float32), at="saturated")
 
 
 @tf.custom_gradient
@@ -237,26 +200,16 @@ def log_softmax(x):
     return y, lambda dy: dy - tf.exp(y) * tf.reduce_sum(dy, axis=-1, keepdims=True)
 
 
-add(log_softmax, W.astype(np.float32), at="float32")
-add(log_softmax, np.array([[0.0, 300.0, -300.0]]), at="saturated")
-
-
 @tf.custom_gradient
 def binary_cross_entropy(logits, targets):
     loss = tf.nn.softplus(logits) - logits * targets
     return loss, lambda dy: (dy * (tf.sigmoid(logits) - targets), -dy * logits)
 
 
-add(binary_cross_entropy, np.array([-300.0, 0.0, 2.0, 80.0]), np.array([0.0, 1.0, 0.3, 1.0]))
-
-
 @tf.custom_gradient
 def mean_cross_entropy(logits):
     loss = -tf.reduce_mean(tf.reduce_sum(LABELS * tf.nn.log_softmax(logits), axis=-1))
     return loss, lambda dy: dy * (tf.nn.softmax(logits) - LABELS) / 2.0
-
-
-add(mean_cross_entropy, W)
 
 
 @tf.custom_gradient
@@ -273,9 +226,6 @@ def divergence(p, q):
     return value, grad
 
 
-add(divergence, 20.0 * W, -15.0 * W)
-
-
 @tf.custom_gradient
 def gaussian_nll(mean, log_scale):
     z = (V - mean) * tf.exp(-log_scale)
@@ -284,9 +234,6 @@ def gaussian_nll(mean, log_scale):
         return -dy * z * tf.exp(-log_scale), dy * (1.0 - z * z)
 
     return 0.5 * z * z + log_scale, grad
-
-
-add(gaussian_nll, np.array([0.5, 0.0, 1.0]), np.array([0.0, -2.0, 3.0]))
 
 
 @tf.custom_gradient
@@ -300,17 +247,11 @@ def cosine_similarity(a, b):
     return c, grad
 
 
-add(cosine_similarity, V, np.array([1.0, 0.0, -2.0]))
-
-
 @tf.custom_gradient
 def hinge(scores, signs):
     active = tf.cast(1.0 - signs * scores > 0.0, scores.dtype)
     loss = tf.reduce_sum(tf.maximum(1.0 - signs * scores, 0.0))
     return loss, lambda dy: (-dy * active * signs, -dy * active * scores)
-
-
-add(hinge, np.array([0.3, -2.0, 3.0]), np.array([1.0, -1.0, 1.0]))
 
 
 @tf.custom_gradient
@@ -319,6 +260,17 @@ def masked_error(x):
     return tf.reduce_sum(mask * x * x), lambda dy: dy * 2.0 * mask * x
 
 
+add(log_sum_exp, 30.0 * W)
+add(softmax, W)
+add(softmax, np.array([0.0, -40.0, -52.0], np.float32), at="saturated")
+add(log_softmax, W.astype(np.float32), at="float32")
+add(log_softmax, np.array([[0.0, 300.0, -300.0]]), at="saturated")
+add(binary_cross_entropy, np.array([-300.0, 0.0, 2.0, 80.0]), np.array([0.0, 1.0, 0.3, 1.0]))
+add(mean_cross_entropy, W)
+add(divergence, 20.0 * W, -15.0 * W)
+add(gaussian_nll, np.array([0.5, 0.0, 1.0]), np.array([0.0, -2.0, 3.0]))
+add(cosine_similarity, V, np.array([1.0, 0.0, -2.0]))
+add(hinge, np.array([0.3, -2.0, 3.0]), np.array([1.0, -1.0, 1.0]))
 add(masked_error, np.array([1.0, 5.0, 0.0]))
 
 
@@ -340,9 +292,6 @@ def layer_norm(x, gain, bias):
     return gain * z + bias, grad
 
 
-add(layer_norm, W, np.array([1.0, 2.0, 0.5]), np.zeros(3))
-
-
 @tf.custom_gradient
 def rms_norm(x):
     r = tf.math.rsqrt(tf.reduce_mean(x * x, axis=-1, keepdims=True))
@@ -353,17 +302,11 @@ def rms_norm(x):
     return x * r, grad
 
 
-add(rms_norm, np.array([[1e-6, 2e-6, -3e-6], [1.0, -2.0, 3.0]]), doubtful="inconclusive")
-
-
 @tf.custom_gradient
 def unit_vector(x):
     size = tf.norm(x, axis=-1, keepdims=True)
     y = x / size
     return y, lambda dy: (dy - y * tf.reduce_sum(dy * y, axis=-1, keepdims=True)) / size
-
-
-add(unit_vector, np.array([[3.0, 4.0, 0.0], [0.0, 0.0, 2.0]]))
 
 
 @tf.custom_gradient
@@ -372,15 +315,9 @@ def length(x):
     return y, lambda dy: dy * x / y
 
 
-add(length, np.array([3.0, 4.0, 1e-6]))
-
-
 @tf.custom_gradient
 def mean_of_rows(x):
     return tf.reduce_mean(x, axis=0), lambda dy: tf.broadcast_to(dy / 2.0, [2, 3])
-
-
-add(mean_of_rows, W)
 
 
 @tf.custom_gradient
@@ -389,18 +326,11 @@ def variance(x):
     return tf.reduce_mean(d * d), lambda dy: dy * 2.0 * d / 3.0
 
 
-add(variance, np.array([1.0, 2.0, 6.0]))
-add(variance, np.ones(3), at="its minimum", doubtful="inconclusive")
-
-
 @tf.custom_gradient
 def largest(x):
     y = tf.reduce_max(x, axis=-1, keepdims=True)
     mask = tf.cast(tf.equal(x, y), x.dtype)
     return tf.squeeze(y, -1), lambda dy: tf.expand_dims(dy, -1) * mask
-
-
-add(largest, W)
 
 
 @tf.custom_gradient
@@ -412,25 +342,15 @@ def product_of_elements(x):
     return tf.reduce_prod(x), grad
 
 
-add(product_of_elements, np.array([2.0, 0.0, 3.0]))
-
-
 @tf.custom_gradient
 def ordered(x):
     order = tf.argsort(x)
     return tf.gather(x, order) ** 2, lambda dy: 2.0 * x * tf.gather(dy, tf.argsort(order))
 
 
-add(ordered, np.array([3.0, 1.0, 2.0, -5.0]))
-add(ordered, np.ones(4), at="ties", doubtful=("kink", "inconclusive"))
-
-
 @tf.custom_gradient
 def running_sum(x):
     return tf.cumsum(x * x), lambda dy: 2.0 * x * tf.cumsum(dy[::-1])[::-1]
-
-
-add(running_sum, np.array([1.0, 0.0, -2.0]))
 
 
 @tf.custom_gradient
@@ -439,6 +359,18 @@ def embedding(table):
     return rows @ table, lambda dy: tf.transpose(rows) @ dy
 
 
+add(layer_norm, W, np.array([1.0, 2.0, 0.5]), np.zeros(3))
+add(rms_norm, np.array([[1e-6, 2e-6, -3e-6], [1.0, -2.0, 3.0]]), doubtful="inconclusive")
+add(unit_vector, np.array([[3.0, 4.0, 0.0], [0.0, 0.0, 2.0]]))
+add(length, np.array([3.0, 4.0, 1e-6]))
+add(mean_of_rows, W)
+add(variance, np.array([1.0, 2.0, 6.0]))
+add(variance, np.ones(3), at="its minimum", doubtful="inconclusive")
+add(largest, W)
+add(product_of_elements, np.array([2.0, 0.0, 3.0]))
+add(ordered, np.array([3.0, 1.0, 2.0, -5.0]))
+add(ordered, np.ones(4), at="ties", doubtful=("kink", "inconclusive"))
+add(running_sum, np.array([1.0, 0.0, -2.0]))
 add(embedding, S)
 
 
@@ -452,15 +384,9 @@ def inverse(a):
     return y, lambda dy: -(t @ dy @ t)
 
 
-add(inverse, S)
-
-
 @tf.custom_gradient
 def log_determinant(a):
     return tf.linalg.slogdet(a)[1], lambda dy: dy * tf.transpose(tf.linalg.inv(a))
-
-
-add(log_determinant, S)
 
 
 @tf.custom_gradient
@@ -474,9 +400,6 @@ def solve(a, b):
     return x, grad
 
 
-add(solve, S, W.T.copy())
-
-
 @tf.custom_gradient
 def quadratic(x, a):
     y = tf.linalg.matvec(a, x)
@@ -485,9 +408,6 @@ def quadratic(x, a):
         return dy * (y + tf.linalg.matvec(tf.transpose(a), x)), dy * x[:, None] * x[None, :]
 
     return tf.reduce_sum(x * y), grad
-
-
-add(quadratic, np.array([1.0, 0.0, -2.0]), S)
 
 
 @tf.custom_gradient
@@ -500,9 +420,6 @@ def least_squares(x):
     return tf.reduce_sum(residual**2), grad
 
 
-add(least_squares, np.ones(3), at="its minimum", doubtful="inconclusive")
-
-
 @tf.custom_gradient
 def rosenbrock(x):
     a, b = x[0], x[1]
@@ -511,10 +428,6 @@ def rosenbrock(x):
         return dy * tf.stack([-2.0 * (1.0 - a) - 400.0 * a * (b - a * a), 200.0 * (b - a * a)])
 
     return (1.0 - a) ** 2 + 100.0 * (b - a * a) ** 2, grad
-
-
-add(rosenbrock, np.ones(2), at="its minimum", doubtful="inconclusive")
-add(rosenbrock, np.array([-1.0, 2.0]))
 
 
 @tf.custom_gradient
@@ -528,9 +441,6 @@ def attention(q, k, v):
         return ds @ k, tf.transpose(ds) @ q, tf.transpose(p) @ dy
 
     return p @ v, grad
-
-
-add(attention, W, S, S + 1.0)
 
 
 @tf.custom_gradient
@@ -547,9 +457,6 @@ def bilinear(x, w, y):
     return z, grad
 
 
-add(bilinear, np.array([1.0, -1.0]), W, V)
-
-
 @tf.custom_gradient
 def newton_root(a):
     """The root of x**3 = a by Newton's method; the rule by the implicit function theorem."""
@@ -559,9 +466,6 @@ def newton_root(a):
     return x, lambda dy: dy / (3.0 * newton_root(a) ** 2)
 
 
-add(newton_root, np.array([1.0, 8.0, 0.3]))
-
-
 @tf.custom_gradient
 def kepler(mean):
     """The root of e - 0.3 sin(e) = mean, found in NumPy."""
@@ -569,9 +473,6 @@ def kepler(mean):
     for _ in range(60):
         e = mean.numpy() + 0.3 * np.sin(e)
     return tf.constant(e), lambda dy: dy / (1.0 - 0.3 * tf.cos(kepler(mean)))
-
-
-add(kepler, np.array([0.0, 1.0, 3.0]))
 
 
 @tf.custom_gradient
@@ -593,6 +494,17 @@ def recurrence(x, w):
     return states[-1], grad
 
 
+add(inverse, S)
+add(log_determinant, S)
+add(solve, S, W.T.copy())
+add(quadratic, np.array([1.0, 0.0, -2.0]), S)
+add(least_squares, np.ones(3), at="its minimum", doubtful="inconclusive")
+add(rosenbrock, np.ones(2), at="its minimum", doubtful="inconclusive")
+add(rosenbrock, np.array([-1.0, 2.0]))
+add(attention, W, S, S + 1.0)
+add(bilinear, np.array([1.0, -1.0]), W, V)
+add(newton_root, np.array([1.0, 8.0, 0.3]))
+add(kepler, np.array([0.0, 1.0, 3.0]))
 add(recurrence, np.array([0.5, 0.0, 1.0]), np.array(0.8))
 
 
@@ -604,7 +516,6 @@ turned = tf.custom_derivatives(
     jvp=lambda way, x: 2.0 * way * tf.cos(2.0 * x),
     beyond="differentiate",
 )
-add(turned, V, at="both products")
 
 bessel_like = tf.custom_derivatives(
     lambda x: tf.exp(-x * x),
@@ -612,7 +523,6 @@ bessel_like = tf.custom_derivatives(
     lambda x: (4.0 * x * x - 2.0) * tf.exp(-x * x),
     beyond="differentiate",
 )
-add(bessel_like, np.array([0.0, 1.0, -0.5]), at="declared orders", order=3)
 
 
 @tf.custom_gradient
@@ -632,9 +542,6 @@ def nested_exponential(x):
     return y, first
 
 
-add(nested_exponential, V, order=3)
-
-
 @tf.custom_gradient
 def of_a_dictionary(inputs):
     y = {"product": inputs["a"] * inputs["b"], "square": inputs["a"] ** 2}
@@ -644,9 +551,6 @@ def of_a_dictionary(inputs):
         return {"a": by_a, "b": dy * inputs["a"]}
 
     return y, grad
-
-
-add(of_a_dictionary, {"a": V, "b": V + 1.0})
 
 
 class Pair(NamedTuple):
@@ -664,8 +568,6 @@ def complex_square(z):
     return Pair(x * x - y * y, 2.0 * x * y), grad
 
 
-add(complex_square, Pair(np.array([1.0, 0.0]), np.array([2.0, -1.0])))
-
 weight = tf.Variable(np.array([[1.0, 0.0], [-2.0, 0.5], [0.3, 1.0]]), name="weight")
 offset = tf.Variable(np.zeros(2), name="offset")
 
@@ -682,9 +584,6 @@ def dense(x):
     return y, grad
 
 
-add(dense, W)
-
-
 @tf.custom_gradient
 def split_in_two(x):
     def grad(da, db):
@@ -693,15 +592,9 @@ def split_in_two(x):
     return (x[:1] ** 2, tf.sin(x[1:])), grad
 
 
-add(split_in_two, V)
-
-
 @tf.custom_gradient
 def squared_modulus(z):
     return tf.math.real(z * tf.math.conj(z)), lambda dy: 2.0 * tf.cast(dy, z.dtype) * z
-
-
-add(squared_modulus, np.array([1.0 + 2.0j, -0.5j, 0.0]))
 
 
 @tf.custom_gradient
@@ -709,6 +602,14 @@ def analytic_cube(z):
     return z**3, lambda dy: dy * tf.math.conj(3.0 * z * z)
 
 
+add(turned, V, at="both products")
+add(bessel_like, np.array([0.0, 1.0, -0.5]), at="declared orders", order=3)
+add(nested_exponential, V, order=3)
+add(of_a_dictionary, {"a": V, "b": V + 1.0})
+add(complex_square, Pair(np.array([1.0, 0.0]), np.array([2.0, -1.0])))
+add(dense, W)
+add(split_in_two, V)
+add(squared_modulus, np.array([1.0 + 2.0j, -0.5j, 0.0]))
 add(analytic_cube, np.array([1.0 + 2.0j, -0.5 + 0.1j]))
 
 
@@ -723,16 +624,10 @@ def reparametrised(mean, log_scale):
     return mean + deviation, lambda dy: (dy, dy * deviation)
 
 
-add(reparametrised, V, np.array([0.0, -3.0, 2.0]), at="a fixed noise")
-
-
 @tf.custom_gradient
 def gumbel_softmax(logits):
     y = tf.nn.softmax((logits + NOISE) / 0.5)
     return y, lambda dy: y * (dy - tf.reduce_sum(dy * y)) / 0.5
-
-
-add(gumbel_softmax, V, at="a fixed noise")
 
 
 @tf.custom_gradient
@@ -742,6 +637,8 @@ def score_function(logits):
     return value, lambda dy: dy * p * (rewards - value)
 
 
+add(reparametrised, V, np.array([0.0, -3.0, 2.0]), at="a fixed noise")
+add(gumbel_softmax, V, at="a fixed noise")
 add(score_function, V, at="a baseline")
 
 
@@ -758,12 +655,10 @@ def triangle(x):
     return tf.where(tf.abs(x) < 1.0, near, 0.5 * tf.sign(x))
 
 
-add(sign_activation, np.array([0.3, -0.6, 2.0]), against=triangle, at="its surrogate")
-
-
 @tf.custom_gradient
 def reverse_gradient(x):
     return x * 1.0, lambda dy: -0.1 * dy
 
 
+add(sign_activation, np.array([0.3, -0.6, 2.0]), against=triangle, at="its surrogate")
 add(reverse_gradient, np.zeros(3), against=lambda x: -0.1 * x, at="its surrogate")

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from tinygrad_cg._check import GradientReport
@@ -57,6 +58,9 @@ def add(
         (field,) if isinstance(field, str) else tuple(field) for field in (false, words, doubtful)
     ]
     RULES[name] = Rule(f, args, *texts, options)
+
+
+wrong = partial(add, false="1 x*")
 
 
 def _with_consequence(text: str) -> tuple[str, ...]:

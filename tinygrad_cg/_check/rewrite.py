@@ -437,7 +437,7 @@ def _value_of(function: ast.FunctionDef) -> str | None:
                 for name, expression in zip(names, expressions, strict=False):
                     value = Substitute(before).visit(copy.deepcopy(expression))
                     assigned[ast.unparse(name)] = value
-            case ast.Return() | ast.FunctionDef():
+            case ast.Return() | ast.FunctionDef() | ast.Expr(ast.Constant()):  # a docstring
                 pass
             case _:
                 return None
