@@ -35,13 +35,12 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         type=int,
         choices=PARTS,
         action="append",
-        help="show only this part; give the option again for more parts",
+        help="show only this part; repeat the option for more parts",
     )
     parser.add_argument(
         "--data",
         metavar="FILE",
-        help="fit a CSV file of your own (part 4 alone): a header, numbers, and one column with "
-        "two classes",
+        help="fit your own CSV file (part 4 only): a header, numbers, one column with two classes",
     )
     parser.add_argument("--target", metavar="COLUMN", help="the column of FILE to be predicted")
     parser.add_argument(
@@ -71,8 +70,8 @@ def show(parts: Sequence[int], dataset: measurements.Measurements) -> None:
     folder = cache_folder()
     if folder is not None and not any(folder.glob("*/*")):
         say(
-            f"""This is the first run: kernels are compiled where they are needed, for some seconds
-            in all. {folder} keeps them for later runs."""
+            f"""This is the first run: it compiles the kernels that it needs, which takes some
+            seconds. {folder} keeps them for later runs."""
         )
     for number, part in ((1, documents), (2, nesting), (3, checking)):
         if number in parts:

@@ -167,7 +167,7 @@ class FunctionWarning(UserWarning):
 
 
 class OperatorNotAllowedInGraphError(TypeError, NotImplementedError):
-    """A value was requested while a function is traced, when tensors have none."""
+    """A value was requested while a function is traced, when tensors have no values."""
 
     size_of: Any = None  # the traced tensor, where the library asked for it, as for a size
 
@@ -272,7 +272,7 @@ def _print_short(kind: type, error: BaseException, trace: Any) -> None:
         short = [link for i, (link, ours) in enumerate(links) if not ours or i in kept]
         each.__traceback__ = _joined(short)
         if left := len(links) - len(short):
-            each.add_note(f"({left} frames of tinygrad_cg left out: sys.__excepthook__ shows all)")
+            each.add_note(f"(frames of tinygrad_cg left out: {left}; sys.__excepthook__ shows all)")
     sys.__excepthook__(kind, error, error.__traceback__)
 
 

@@ -324,7 +324,7 @@ def matrix_rank(
 
 
 def matrix_transpose(a: TensorLike, name: str | None = None, conjugate: bool = False) -> Tensor:
-    """Return the transpose of each matrix in a stack of matrices; conjugated if asked."""
+    """Return the transpose of each matrix in a stack of matrices; conjugated if `conjugate`."""
     return conj(_swap_last(a)) if conjugate else _swap_last(a)
 
 
@@ -406,8 +406,8 @@ def svd(
     compute_uv: bool = True,
     name: str | None = None,
 ) -> Tensor | Any:
-    """Return the singular values s, descending, U and V of matrices ``U diag(s) adjoint(V)``; s
-    alone unless `compute_uv`. See `eigh` for derivatives."""
+    """Return the singular values s, descending, U and V of matrices ``U diag(s) adjoint(V)``; only
+    s unless `compute_uv`. See `eigh` for derivatives."""
     if not compute_uv:
         return _factorizations.svdvals(tensor)
     left, values, right = _factorizations.svd(tensor, full_matrices)

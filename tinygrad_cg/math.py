@@ -280,8 +280,8 @@ bessel_i1e = named_unary(_special_functions.bessel_i1e, __name__)
 def zeta(x: TensorLike, q: Any, name: str | None = None) -> Tensor:
     """Return Hurwitz's zeta function: the sum over k = 0, 1, ... of (q + k)**-x, infinite where x
     is 1 or q is 0, -1, -2, ...; NaN for x below 1, and below q = 0 unless x is whole. The gradients
-    are right, by q at every order and by x, where q is positive, up to order 2 (by x TensorFlow has
-    none).
+    are right: with respect to q at every order, with respect to x, for positive q, up to order 2
+    (not in TensorFlow).
 
     Elementwise; `x` and `q`, tensors or array-likes, broadcast to the shape of the result. Raises
     InvalidArgumentError if their shapes do not.
@@ -294,8 +294,8 @@ def betainc(a: TensorLike, b: TensorLike, x: TensorLike, name: str | None = None
     from 0 to x, over beta(a, b).
 
     Elementwise; the arguments broadcast. NaN for parameters below 0 and for `x` outside of 0 to 1.
-    The gradients are right, by `x` at every order, by `a` and `b` (TensorFlow and JAX have none) up
-    to order 2 in all. Modelled on ``tf.math.betainc``.
+    The gradients are right with respect to `x` at every order, with respect to `a` and `b` (not in
+    TensorFlow and JAX) up to order 2. Modelled on ``tf.math.betainc``.
     """
     return _ops.incomplete.betainc(a, b, x)
 
@@ -303,8 +303,8 @@ def betainc(a: TensorLike, b: TensorLike, x: TensorLike, name: str | None = None
 def igamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     """Return the regularized lower incomplete gamma function of `a` and `x` (a and a in most
     books): the integral of t**(a - 1) exp(-t) from 0 to x, over gamma(a). NaN below 0. The
-    gradients by both are right, by `x` at every order and by `a` up to order 4. Modelled on
-    ``tf.math.igamma``.
+    gradients are right with respect to `x` at every order, with respect to `a` up to order 4.
+    Modelled on ``tf.math.igamma``.
 
     Elementwise; `a` and `x`, tensors or array-likes, broadcast to the shape of the result. Raises
     InvalidArgumentError if their shapes do not.
@@ -313,8 +313,8 @@ def igamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def igammac(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
-    """Return 1 - igamma(a, x), accurate where that is small. The gradients by both are right, by
-    `x` at every order and by `a` up to order 4. Modelled on ``tf.math.igammac``.
+    """Return 1 - igamma(a, x), accurate where that is small. The gradients are right with respect
+    to `x` at every order, with respect to `a` up to order 4. Modelled on ``tf.math.igammac``.
 
     Elementwise; `a` and `x`, tensors or array-likes, broadcast to the shape of the result. Raises
     InvalidArgumentError if their shapes do not.

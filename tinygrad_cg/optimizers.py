@@ -268,8 +268,8 @@ def _check_pairs(pairs: list, sums_rows: bool) -> list[tuple[Any, Variable]]:
         raise ValueError(f"No gradients provided for any variable: {', '.join(names)}")
     if names:
         warn(
-            f"Gradients do not exist for variables {', '.join(names)}: ask "
-            "tape.explain(loss, variable) why",
+            f"Gradients do not exist for variables {', '.join(names)}: tape.explain(loss, "
+            "variable) says why",
             TapeWarning,
         )
     checked = []

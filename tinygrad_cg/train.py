@@ -205,7 +205,9 @@ class CheckpointLoadStatus:
         """Raise AssertionError unless the file and the objects have the same names."""
         self._is_asked = True
         if self._unused:
-            raise AssertionError(f"the file has values of no object: {', '.join(self._unused)}")
+            raise AssertionError(
+                f"the file has values that belong to no object: {', '.join(self._unused)}"
+            )
         return self.assert_existing_objects_matched()
 
     def assert_existing_objects_matched(self) -> CheckpointLoadStatus:
@@ -223,8 +225,9 @@ class CheckpointLoadStatus:
     def __del__(self) -> None:
         if self._unused and not self._is_asked:
             warn(
-                f"Checkpoint.read: the file has values of no object: {', '.join(self._unused)}. "
-                "Make Variables before (optimizer.build(variables) makes an optimizer's), or call "
+                "Checkpoint.read: the file has values that belong to no object: "
+                f"{', '.join(self._unused)}. Create the Variables first "
+                "(optimizer.build(variables) creates an optimizer's), or call "
                 "restore(path).expect_partial()",
                 UserWarning,
             )

@@ -117,7 +117,7 @@ def undefined_before_loop(x):
     return y
 
 
-@case("`raise` in a case that a tensor decides", "raise ValueError(")
+@case("`raise` in a branch on a tensor", "raise ValueError(")
 def raises(x):
     if x > 0:
         raise ValueError("positive")

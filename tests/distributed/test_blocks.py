@@ -334,7 +334,7 @@ def test_a_nan_is_an_error_that_names_its_block_unless_it_is_accepted():
         (iter([np.ones(3)]), "got a list_iterator: it can be read once; pass a list"),
         ("data.npy", r"got a str: files are read by distributed.files\(paths, reader\)"),
         ({"x": np.ones(3)}, "got a dict: files are read"),
-        (3.0, r"got a float: a block alone is a list with an element, \[block\]"),
+        (3.0, r"got a float: pass a single block as a list, \[block\]"),
         (([np.ones(3)], np.ones(3)), "got a ndarray: cut it"),
     ],
 )

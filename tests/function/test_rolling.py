@@ -373,5 +373,5 @@ def test_what_cannot_be_a_loop_is_said(monkeypatch):
             x = tf.concat([x[1:], tf.reduce_sum(x, keepdims=True)], 0)[: 400 - i // 2]
         return x
 
-    with pytest.warns(tf.errors.FunctionWarning, match="rounds do the same"):
+    with pytest.warns(tf.errors.FunctionWarning, match="rounds have the same"):
         tf.function(program)(tf.zeros(400))

@@ -210,7 +210,7 @@ def test_a_damaged_file_is_compiled_anew(tmp_path, monkeypatch):
         damaged = bytearray(good)
         damaged[position] ^= 0x40
         file.write_bytes(damaged)
-        with pytest.warns(RuntimeWarning, match="is damaged: it is compiled anew"):
+        with pytest.warns(RuntimeWarning, match="is damaged: it is compiled again"):
             assert run() == 43
         assert file.read_bytes() == good
     file.write_bytes(good[:-7])

@@ -29,7 +29,7 @@ def test_take_along_axis_and_its_transpose(axis, code):
 def test_indices_are_checked():
     with pytest.raises(IndexError, match="index 3 is out of bounds for size 3"):
         take_along_axis(numbers(3, 2), np.full((1, 2), 3), 0)
-    with pytest.raises(ValueError, match="must agree but for axis 0"):
+    with pytest.raises(ValueError, match="must agree except for axis 0"):
         take_along_axis(numbers(3, 2), np.zeros((1, 3), int), 0)
     with pytest.raises(ValueError, match="values have shape"):
         add_along_axis((3, 2), np.dtype("d"), np.zeros((1, 2), int), numbers(2, 2), 0)

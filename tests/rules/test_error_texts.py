@@ -258,7 +258,7 @@ def test_a_tape_that_a_rule_enters_and_does_not_leave(persistent):
     def loss(x):
         return tf.reduce_sum(forgetful(x))
 
-    words = "the rule of `forgetful` has entered a GradientTape, .* and not left it.*with tf.Grad"
+    words = "the rule of `forgetful` entered a GradientTape, .* and did not leave it.*with tf.Grad"
     with pytest.warns(tf.errors.CustomGradientWarning, match=words):
         assert gradient(forgetful, x) == [[2.0, 4.0]]
     assert tf.grad(loss)(x).numpy().tolist() == [2.0, 4.0]

@@ -177,7 +177,7 @@ def test_empty_results():
 def test_nothing_is_differentiated_through():
     x = tf.constant(X)
     jacobian = tf.sparse_jacobian(tf.square)
-    inside = "cannot be computed inside of function, vmap, jvp"
+    inside = "cannot be computed inside function, vmap, jvp"
     for transformed in (
         lambda: tf.function(jacobian)(x),
         lambda: tf.vmap(jacobian)(tf.stack([x, x])),

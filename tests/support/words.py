@@ -37,6 +37,15 @@ PATTERNS = {
     "alone": r"\b[`\w]+ alone[.,;]",
     "from order 2 on": r"\bfrom (?!now)(?:order )?[`\d.\w]+ (?:\w+ )?on[.,;:]|\bfrom which on\b",
     "is told": r"\b(?:is|are) told\b|\bsays it\b",
+    "is asked for": r"\b(?:is|are|was|were) asked (?:for|of|by)\b|\bif asked\b",
+    "their kin": r"\b(?:its|their) kin\b",
+    "what does not fit": r"\bfor what (?:does|cannot|they|it|you)\b|\band what (?:they|it|he) ",
+    "so many": r"\bso (?:many|much) (?!that\b|as\b)|\bbut for\b",
+    "cannot be made": r"\b(?:cannot|can) be made: [A-Z]\w+Error\b",
+    "After tf.f": r"\bAfter `{2}(?:tf|jax|np|numpy|torch|keras|autograd|scipy)\.",
+    "works as it is": r"\b(?:returned|used|left|run|runs) as (?:it is|they are|it stands)\b",
+    "it is none": r"\b(?:that|which|who|it) (?:is|are) none\b|\bthere (?:is|are) none\b",
+    "forgets, brings": r"\b(?:mends?|mended|refuses|anew|goes on|go on|going on)\b",
 }
 COMPILED = {name: re.compile(pattern, re.MULTILINE) for name, pattern in PATTERNS.items()}
 

@@ -165,7 +165,7 @@ def test_the_first_run_says_that_kernels_are_compiled(tmp_path):
     first, second = (
         run_python(*command, TINYGRAD_CG_CACHE_DIR=str(tmp_path)).stdout for _ in range(2)
     )
-    assert "This is the first run: kernels are compiled" in first
+    assert "This is the first run: it compiles" in first
     assert str(tmp_path) in first.replace("\n", "")
     assert "first run" not in second
 
@@ -330,7 +330,7 @@ def test_own_data_with_names_of_classes_and_a_constant_column(tmp_path, capsys):
     assert main(["--data", path, "--target", "kind"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "Class 1 is 'yes'" in printed
-    assert "one value only: always" in printed
+    assert "they are constant: always" in printed
     assert "naive loss, on the same unscaled data: it comes through" in printed
     assert "A gradient that was NaN" not in printed  # straight to the data
     assert "How long it takes" not in printed

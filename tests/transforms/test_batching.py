@@ -307,7 +307,7 @@ class TestErrors:
                 tape.watch(w)
                 vmap(inside)(tf.constant(X))
 
-        self.refused(TypeError, "outside of vmap was asked for the gradient of one", run)
+        self.refused(TypeError, "outside vmap cannot give the gradient of one", run)
 
 
 # Custom gradients ----------------------------------------------------------------------------

@@ -40,7 +40,7 @@ def test_each_order_is_the_declared_one(dtype):
 
 
 def test_beyond_the_last_order_is_an_error_that_says_what_to_do():
-    with pytest.raises(OrderError, match=r"of order 4 was asked for, and the last .* order 3") as e:
+    with pytest.raises(OrderError, match=r"of order 4 was requested, but the last .* order 3") as e:
         derivative(steep(), 2.0, 4)
     assert "beyond='differentiate'" in str(e.value)
     assert "test_custom_derivatives.py" in str(e.value)

@@ -74,7 +74,7 @@ def test_the_third_order_of_products_is_an_error_or_natural():
     def third(f):
         return derivative(lambda x: tf.reduce_sum(f(tf.stack([x, x * x]))), 0.7, 3, "float64")
 
-    with pytest.raises(OrderError, match="of order 3 was asked for"):
+    with pytest.raises(OrderError, match="of order 3 was requested"):
         third(tf.custom_derivatives(cubic, **PRODUCTS["vjps"]))
     for kind in ("vjps", "jvps", "all"):
         f = tf.custom_derivatives(cubic, **PRODUCTS[kind], beyond="differentiate")

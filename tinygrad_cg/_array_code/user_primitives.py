@@ -53,11 +53,11 @@ def primitive(
         traced, to learn them.
     elementwise:
         The kernel is a function of numbers, which is compiled into a loop over broadcast arrays.
-        There may be one to three operands; integers are computed as float64. It returns a
-        number, or a tuple for several outputs, which are all computed in one pass: floats in the
-        dtype of the operands, integers as int64, truths as bool. If no gradient is registered, the
-        kernel's source is differentiated, with its loops, branches and calls, to any order; see
-        `differentiable` for what it may contain.
+        There may be one to three operands; integers are computed as float64. It returns a number,
+        or a tuple for several outputs, which are all computed in one pass: floats in the dtype of
+        the operands, integers as int64, truths as bool. If no gradient is registered, the kernel's
+        source is differentiated, with its loops, branches and calls, to any order; see
+        `differentiable` for the supported code.
     replace:
         Replace an existing primitive of that name, so that a notebook's cell can run again.
     cuda:
@@ -95,7 +95,7 @@ def primitive(
     if name in OPS or (name in USER_OPS and not replace):
         raise KeyError(
             f"primitive: an operation named {name!r} is defined already; choose another name, or "
-            "pass replace=True where a notebook's cell runs again"
+            "pass replace=True to run a notebook's cell again"
         )
     op = UserOperation(name, kernel, shape, elementwise, cuda, derived_gradient, kernel_for_device)
     USER_OPS[name] = op.primitive

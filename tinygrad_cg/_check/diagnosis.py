@@ -167,11 +167,10 @@ def _of_gradient_function(
     names, upstream = in_words(sorted(seen.captured)), seen.names[0] if seen.names else "dy"
     text = (
         f"The inner rule (of `{seen.name}`) covers the dependence on {upstream} only; the direct "
-        f"dependence on {names} is lost. "
-        f"{_describe(evidence, false)} If no tape watches {upstream}, the inner rule is not "
-        f"used at all. Remove the inner decorator, so that the gradient is differentiated as it "
-        f"is written, or decorate a function of {names} inside `{seen.name}` and multiply its "
-        f"result by {upstream}."
+        f"dependence on {names} is lost. {_describe(evidence, false)} If no tape watches "
+        f"{upstream}, the inner rule is not used at all. Remove the inner decorator, so that the "
+        f"gradient's operations are differentiated, or decorate a function of {names} inside "
+        f"`{seen.name}` and multiply its result by {upstream}."
     )
     return _corrected(evidence, text, seen, rewrite.undecorate, seen.name)
 
@@ -364,8 +363,9 @@ def _not_linear(evidence: Evidence) -> Iterator[Finding]:
         if prop.name == "linear in the upstream" and prop.holds is False:
             row = next(row for row in evidence.rows if row.path == "upstream" and row.order == 1)
             why = describe_upstreams(evidence.check, row.argument) or (
-                "Clipping, a mask computed from the upstream gradient, or its norm do that: the "
-                "result is not the derivative of anything, and forward mode is not defined."
+                "Clipping, a mask computed from the upstream gradient, or its norm cause this: "
+                "the result is not the derivative of any function, and forward mode is not "
+                "defined."
             )
             got, expected = number(row.value), number(row.reference)
             yield Finding(
@@ -410,7 +410,7 @@ def _wrong(
         name, site = inner[-1].name, where(source_line(inner[-1].function))
         text += (
             f" The rule of `{name}` ({site}) is used at this order: it must be the derivative of "
-            f"what `{name}` returns."
+            f"the result of `{name}` returns."
         )
     explanation = _explain(evidence, rows, order, bool(blamed))
     text = " ".join(filter(None, (text, explanation.text, deliberate)))

@@ -144,8 +144,8 @@ def rounded_at_random(
 
 
 NO_FLOATS = (
-    "check_gradients: {} returned no floats: its arguments, and what it returns, must be floats "
-    "(2.0, and not 2)"
+    "check_gradients: {} returned no floats: its arguments and its results must be floats (2.0, "
+    "not 2)"
 )
 
 

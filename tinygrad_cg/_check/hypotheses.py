@@ -889,7 +889,7 @@ OF_UPSTREAMS: tuple[tuple[str, OfUpstream], ...] = (
         lambda none, once: (once, once, once),
     ),
     (
-        "It is affine in the upstream gradient: for zeros it is {constant:.6g} and not 0. One of "
+        "It is affine in the upstream gradient: for zeros it is {constant:.6g}, not 0. One of "
         "its terms lacks the product with the upstream gradient.",
         lambda none, once: (none, 2 * once - none, 2 * none - once),
     ),

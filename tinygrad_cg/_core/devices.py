@@ -302,9 +302,9 @@ def move(data: Any, device: str) -> Any:
 def out_of_memory(name: str, error: MemoryError) -> ResourceExhaustedError:
     """Return the error to raise where the GPU has no memory for a result."""
     return ResourceExhaustedError(
-        f"{name}: the memory of 'gpu:0' does not suffice ({error}). Tensors that are no longer "
-        "used free theirs, so do tapes; clear_cache() returns what is kept for later arrays. "
-        "Smaller batches, or recompute_grad, need less"
+        f"{name}: the memory of 'gpu:0' is too small ({error}). Tensors and tapes free their "
+        "memory when they are no longer used; clear_cache() frees the memory kept for later "
+        "arrays. Smaller batches, or recompute_grad, need less"
     )
 
 

@@ -290,8 +290,8 @@ def remove(level: _OnStack) -> int:
         frame = frame.outer
     if frame is None:
         raise ValueError(
-            "Tape is not recording. At least not in this thread: leave it, and ask it for "
-            "gradients while it records, in the thread that entered it."
+            "Tape is not recording. At least not in this thread: leave it, and call gradient(), "
+            "in the thread that entered it."
         )
     state.frame = _add_again(frame.outer, above)
     return len(above)

@@ -12,12 +12,12 @@ from .elementwise import POSITIVE, add, multiply, multiply_upstream, of_reals, s
 
 _ORDERS = (
     "for whole orders up to 10,000 in size; NaN for others. Integers give float64. No gradient "
-    "flows to the order; by `y` it is right at every order."
+    "flows to the order; the gradient with respect to `y` is right at every order."
 )
 _REAL_ORDERS = (
-    "for orders from -170 to 170, NaN for others, and below 0 unless the order is whole. Right to "
-    "13 digits. Integers give float64. No gradient flows to the order; by `y` it is right at every "
-    "order."
+    "for orders from -170 to 170, NaN for others, and below 0 unless the order is whole. Right "
+    "to 13 digits. Integers give float64. No gradient flows to the order; the gradient with "
+    "respect to `y` is right at every order."
 )
 
 

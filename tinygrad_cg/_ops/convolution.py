@@ -184,9 +184,9 @@ def _groups(channels: int, filters: tuple[int, ...]) -> int:
     groups = channels // own if own else 0
     if not groups or channels % own or outputs % groups:
         raise InvalidArgumentError(
-            f"conv: filters for {own} channels and {outputs} outputs do not fit on images "
-            f"with {channels} channels: these must be a multiple of the former, and the outputs "
-            "one of the number of groups"
+            f"conv: filters for {own} channels and {outputs} outputs do not fit on images with "
+            f"{channels} channels: the images' channels must be a multiple of the filters', and "
+            "the outputs a multiple of the number of groups"
         )
     return groups
 

@@ -94,9 +94,9 @@ def _run_check(
     if x.dtype.kind in "fc" and (wrong > 100 * tolerance(x.dtype, x.shape[-1]) * scale).any():
         warn(
             f"{name}: the gradient with respect to vectors of equal values (or to the phase of a "
-            "complex vector) is taken as 0. That is right only if the result depends on "
-            "nothing but the space that these vectors span. Functions of a matrix have operations "
-            "of their own: expm, logm, sqrtm, inv, pinv",
+            "complex vector) is set to 0. This is right only if the result depends only on the "
+            "space that these vectors span. Functions of a matrix have operations of their own: "
+            "expm, logm, sqrtm, inv, pinv",
             DerivativeWarning,
         )
     return copy_of(x, close, like)
@@ -215,10 +215,10 @@ _eigvalsh = of_matrices(
 def eigh(x: Any) -> tuple[Tensor, Tensor]:
     """Return the eigenvalues, ascending, and the eigenvectors of symmetric or Hermitian matrices.
 
-    `x` has shape (..., n, n); its two triangles count alike, half each. The values (..., n) are
-    real; the vectors are the columns of (..., n, n). Integers become float64. The derivative by the
-    vectors of equal values is taken as 0, with an errors.DerivativeWarning where it is asked for.
-    Raises InvalidArgumentError for matrices that are not square.
+    `x` has shape (..., n, n); the mean of its two triangles is used. The values (..., n) are real;
+    the vectors are the columns of (..., n, n). Integers become float64. With respect to vectors of
+    equal eigenvalues the derivative is set to 0, with an errors.DerivativeWarning. Raises
+    InvalidArgumentError for matrices that are not square.
     """
     result = apply(_eigh, (square_matrices("eigh", x),), {})
     return real(getitem(result, (Ellipsis, 0, slice(None)))), rows(result, 1)

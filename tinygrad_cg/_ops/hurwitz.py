@@ -18,8 +18,8 @@ zeta = of_reals(
     "zeta",
     "Return Hurwitz's zeta function: the sum over k = 0, 1, ... of (y + k)**-x, infinite where x "
     "is 1 or y is 0, -1, -2, ...; NaN for x below 1, and below y = 0 unless x is whole. The "
-    "gradients are right, by y at every order and by x, where y is positive, up to order 2 (by x "
-    "TensorFlow has none).",
+    "gradients are right: with respect to y at every order, with respect to x, for positive y, "
+    "up to order 2 (not in TensorFlow).",
     vjp=(
         lambda dy, x, y: multiply_upstream(dy, _by_order(x, y, 1)),
         lambda dy, x, y: negative(multiply_upstream(dy, multiply(x, zeta(add(x, 1), y)))),

@@ -124,7 +124,7 @@ def check_order(name: str, parameters: str, order: int, largest: int) -> None:
     if order > largest:
         raise DerivativeOrderError(
             f"{name}: derivatives with respect to {parameters} are known up to order "
-            f"{largest}; order {order} was asked for",
+            f"{largest}, but order {order} was requested",
             function=name,
             order=order,
             max_order=largest,

@@ -190,7 +190,7 @@ def global_norm(t_list: Any) -> Tensor:
 def _global_norm(tensors: list[Tensor]) -> Tensor:
     """Return the norm of all elements together; that of float16 is float32."""
     if not tensors:
-        raise ValueError("global_norm: t_list must have a tensor; there is none")
+        raise ValueError("global_norm: t_list must contain at least one tensor")
     dtype = functools.reduce(promote, [tensor.dtype for tensor in tensors])
     return global_length(
         [cast(tensor, np.float32 if dtype == np.float16 else dtype) for tensor in tensors]

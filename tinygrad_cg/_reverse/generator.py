@@ -96,7 +96,7 @@ class Generator:
 
     @classmethod
     def from_state(cls, state: Any, alg: Any = None) -> Generator:
-        """Return a generator that goes on from the state of another."""
+        """Return a generator that continues from the state of another."""
         return cls(state=state, alg=alg)
 
     @classmethod

@@ -72,7 +72,7 @@ def default_graph() -> Graph | None:
 
 
 def disable_eager_execution() -> None:
-    """Record every operation from now on, in this thread and in threads yet to start."""
+    """Record all later operations, in this thread and in threads that start later."""
     with _lock:
         if State.base is None:
             State.base = Graph()
@@ -84,7 +84,7 @@ def disable_eager_execution() -> None:
 def enable_eager_execution() -> None:
     """Undo `disable_eager_execution`, in this thread and for threads yet to start.
 
-    A thread that runs already goes on recording until it calls this itself.
+    A thread that runs already continues recording until it calls this function.
     """
     with _lock:
         State.base = None

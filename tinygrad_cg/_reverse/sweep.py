@@ -136,9 +136,9 @@ def _refuse_example(target: Any, token: Token) -> None:
     while inner is not None:
         if find(inner._rec, token) is not None:
             raise TypeError(
-                "a tape outside of vmap was asked for the gradient of one example inside, but "
-                "knows only the whole batch: enter the tape inside the function that vmap runs, "
-                "or ask for the gradient of the result of vmap"
+                "a tape outside vmap cannot give the gradient of one example inside, since it "
+                "records only the whole batch: enter the tape inside the function that vmap "
+                "runs, or take the gradient of the result of vmap"
             )
         inner = getattr(inner, "physical", None)
 

@@ -72,7 +72,7 @@ def variable_scope(
 ) -> Iterator[VariableScope]:
     """Return a context in which `get_variable` prefixes names with ``name_or_scope/``.
 
-    `use_resource=False` makes Variables that a custom gradient refuses to use, as TensorFlow does.
+    `use_resource=False` makes Variables that a custom gradient does not accept, as in TensorFlow.
     Arguments that are None are inherited from the enclosing scope.
     """
     outer = get_variable_scope()

@@ -258,10 +258,9 @@ class Definition:
         if len(stack(state.frame)) > len(stack(frame)):
             self.warn(
                 "entered",
-                f"{self.role} `{self.name}` has entered a GradientTape, or another context that "
-                "records, and not left it: it goes on recording all that follows, which keeps "
-                "memory and takes time. Write `with tf.GradientTape() as tape:`, or call its "
-                "__exit__()",
+                f"{self.role} `{self.name}` entered a GradientTape, or another recording context, "
+                "and did not leave it: it records everything that follows, which takes memory "
+                "and time. Write `with tf.GradientTape() as tape:`, or call its __exit__()",
             )
 
     def warn_detached(self, record: Any) -> None:

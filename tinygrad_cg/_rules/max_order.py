@@ -145,8 +145,8 @@ class Limit(Listener):
         order += sum(token in self.followers for token in _accumulators())
         if order > self.most:
             raise DerivativeOrderError(
-                f"`{self.definition.name}`: the derivative of order {order} was asked for, its "
-                f"rule is for orders up to max_order={self.most} ({self.definition.where()}). "
+                f"`{self.definition.name}`: the derivative of order {order} was requested, but "
+                f"its rule is for orders up to max_order={self.most} ({self.definition.where()}). "
                 "Watch only tensors that need derivatives, or write a rule that is right at this "
                 "order and raise max_order",
                 function=self.definition.name,

@@ -89,9 +89,9 @@ def sparse_jacobian(
     are stored. The result is an array of numbers and cannot be differentiated: arguments that a
     tape watches, and calls inside `function`, `vmap` and other transforms, raise errors.
 
-    Raises ImportError without SciPy (but for "arrays"), TypeError for complex arguments or outputs
-    and for functions without a derivative, InvalidArgumentError for a pattern or colouring that
-    does not fit, ValueError for other values of `mode` and `format`.
+    Raises ImportError without SciPy (except for "arrays"), TypeError for complex arguments or
+    outputs and for functions without a derivative, InvalidArgumentError for a pattern or colouring
+    that does not fit, ValueError for other values of `mode` and `format`.
 
     After Curtis, Powell and Reid, "On the estimation of sparse Jacobian matrices" (1974), and
     Gebremedhin, Manne and Pothen, "What color is your Jacobian?" (2005).
@@ -262,7 +262,8 @@ class _SparseDerivative:
         if frame is not None and (frame.level is not None or frame.natural):
             raise TypeError(
                 f"{self.name}: the result is an array of numbers, so it cannot be computed inside "
-                "of function, vmap, jvp or the like: call it outside, or use jacobian or hessian"
+                "function, vmap, jvp or another transform: call it outside, or use jacobian or "
+                "hessian"
             )
 
     def _refuse_watched(self, leaves: list) -> None:

@@ -20,8 +20,8 @@ def show_sparsity(pattern: Any, axes: Any = None) -> Any:
     pattern : a `Coloring`, or anything that `SparsityPattern.of` accepts.
     axes : matplotlib axes to draw on; by default those of a new figure.
 
-    Returns the figure. More than 20 colours repeat. A cell of the picture of a large pattern stands
-    for a block of elements, and has the colour of an entry in it. Raises ImportError without
+    Returns the figure. Colours repeat after 20. For a large pattern, each cell of the picture is a
+    block of elements and has the colour of one of its entries. Raises ImportError without
     matplotlib.
 
     Examples

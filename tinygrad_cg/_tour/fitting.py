@@ -37,11 +37,11 @@ def describe(data: Measurements, problem: LogisticProblem) -> None:
         f"""{rows} rows, {len(data.features)} features, unscaled: the largest is
         {np.abs(data.measurements).max():g}. Class 1 is {data.classes[1]!r}
         ({int(data.labels.sum())} rows), class 0 is {data.classes[0]!r}. Fitted on
-        {problem.fitted.labels.size} rows, judged by the {problem.held_out.labels.size} held
+        {problem.fitted.labels.size} rows, tested on the {problem.held_out.labels.size} held
         out."""
     )
     if data.constant:
-        say(f"Left out, since they have one value only: {', '.join(data.constant)}.")
+        say(f"Left out, because they are constant: {', '.join(data.constant)}.")
 
 
 def show_start(problem: LogisticProblem) -> None:
@@ -113,7 +113,7 @@ def show_failures(problem: LogisticProblem) -> None:
         outcome = f"it stops at step {len(steps)}: {trouble}."
         if not trouble:
             loss = steps[-1].value
-            outcome = f"it comes through, to a loss of {loss:.6f} in {len(steps) - 1} steps."
+            outcome = f"it converges to a loss of {loss:.6f} in {len(steps) - 1} steps."
         say(f"With {name}, on the same unscaled data: {outcome}")
 
 

@@ -145,7 +145,7 @@ def show_first() -> None:
     say(
         f"""op3 is the derivative of grad_fn with respect to dy, not the second derivative of
         op with respect to x. On its own, op(x) has the upstream gradient 1, which no tape watches:
-        the inner rule is not used, and op2 is differentiated as it is written. In op(x)**2 the
+        the inner rule is not used, and the operations of op2 are differentiated. In op(x)**2 the
         upstream gradient 2 * op(x) depends on x, so op3 is used: op2 with
         dy = 2 * op3(1) = {inner:g} gives 3 * 2**2 * {inner:g} = {3 * POINT**2 * inner:g},
         and the path through the x in op2 is lost. Even K = 12, the correct derivative with respect

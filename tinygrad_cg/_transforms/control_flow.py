@@ -436,7 +436,7 @@ def case(
         true = [position for position, (pred, _) in enumerate(pairs) if pred]
         if exclusive and len(true) > 1:
             raise InvalidArgumentError(
-                f"case: the predicates {true} are all true, and `exclusive` says that one is"
+                f"case: the predicates {true} are all true, but `exclusive` allows only one"
             )
         if not true and default is None:
             raise InvalidArgumentError("case: no predicate is true, and there is no `default`")
@@ -665,8 +665,8 @@ def check_checkpoint(name: str, checkpoint: Any) -> None:
     if checkpoint not in (None, "every", "sqrt"):
         raise ValueError(
             f"{name}: `checkpoint` must be None, 'every' or 'sqrt', got {checkpoint!r}: the "
-            "gradient keeps what takes long to compute, the states of every round, or those of as "
-            "many rounds as the square root of their number"
+            "gradient keeps results that take long to compute, the states of every round, or "
+            "about 2 sqrt(n) of n states"
         )
 
 

@@ -271,7 +271,7 @@ class _BatchedOperation:
         """Return the results as tensors of the batches from `frame` down to the call's batch."""
         if frame is None or frame.level is None:
             raise TypeError(
-                f"custom_vmap: a gradient of `{self.definition.name}`, inside vmap, was asked for "
+                f"custom_vmap: a gradient of `{self.definition.name}`, inside vmap, was requested "
                 "outside of it: return it from the function"
             )
         level = frame.level

@@ -37,9 +37,9 @@ class Declared:
     def refuse_order(self) -> NoReturn:
         """Raise an error: no derivative after the last one is declared."""
         name, last = self.definition.name, self.last
-        declared = f"the last that it declares is of order {last}" if last else "it declares none"
+        declared = f"the last declared one is of order {last}" if last else "it declares none"
         raise DerivativeOrderError(
-            f"`{name}`: the derivative of order {last + 1} was asked for, and {declared} "
+            f"`{name}`: the derivative of order {last + 1} was requested, but {declared} "
             f"({self.definition.where()}). Declare the next one, or pass beyond='differentiate' "
             "to differentiate the operations of the last one",
             function=name,

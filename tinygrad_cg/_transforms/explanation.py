@@ -60,8 +60,8 @@ class _MissingGradient:
                 if not reason:
                     return (
                         f"Whether {target} has a gradient with respect to {source} is no longer "
-                        "known: gradient() has freed this tape's record. Ask before that, or use "
-                        "GradientTape(persistent=True)."
+                        "known: gradient() has freed this tape's record. Call explain() before "
+                        "gradient(), or use GradientTape(persistent=True)."
                     )
             else:
                 reason = self._path_reason()
@@ -135,8 +135,9 @@ class _MissingGradient:
         target, source = self.target_name, self.source_name
         if self.status == GRADIENT:
             return (
-                f"{target} is itself a gradient, and does not depend on {source}: what was "
-                "differentiated is linear in it, or a rule returns what does not depend on it"
+                f"{target} is itself a gradient, and does not depend on {source}: the "
+                "differentiated function is linear in it, or a rule returns a value that does "
+                "not depend on it"
             )
         if self.goal is None:
             return (

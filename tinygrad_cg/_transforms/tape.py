@@ -221,8 +221,8 @@ class GradientTape(levels.Listener):
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Refuse a copy, which would have no records: they belong to the tensors."""
         raise TypeError(
-            "GradientTape: a tape cannot be copied or pickled: ask it for gradients where it "
-            "recorded, persistent=True for several, and copy these"
+            "GradientTape: a tape cannot be copied or pickled: compute its gradients where it "
+            "recorded (persistent=True for several), and copy these"
         )
 
     def reset(self) -> None:

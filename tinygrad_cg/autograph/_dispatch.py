@@ -161,8 +161,7 @@ class Helper:
         line = self._line()
         refusal = self.refusal(
             line,
-            f"`raise` in a case that a tensor decides: whether {error!r} is raised is known at run "
-            "time only",
+            f"`raise` in a branch on a tensor: whether {error!r} is raised only shows at run time",
             "Use `assert`, or tf.debugging.assert_..., which check at each call",
         )
         if isinstance(error, BaseException):

@@ -102,8 +102,8 @@ def set_logical_device_configuration(device: Any, logical_devices: Any) -> None:
     """Limit the memory of a GPU that arrays may take: ``[LogicalDeviceConfiguration(MB)]``.
 
     None means no limit. An operation that would need more raises ResourceExhaustedError. Modelled
-    on ``tf.config``, but for one logical device, and at any time. Raises InvalidArgumentError for a
-    limit that is not a number of megabytes above 0.
+    on ``tf.config``, for one logical device only, and possible at any time. Raises
+    InvalidArgumentError for a limit that is not a number of megabytes above 0.
     """
     check_gpu("set_logical_device_configuration", device)
     if len(logical_devices) != 1:

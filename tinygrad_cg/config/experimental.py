@@ -23,6 +23,6 @@ def set_memory_growth(device: Any, enable: bool) -> None:
     check_gpu("set_memory_growth", device)
     if not enable:
         raise InvalidArgumentError(
-            "set_memory_growth: memory of a GPU is taken when arrays need it, never all at once: "
-            "give True, and set a limit by tf.config.set_logical_device_configuration"
+            "set_memory_growth: memory of a GPU is allocated on demand, never all at once: pass "
+            "True, and set a limit with tf.config.set_logical_device_configuration"
         )

@@ -34,5 +34,5 @@ def get_intra_op_parallelism_threads() -> int:
 
 
 def set_intra_op_parallelism_threads(num_threads: int) -> None:
-    """Call `set_num_threads`; 0 asks for the default."""
+    """Call `set_num_threads`; 0 means the default."""
     set_num_threads(num_threads or threads.default_threads())

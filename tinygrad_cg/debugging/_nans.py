@@ -78,11 +78,11 @@ def _refuse(
     if site.recorded is not None and site.recorded != site.line:
         lines.append(_where("the rule belongs to the operation at", site.recorded))
     if site.asked is not None and site.asked != site.line:
-        lines.append(_where("the gradient was asked for at", site.asked))
+        lines.append(_where("the gradient was requested at", site.asked))
     if what.startswith("received"):
         lines.append(
-            "  It was there before: in a value from outside the watched part, in a constant, or in "
-            "what NumPy computed"
+            "  It was there before: in a value from outside the watched part, in a constant, or "
+            "in a result of NumPy"
         )
     elif site.kind != "operation":
         lines.append(

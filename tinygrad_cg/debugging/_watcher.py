@@ -86,7 +86,7 @@ class Watcher(Level, Observer):
     def __enter__(self) -> Any:
         active = stack(state.frame)
         if self in active:
-            raise ValueError(f"{self.label} is active already: make another one")
+            raise ValueError(f"{self.label} is already active: create another one")
         if any(level.is_abstract for level in active):
             raise ValueError(
                 f"{self.label} inside a function that is being traced: there are no values "

@@ -226,7 +226,7 @@ def _check(name: str, source: Any) -> None:
     elif isinstance(source, Iterator):
         remedy = "it can be read once; pass a list, or a function that returns an iterator"
     elif not callable(source) and not isinstance(source, Iterable):
-        remedy = "a block alone is a list with an element, [block]"
+        remedy = "pass a single block as a list, [block]"
     else:
         return
     raise TypeError(

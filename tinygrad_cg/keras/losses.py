@@ -28,8 +28,8 @@ def binary_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: Any = 0.0, axis: Axes = -1
 ) -> Tensor:
     """Return the mean along `axis` of ``-y_true log(y_pred) - (1 - y_true) log(1 - y_pred)``.
-    `y_pred` are probabilities, or scores if `from_logits`; `label_smoothing` is the share by which
-    labels move to 0.5."""
+    `y_pred` are probabilities, or scores if `from_logits`; `label_smoothing` moves labels to 0.5 by
+    this share."""
     return _loss_objects.binary(y_true, y_pred, from_logits, label_smoothing, axis)
 
 

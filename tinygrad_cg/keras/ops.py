@@ -356,8 +356,8 @@ convert_to_tensor = array
 
 @reads_own_arguments
 def array_split(x: TensorLike, indices_or_sections: Any, axis: Axes = 0) -> list[Tensor]:
-    """Return the parts of `x` along `axis` between indices, or a number of parts, of which the
-    first may be longer by one."""
+    """Return the parts of `x` along `axis` between indices, or a number of parts; the first parts
+    may be longer by one."""
     return _shape.split_at(x, indices_or_sections, axis, True)
 
 
@@ -1181,7 +1181,7 @@ def sum(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Neve
 
 def svd(x: TensorLike, full_matrices: bool = True, compute_uv: bool = True) -> Tensor | Any:
     """Return U, the singular values s, descending, and the adjoint of V of matrices ``x = U diag(s)
-    adjoint(V)``; s alone unless `compute_uv`. See `eigh` for derivatives."""
+    adjoint(V)``; only s unless `compute_uv`. See `eigh` for derivatives."""
     if not compute_uv:
         return _factorizations.svdvals(x)
     left, values, right = _factorizations.svd(x, full_matrices)
@@ -1203,7 +1203,8 @@ def take_along_axis(x: TensorLike, indices: TensorLike, axis: Axes = None) -> Te
 
 
 def tensordot(x1: TensorLike, x2: TensorLike, axes: Any = 2) -> Tensor:
-    """Return the sum of products over `axes`: so many last of `x1` and first of `x2`, or two lists.
+    """Return the sum of products over `axes`: a number of last axes of `x1` and first axes of `x2`,
+    or two lists.
 
     Modelled on ``np.tensordot``. The result has the other axes of `x1`, then those of `x2`. Raises
     InvalidArgumentError for axes that an operand does not have or that differ in size.
@@ -1322,7 +1323,7 @@ def multi_hot(
     """Return ones along `axis`, of size `num_classes`, at the classes in rows of integers `inputs`,
     and zeros elsewhere; float32 by default."""
     if sparse:
-        raise ValueError("multi_hot: there are no sparse tensors: leave out sparse=True")
+        raise ValueError("multi_hot: sparse tensors are not supported: leave out sparse=True")
     x = convert(inputs)
     if num_classes is None:
         raise ValueError("multi_hot: num_classes must be given")
@@ -1451,7 +1452,7 @@ def bincount(
     """Return how often each of 0, 1, 2, ... occurs in the integers `x`, along the last axis, as
     int32; or the sums of their `weights`."""
     if sparse:
-        raise ValueError("bincount: there are no sparse tensors: leave out sparse=True")
+        raise ValueError("bincount: sparse tensors are not supported: leave out sparse=True")
     x = convert(x)
     weights = None if weights is None else convert(weights)
     if x.ndim == 1:

@@ -323,8 +323,8 @@ def interp(
     """Interpolate linearly between the points (`xp`, `fp`), at `x`; of the shape of `x`.
 
     `xp` must increase; beyond its ends the result is `left` and `right`, by default the first and
-    last `fp`. It has gradients with respect to `x`, `xp` and `fp`; at a point `xp`, that of the
-    line to its right. Raises ValueError for a `period`, which is not supported.
+    last `fp`. It has gradients with respect to `x`, `xp` and `fp`; at a point `xp`, the gradient of
+    the line to its right. Raises ValueError for a `period`, which is not supported.
     """
     if period is not None:
         raise ValueError("interp: period is not supported on tensors: wrap x and xp first")

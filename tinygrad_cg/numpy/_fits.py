@@ -190,8 +190,8 @@ def histogramdd(
     """Return how many points lie in each bin of a grid, and the edges along each dimension.
 
     `sample` has a row for each point. Sums of `weights` have a gradient with respect to these;
-    counts and edges have none. Arguments as for ``numpy.histogramdd``. Inside `function` and `vmap`
-    it raises.
+    counts and edges have no gradient. Arguments as for ``numpy.histogramdd``. Inside `function` and
+    `vmap` it raises.
     """
     if isinstance(sample, (list, tuple)):
         points = np.stack(

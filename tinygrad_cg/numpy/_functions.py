@@ -155,8 +155,8 @@ def array(
 
 @reads_own_arguments
 def array_split(ary: TensorLike, indices_or_sections: Any, axis: Axes = 0) -> list[Tensor]:
-    """Return a list of the parts of `ary` along `axis` between indices, or a number of parts, of
-    which the first may be longer by one."""
+    """Return a list of the parts of `ary` along `axis` between indices, or a number of parts; the
+    first parts may be longer by one."""
     return _shape.split_at(_array(ary), indices_or_sections, axis, True)
 
 
@@ -205,7 +205,7 @@ def atleast_3d(*arys: Any) -> Tensor | Any:
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
-    """Return the shape to which these shapes broadcast; ValueError if they do not."""
+    """Return the common shape of shapes that broadcast; ValueError if they do not."""
     return np.broadcast_shapes(*shapes)
 
 
@@ -598,9 +598,9 @@ def linspace(
     *,
     device: Any = None,
 ) -> Tensor:
-    """Return `num` evenly spaced numbers from `start` to `stop`, which `endpoint` includes; float64
-    by default, rounded down if integers are asked for. With `retstep` a pair: the numbers, and the
-    step between them. `axis` is their axis if the ends are not scalars."""
+    """Return `num` evenly spaced numbers from `start` to `stop` (included if `endpoint`); float64
+    by default, an integer `dtype` rounds down. With `retstep`, return a pair: the numbers and the
+    step. `axis` is their axis if the ends are not scalars."""
     return _on("linspace", device, _linspace(start, stop, num, endpoint, retstep, dtype, axis))
 
 

@@ -169,6 +169,6 @@ def _fit(
 
 def _nothing(outer: tuple[int, ...], outputs: Any, dtypes: Any) -> Any:
     if dtypes is None or any(outputs or ()):
-        raise ValueError("vectorize: there are no elements, and only otypes can tell the result")
+        raise ValueError("vectorize: without elements, otypes= must give the dtypes of the results")
     results = [_array(np.zeros(outer, dtype)) for dtype in dtypes]
     return tuple(results) if len(results) > 1 else results[0]

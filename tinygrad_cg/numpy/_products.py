@@ -88,8 +88,8 @@ def cross(
 ) -> Tensor:
     """Return the cross products of vectors of 2 or 3 elements along the given axes.
 
-    A vector of 2 lies in the plane of the first two axes; the product of two such vectors is a
-    scalar, its third element. The other axes broadcast.
+    The third element of a vector of 2 is 0; the product of two such vectors is a scalar, its third
+    element. The other axes broadcast.
     """
     if axis is not None:
         axisa = axisb = axisc = axis

@@ -242,7 +242,7 @@ def _rows(x: Tensor, axes: tuple[int, ...]) -> Tensor:
     rest = [size for i, size in enumerate(x.shape) if i not in axes]
     count = int(np.prod([x.shape[i] for i in axes], dtype=np.int64))
     if not count:
-        raise InvalidArgumentError("quantile: of no elements there is none")
+        raise InvalidArgumentError("quantile: needs at least one element")
     last = list(range(x.ndim - len(axes), x.ndim))
     return reshape(moveaxis(x, axes, last), (*rest, count))
 

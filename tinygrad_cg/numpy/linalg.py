@@ -122,8 +122,8 @@ def inv(a: TensorLike) -> Tensor:
 
 
 def eig(a: TensorLike) -> EigResult:
-    """Return the eigenvalues and eigenvectors of square matrices: always complex, since shapes and
-    dtypes may not depend on values. See `eigh` for derivatives."""
+    """Return the eigenvalues and eigenvectors of square matrices: always complex, since dtypes must
+    not depend on values. See `eigh` for derivatives."""
     return EigResult(*_eigenvectors.eig(_array(a)))
 
 
@@ -292,7 +292,7 @@ def solve(a: TensorLike, b: TensorLike) -> Tensor:
 def svd(
     a: TensorLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
 ) -> Tensor | Any:
-    """Return U, the singular values S, descending, and Vh of matrices ``a = U diag(S) Vh``; S alone
+    """Return U, the singular values S, descending, and Vh of matrices ``a = U diag(S) Vh``; only S
     unless `compute_uv`. U and Vh are square, or have as many columns and rows as S unless
     `full_matrices`. See `eigh` for derivatives."""
     if not compute_uv:
@@ -311,7 +311,8 @@ def svdvals(x: TensorLike, /) -> Tensor:
 
 
 def tensordot(x1: TensorLike, x2: TensorLike, /, *, axes: Any = 2) -> Tensor:
-    """Return the sum of products over `axes`: so many last of `x1` and first of `x2`, or two lists.
+    """Return the sum of products over `axes`: a number of last axes of `x1` and first axes of `x2`,
+    or two lists.
 
     Modelled on ``np.tensordot``. The result has the other axes of `x1`, then those of `x2`. Raises
     InvalidArgumentError for axes that an operand does not have or that differ in size.

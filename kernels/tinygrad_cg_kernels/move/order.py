@@ -142,7 +142,7 @@ def check_shapes(name: str, shape: tuple[int, ...], indices: np.ndarray, axis: i
     axis = check_axis(name, axis, len(shape))
     if (*shape[:axis], *shape[axis + 1 :]) != (*indices.shape[:axis], *indices.shape[axis + 1 :]):
         raise ValueError(
-            f"{name}: shapes {shape} and {indices.shape} must agree but for axis {axis}"
+            f"{name}: shapes {shape} and {indices.shape} must agree except for axis {axis}"
         )
     return axis
 

@@ -227,7 +227,7 @@ def alone(name: str) -> Iterator[None]:
 
 def warn_damaged(path: Path) -> None:
     warnings.warn(
-        f"tinygrad_cg: the compiled code in {path} is damaged: it is compiled anew",
+        f"tinygrad_cg: the compiled code in {path} is damaged: it is compiled again",
         RuntimeWarning,
         stacklevel=2,
     )

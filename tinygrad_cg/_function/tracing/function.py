@@ -150,9 +150,9 @@ class Function(Generic[P, Y]):
         if self._streak == _STREAK and not self._relaxed:
             warn(
                 f"{_STREAK} out of the last {_STREAK} calls to {self!r} triggered tf.function "
-                "retracing. Tracing is expensive. Pass numbers as floats or tensors rather than "
-                "as Python integers, tensors of one shape and dtype, and make the function once, "
-                "outside of loops",
+                "retracing. Tracing is expensive. Pass floats or tensors instead of Python "
+                "integers, use tensors of the same shape and dtype, and create the function "
+                "once, outside loops",
                 FunctionWarning,
             )
 
@@ -368,12 +368,12 @@ def _fuse_unless_long(graph: FuncGraph) -> Callable[[Sequence[Any]], list[Any]]:
     if count <= MAX_OPERATIONS:
         return fused(graph)
     warn(
-        f"a program of {count} operations would take some {count // 250} seconds of a processor to "
-        "compile, so it runs operation by operation, as function(jit_compile=False) does without "
-        "this warning. A Python loop becomes a loop of the program where its rounds do the same on "
-        "arrays of the same shapes, but for numbers and x[i]: there is too much else. Use scan or "
-        "while_loop, keep long loops outside of the function, or compile it all the same by "
-        "function(jit_compile=True)",
+        f"a program of {count} operations would take some {count // 250} seconds of a processor "
+        "to compile, so it runs operation by operation, as function(jit_compile=False) does "
+        "without this warning. A Python loop becomes a loop of the program if its rounds have "
+        "the same operations on the same shapes, apart from numbers and x[i]; here too many "
+        "other operations remain. Use scan or while_loop, move long loops out of the function, "
+        "or compile it anyway with function(jit_compile=True)",
         FunctionWarning,
     )
     return interpreter(graph)
@@ -493,7 +493,7 @@ def function(
     created inside are on this device, too, even inside `tf.device`; without any tensor, `tf.device`
     around the call decides.
 
-    Raises OperatorNotAllowedInGraphError (a TypeError) where Python asks for a value: `float(x)`,
+    Raises OperatorNotAllowedInGraphError (a TypeError) if Python needs a value: `float(x)`,
     `x.numpy()`; AutographError (one of them) for control flow that cannot become operations. If the
     length of a list or TensorArray depends on values, calls run operation by operation, with a
     FunctionWarning; with ``jit_compile=True`` this is an error. For code that needs values, use

@@ -66,7 +66,7 @@ def map_fn(
             name != tensor.dtype for name, tensor in zip(names, tensors, strict=True)
         ):
             raise TypeError(
-                f"map_fn: fn_output_signature asks for {[expected.name for expected in names]}, "
+                f"map_fn: fn_output_signature declares {[expected.name for expected in names]}, "
                 f"`fn` returned {[tensor.dtype.name for tensor in tensors]}"
             )
     return result

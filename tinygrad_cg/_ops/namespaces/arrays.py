@@ -484,7 +484,7 @@ tensor_scatter_nd_min = _tensor_scatter("min")
 def transpose(
     a: TensorLike, perm: Axes = None, conjugate: bool = False, name: str | None = None
 ) -> Tensor:
-    """Return `a` with its axes in the order `perm`, reversed by default; conjugated if asked."""
+    """Return `a` with axes in the order `perm`, reversed by default; conjugated if `conjugate`."""
     transposed = _shape.transpose(a, perm)
     return _complex.conj(transposed) if conjugate else transposed
 

@@ -288,12 +288,12 @@ def bitcast(input: TensorLike, type: Any, name: str | None = None) -> Tensor:
 
 
 def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
-    """Return the shape to which both shapes broadcast; ValueError if they do not."""
+    """Return the common shape of two shapes that broadcast; ValueError if they do not."""
     return TensorShape(np.broadcast_shapes(builtins.tuple(shape_x), builtins.tuple(shape_y)))
 
 
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
-    """Return the shape to which both shapes broadcast, as an int32 tensor."""
+    """Return the common shape of two shapes that broadcast, as an int32 tensor."""
     shapes = [as_shape("broadcast_dynamic_shape", shape) for shape in (shape_x, shape_y)]
     return constant(np.array(np.broadcast_shapes(*shapes), np.int32))
 
