@@ -102,7 +102,7 @@ def test_names_generators_and_dtypes_of_all_kinds_are_kept(tmp_path):
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"b has .* dtype int32, .* int64"):
         tf.train.Checkpoint(a=a, b=tf.Variable(1)).read(path)
     assert float(a) == 0.0
-    with pytest.warns(UserWarning, match="values that belong to no object: b"):
+    with pytest.warns(UserWarning, match="values without an object: b"):
         tf.train.Checkpoint(a=a).read(path)
     (tmp_path / "x.npz").write_bytes((tmp_path / "x.npz").read_bytes()[:99])
     with pytest.raises(

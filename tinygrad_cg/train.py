@@ -206,7 +206,7 @@ class CheckpointLoadStatus:
         self._is_asked = True
         if self._unused:
             raise AssertionError(
-                f"the file has values that belong to no object: {', '.join(self._unused)}"
+                f"the file has values without an object: {', '.join(self._unused)}"
             )
         return self.assert_existing_objects_matched()
 
@@ -225,7 +225,7 @@ class CheckpointLoadStatus:
     def __del__(self) -> None:
         if self._unused and not self._is_asked:
             warn(
-                "Checkpoint.read: the file has values that belong to no object: "
+                "Checkpoint.read: the file has values without an object: "
                 f"{', '.join(self._unused)}. Create the Variables first "
                 "(optimizer.build(variables) creates an optimizer's), or call "
                 "restore(path).expect_partial()",

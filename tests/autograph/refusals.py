@@ -198,7 +198,7 @@ def left_alone(x):
     return -x
 
 
-@case("`left_alone` runs as it was written", "if x > 0:", TypeError)
+@case("`left_alone` is not transformed", "if x > 0:", TypeError)
 def calls_what_is_left(x):
     return left_alone(x)
 

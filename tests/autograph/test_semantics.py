@@ -33,7 +33,7 @@ def test_without_control_flow_nothing_is_transformed():
     compiled = tf.function(f)
     compiled(tf.constant([1.0, 2.0]))
     assert compiled._python() is f
-    assert convert.reason(f.__code__).startswith("`f` runs as it was written")
+    assert convert.reason(f.__code__).startswith("`f` is not transformed")
 
 
 def test_functions_that_are_called_count():
@@ -267,7 +267,7 @@ def test_opting_out():
             return x
         return -x
 
-    with pytest.raises(TypeError, match="`left` runs as it was written"):
+    with pytest.raises(TypeError, match="`left` is not transformed"):
         tf.function(lambda x: left(x) if x is not None else x)(tf.constant(1.0))
     with pytest.raises(TypeError, match="has no value while"):
         tf.function(lambda x: x if x > 0 else -x, autograph=False)(tf.constant(1.0))

@@ -1203,8 +1203,7 @@ def take_along_axis(x: TensorLike, indices: TensorLike, axis: Axes = None) -> Te
 
 
 def tensordot(x1: TensorLike, x2: TensorLike, axes: Any = 2) -> Tensor:
-    """Return the sum of products over `axes`: a number of last axes of `x1` and first axes of `x2`,
-    or two lists.
+    """Return the sum of products over `axes`: a number (last of `x1`, first of `x2`) or two lists.
 
     Modelled on ``np.tensordot``. The result has the other axes of `x1`, then those of `x2`. Raises
     InvalidArgumentError for axes that an operand does not have or that differ in size.
