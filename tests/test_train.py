@@ -56,7 +56,7 @@ def test_what_only_one_side_has_is_told(tmp_path):
     path = tf.train.Checkpoint(a=tf.Variable(1.0), b=tf.Variable(2.0)).write(tmp_path / "x")
     c = tf.Variable(5.0)
     status = tf.train.Checkpoint(b=tf.Variable(0.0), c=c).read(path)
-    with pytest.raises(AssertionError, match="no object: a"):
+    with pytest.raises(AssertionError, match="without an object: a"):
         status.assert_consumed()
     with pytest.raises(AssertionError, match="no values of c"):
         status.assert_existing_objects_matched()

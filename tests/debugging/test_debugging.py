@@ -250,7 +250,7 @@ def test_two_watches_and_one_that_is_entered_again():
         with trace() as inner, tf.debug_nans():
             gradient_function(log1pexp)(tf.constant(1.0))
         tf.exp(1.0)
-        with pytest.raises(ValueError, match="active already"), outer:
+        with pytest.raises(ValueError, match="already active"), outer:
             pass
     assert len(outer) == len(inner) + 2
     assert rows(outer)[1:-1] == rows(inner)
