@@ -30,7 +30,8 @@ from .math import (
 )
 
 if TYPE_CHECKING:
-    from ._ops.candidates import Candidates
+    from ._ops.block_moves import space_to_batch as space_to_batch
+    from ._ops.candidates import all_candidate_sampler as all_candidate_sampler
     from ._ops.candidates import compute_accidental_hits as compute_accidental_hits
     from ._ops.candidates import nce_loss as nce_loss
     from ._ops.candidates import sampled_softmax_loss as sampled_softmax_loss
@@ -79,7 +80,8 @@ __all__ = [
 ]
 # Functions by the module of `_ops` that is loaded when one of them is asked for.
 _LATER = {
-    "candidates": "compute_accidental_hits nce_loss sampled_softmax_loss",
+    "block_moves": "space_to_batch",
+    "candidates": "all_candidate_sampler compute_accidental_hits nce_loss sampled_softmax_loss",
     "filters": (
         "depthwise_conv2d_backprop_filter depthwise_conv2d_backprop_input dilation2d erosion2d "
         "local_response_normalization lrn max_pool_with_argmax separable_conv2d"
@@ -191,18 +193,6 @@ def bias_add(
     """Return `value` plus the vector `bias` along its last axis, or along the second with
     data_format="NC..."."""
     return _add_bias(value, bias, data_format)
-
-
-def all_candidate_sampler(
-    true_classes: Any,
-    num_true: Any,
-    num_sampled: Any,
-    unique: Any,
-    seed: int | None = None,
-    name: str | None = None,
-) -> Candidates:
-    """Return all `num_sampled` classes, each expected once."""
-    return _ops.candidates.all_candidates(true_classes, num_true, num_sampled)
 
 
 def conv1d(
@@ -542,17 +532,6 @@ def sparse_softmax_cross_entropy_with_logits(
     dtype. Raises InvalidArgumentError for labels of other values or another shape.
     """
     return _ops.loss_functions.sparse_cross_entropy(labels, logits)
-
-
-def space_to_batch(
-    input: TensorLike, block_shape: Any, paddings: Any, name: str | None = None
-) -> Tensor:
-    """Return `input`, padded, cut into blocks of `block_shape` that become part of the batch.
-
-    Modelled on ``tf.space_to_batch``: `paddings` is a pair for each axis of a block. The padded
-    sizes must be multiples of the block's (else InvalidArgumentError).
-    """
-    return _ops.block_moves.space_to_batch(input, block_shape, paddings)
 
 
 __all__ += export_functions(globals(), _find)

@@ -10,7 +10,7 @@ from ._core.suggestions import reads_own_arguments
 from ._core.tensor import Tensor
 from ._ops import candidates as _candidates
 from ._ops import distributions as _distributions
-from ._ops.candidates import Candidates
+from ._ops.candidates import Candidates, all_candidate_sampler
 from ._ops.distributions import categorical, fold_in, gamma, poisson, split, truncated_normal
 from ._ops.namespaces.namespace import export_functions, spelled
 from ._ops.sampling import normal, set_seed, uniform
@@ -22,20 +22,8 @@ from ._reverse.generator import (
 )
 
 __all__ = ["Generator", "create_rng_state", "get_global_generator", "set_global_generator"]
-__all__ += ["categorical", "fold_in", "gamma", "normal", "poisson", "set_seed", "split"]
-__all__ += ["truncated_normal", "uniform"]
-
-
-def all_candidate_sampler(
-    true_classes: Any,
-    num_true: Any,
-    num_sampled: Any,
-    unique: Any,
-    seed: int | None = None,
-    name: str | None = None,
-) -> Candidates:
-    """Return all `num_sampled` classes, each expected once."""
-    return _candidates.all_candidates(true_classes, num_true, num_sampled)
+__all__ += ["all_candidate_sampler", "categorical", "fold_in", "gamma", "normal", "poisson"]
+__all__ += ["set_seed", "split", "truncated_normal", "uniform"]
 
 
 class _Sampler(Protocol):

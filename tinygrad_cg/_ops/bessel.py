@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from tinygrad_cg_kernels.elementary import cylinder as kernels
@@ -20,6 +21,8 @@ _REAL_ORDERS = (
     "respect to `y` is right at every order."
 )
 
+_of_order = partial(of_reals, ulps=None, spellings=())
+
 
 def _difference(function: Any, n: Tensor, x: Tensor) -> Tensor:
     """Return half the difference of the functions of orders one less and one more."""
@@ -31,37 +34,31 @@ def _mean(function: Any, n: Tensor, x: Tensor) -> Tensor:
     return multiply(add(function(subtract(n, 1), x), function(add(n, 1), x)), 0.5)
 
 
-bessel_j = of_reals(
+bessel_j = _of_order(
     "bessel_j",
     f"Return the Bessel function of the first kind of order `x` at `y`, {_ORDERS} NaN at "
     "infinities, as SciPy has it.",
     kernel=kernels.bessel_j,
     vjp=(None, lambda dy, x, y: multiply_upstream(dy, _difference(bessel_j, x, y))),
-    ulps=None,
     samples=(Real(0.0, 1.0), Real(-2.0, 2.0)),
-    spellings=(),
 )
-bessel_y = of_reals(
+bessel_y = _of_order(
     "bessel_y",
     f"Return the Bessel function of the second kind of order `x` at `y`, {_ORDERS} Infinite at "
     "0, NaN below and at infinity, as SciPy has it.",
     kernel=kernels.bessel_y,
     vjp=(None, lambda dy, x, y: multiply_upstream(dy, _difference(bessel_y, x, y))),
-    ulps=None,
     samples=(Real(0.0, 1.0), POSITIVE),
-    spellings=(),
 )
-bessel_k = of_reals(
+bessel_k = _of_order(
     "bessel_k",
     f"Return the modified Bessel function of the second kind of order `x` at `y`, {_ORDERS} "
     "Infinite at 0, NaN below.",
     kernel=kernels.bessel_k,
     vjp=(None, lambda dy, x, y: multiply_upstream(dy, subtract(0, _mean(bessel_k, x, y)))),
-    ulps=None,
     samples=(Real(0.0, 1.0), POSITIVE),
-    spellings=(),
 )
-bessel_ke = of_reals(
+bessel_ke = _of_order(
     "bessel_ke",
     "Return exp(y) times the modified Bessel function of the second kind of order `x` at `y`, "
     f"{_ORDERS}",
@@ -70,20 +67,16 @@ bessel_ke = of_reals(
         None,
         lambda dy, x, y, out: multiply_upstream(dy, subtract(out, _mean(bessel_ke, x, y))),
     ),
-    ulps=None,
     samples=(Real(0.0, 1.0), POSITIVE),
-    spellings=(),
 )
-bessel_iv = of_reals(
+bessel_iv = _of_order(
     "bessel_iv",
     f"Return the modified Bessel function of the first kind of order `x` at `y`, {_REAL_ORDERS}",
     kernel=kernels.bessel_iv,
     vjp=(None, lambda dy, x, y: multiply_upstream(dy, _mean(bessel_iv, x, y))),
-    ulps=None,
     samples=(Real(-1.6, 4.4), POSITIVE),
-    spellings=(),
 )
-bessel_ive = of_reals(
+bessel_ive = _of_order(
     "bessel_ive",
     "Return exp(-abs(y)) times the modified Bessel function of the first kind of order `x` at `y`, "
     f"{_REAL_ORDERS}",
@@ -94,9 +87,7 @@ bessel_ive = of_reals(
             dy, subtract(_mean(bessel_ive, x, y), multiply(sign(y), out))
         ),
     ),
-    ulps=None,
     samples=(Real(-1.6, 4.4), POSITIVE),
-    spellings=(),
 )
 
 

@@ -89,9 +89,15 @@ def _blocks(name: str, block_shape: Any, widths: Any, x: Tensor) -> tuple[tuple,
     return sizes, pairs
 
 
-def space_to_batch(x: Any, block_shape: Any, paddings: Any) -> Tensor:
-    """Return `x`, padded, cut into blocks of `block_shape` that become part of the batch."""
-    x = convert(x)
+def space_to_batch(
+    input: TensorLike, block_shape: Any, paddings: Any, name: str | None = None
+) -> Tensor:
+    """Return `input`, padded, cut into blocks of `block_shape` that become part of the batch.
+
+    Modelled on ``tf.space_to_batch``: `paddings` is a pair for each axis of a block. The padded
+    sizes must be multiples of the block's (else InvalidArgumentError).
+    """
+    x = convert(input)
     sizes, pairs = _blocks("space_to_batch", block_shape, paddings, x)
     count = len(sizes)
     x = pad(x, [(0, 0), *pairs.tolist(), *[(0, 0)] * (x.ndim - 1 - count)])
@@ -110,9 +116,15 @@ def space_to_batch(x: Any, block_shape: Any, paddings: Any) -> Tensor:
     return reshape(parts, (batch * prod(sizes), *split[::2], *rest[count:]))
 
 
-def batch_to_space(x: Any, block_shape: Any, crops: Any) -> Tensor:
-    """Return the inverse of `space_to_batch`: blocks from the batch, then `crops` cut off."""
-    x = convert(x)
+def batch_to_space(
+    input: TensorLike, block_shape: Any, crops: Any, name: str | None = None
+) -> Tensor:
+    """Return the inverse of `space_to_batch`: blocks from the batch, then `crops` cut off.
+
+    Modelled on ``tf.batch_to_space``. Raises InvalidArgumentError unless the batch is a multiple of
+    the block size and the crops leave elements.
+    """
+    x = convert(input)
     sizes, pairs = _blocks("batch_to_space", block_shape, crops, x)
     count, (batch, *rest) = len(sizes), x.shape
     if batch % prod(sizes):

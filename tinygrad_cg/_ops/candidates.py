@@ -210,8 +210,15 @@ def sample_candidates(
     return Candidates(drawn, *expected)
 
 
-def all_candidates(true_classes: Any, num_true: Any, num_sampled: Any) -> Candidates:
-    """Return all `num_sampled` classes, each expected once. After ``all_candidate_sampler``."""
+def all_candidate_sampler(
+    true_classes: Any,
+    num_true: Any,
+    num_sampled: Any,
+    unique: Any,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Candidates:
+    """Return all `num_sampled` classes, each expected once."""
     true = _true("all_candidate_sampler", true_classes, num_true)
     count = as_int("all_candidate_sampler", "num_sampled", num_sampled)
     classes = constant(np.arange(count))

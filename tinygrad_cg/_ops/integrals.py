@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 from tinygrad_cg_kernels.elementary import integrals as kernels
@@ -25,28 +26,26 @@ _ORDERS = (
     "for whole orders from 0 to 170; NaN for others. Integers give float64. No gradient flows to "
     "the order."
 )
+_of_one = partial(of_real, spellings=())
+_of_order = partial(of_reals, ulps=None, spellings=())
 
-dawson_derivative = of_reals(
+dawson_derivative = _of_order(
     "dawson_derivative",
     f"Return the derivative of order `x` of Dawson's integral at `y`, {_ORDERS} The relative "
     "error grows with the order where `y` is from 2 to 6: to 1e-14 at order 1, 1e-12 at order 2.",
     kernel=kernels.dawson_derivative,
     vjp=(None, lambda dy, x, y: multiply_upstream(dy, dawson_derivative(add(x, 1), y))),
-    ulps=None,
     samples=(Real(0.0, 1.0), ANY),
-    spellings=(),
 )
-spence_derivative = of_reals(
+spence_derivative = _of_order(
     "spence_derivative",
     f"Return the derivative of order `x` of Spence's function at `y`, {_ORDERS} The first is "
     "-log(y) / (y - 1), which is -1 at 1.",
     kernel=kernels.spence_derivative,
     vjp=(None, lambda dy, x, y: multiply_upstream(dy, spence_derivative(add(x, 1), y))),
-    ulps=None,
     samples=(Real(0.0, 1.0), POSITIVE),
-    spellings=(),
 )
-expint = of_real(
+expint = _of_one(
     "expint",
     "Return the exponential integral Ei(x): the integral of exp(t) / t from -inf to x, the "
     "principal value above 0. Infinite at 0; below 0 it is -E1(-x), as in SciPy (TensorFlow has "
@@ -54,42 +53,37 @@ expint = of_real(
     kernel=kernels.expint,
     vjp=lambda dy, x: multiply_upstream(dy, divide(exp(x), x)),
     ulps=(5.0, 1.0),
-    spellings=(),
     samples=(Real(-2.0, 3.0, avoid=(0.0,)),),
 )
-fresnel_cos = of_real(
+fresnel_cos = _of_one(
     "fresnel_cos",
     "Return Fresnel's integral C(x): that of cos(pi t**2 / 2) from 0 to x; 1/2 at infinity. "
     f"{_OWN}``tf.math.special.fresnel_cos``.",
     kernel=kernels.fresnel_cos,
     vjp=lambda dy, x: multiply_upstream(dy, cos_square(x)),
     ulps=(6.0, 1.0),
-    spellings=(),
 )
-fresnel_sin = of_real(
+fresnel_sin = _of_one(
     "fresnel_sin",
     "Return Fresnel's integral S(x): that of sin(pi t**2 / 2) from 0 to x; 1/2 at infinity. "
     f"{_OWN}``tf.math.special.fresnel_sin``.",
     kernel=kernels.fresnel_sin,
     vjp=lambda dy, x: multiply_upstream(dy, sin_square(x)),
     ulps=(4.0, 1.0),
-    spellings=(),
 )
-sin_square = of_real(
+sin_square = _of_one(
     "sin_square",
     "Return sin(pi x**2 / 2), right to 2**-51 also where x**2 has to be rounded.",
     kernel=kernels.sin_square,
     vjp=lambda dy, x: multiply_upstream(dy, multiply(multiply(x, math.pi), cos_square(x))),
     ulps=None,
-    spellings=(),
 )
-cos_square = of_real(
+cos_square = _of_one(
     "cos_square",
     "Return cos(pi x**2 / 2), right to 2**-51 also where x**2 has to be rounded.",
     kernel=kernels.cos_square,
     vjp=lambda dy, x: multiply_upstream(dy, multiply(multiply(x, -math.pi), sin_square(x))),
     ulps=None,
-    spellings=(),
 )
 
 

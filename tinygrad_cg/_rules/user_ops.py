@@ -94,13 +94,6 @@ def _register(name: str, function: Callable[..., Any] | None, replace: bool) -> 
     _gradients[name] = function
 
 
-def get_gradient_function(op_type: str) -> Callable[..., Any] | None:
-    """Return the gradient registered for a name (None: not differentiable); else LookupError."""
-    if op_type not in _gradients:
-        raise _no_gradient(op_type)
-    return _gradients[op_type]
-
-
 def _no_gradient(name: str) -> NoGradientError:
     return NoGradientError(
         f"No gradient defined for operation '{name}' (op type: {name}). In general "

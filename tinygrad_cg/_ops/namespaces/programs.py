@@ -34,7 +34,7 @@ from .. import counting as _counting
 from .. import elementwise as _elementwise
 from .. import matrix_functions as _matrix_functions
 from .. import searching
-from ..block_moves import rearrange
+from ..block_moves import batch_to_space, rearrange, space_to_batch
 from ..counting import (
     confusion_matrix,
     histogram_fixed_width,
@@ -271,17 +271,6 @@ def _increases(compare: Any, x: Any) -> Tensor:
     return reduce_all(compare(getitem(flat, slice(None, -1)), getitem(flat, slice(1, None))))
 
 
-def batch_to_space(
-    input: TensorLike, block_shape: Any, crops: Any, name: str | None = None
-) -> Tensor:
-    """Return the inverse of `space_to_batch`: blocks from the batch, then `crops` cut off.
-
-    Modelled on ``tf.batch_to_space``. Raises InvalidArgumentError unless the batch is a multiple of
-    the block size and the crops leave elements.
-    """
-    return _blocks.batch_to_space(input, block_shape, crops)
-
-
 def bitcast(input: TensorLike, type: Any, name: str | None = None) -> Tensor:
     """Return the bits of `input` read as another dtype; it has no gradient."""
     return _casts.bitcast(input, type)
@@ -459,17 +448,6 @@ def shape_n(input: Any, out_type: DTypeLike = INT32, name: str | None = None) ->
     return [constant(np.array(convert(tensor).shape), out_type) for tensor in input]
 
 
-def space_to_batch(
-    input: TensorLike, block_shape: Any, paddings: Any, name: str | None = None
-) -> Tensor:
-    """Return `input`, padded, cut into blocks of `block_shape` that become part of the batch.
-
-    Modelled on ``tf.space_to_batch``: `paddings` is a pair for each axis of a block. The padded
-    sizes must be multiples of the block's (else InvalidArgumentError).
-    """
-    return _blocks.space_to_batch(input, block_shape, paddings)
-
-
 space_to_batch_nd = space_to_batch
 
 
@@ -524,6 +502,8 @@ def unravel_index(indices: TensorLike, dims: Shape, name: str | None = None) -> 
 
 
 __all__ = [
+    "batch_to_space",
+    "space_to_batch",
     "confusion_matrix",
     "histogram_fixed_width",
     "histogram_fixed_width_bins",
