@@ -14,7 +14,7 @@ from .._ops import searching
 from .._ops.creation import constant
 from .._ops.elementwise import divide, maximum, minimum, multiply, power, remainder, subtract, where
 from .._ops.indexing import gather, getitem
-from .._ops.namespaces.adapt import flattened, space_evenly
+from .._ops.namespaces.adapt import flattened, grid_axes, space_evenly
 from .._ops.shape import (
     broadcast_to,
     cast,
@@ -546,17 +546,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     With ``indexing="ij"`` the shape is (len(x1), len(x2), ...). With `sparse`, each has size 1
     along all axes but one. Raises InvalidArgumentError for another `indexing`.
     """
-    if indexing not in ("xy", "ij"):
-        raise InvalidArgumentError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
-    count = len(xi)
-    order = list(range(count))
-    if indexing == "xy" and count > 1:
-        order[:2] = [1, 0]
-    grids = []
-    for dim, x in zip(order, xi, strict=True):
-        sizes = [1] * count
-        sizes[dim] = -1
-        grids.append(reshape(_array(x), sizes))
+    grids = grid_axes([_array(x) for x in xi], indexing)
     return tuple(grids) if sparse else broadcast_arrays(*grids)
 
 

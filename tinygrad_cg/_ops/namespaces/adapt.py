@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -78,6 +78,19 @@ def transposed_conv_sizes(
             last = step if more is None else reach % 2 + more
         lengths.append((size - 1) * step + last)
     return lengths
+
+
+def grid_axes(points: Sequence[Any], indexing: str) -> list[Tensor]:
+    """Return the coordinates of each axis of a grid, of size 1 along the other axes."""
+    if indexing not in ("xy", "ij"):
+        raise InvalidArgumentError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
+    order = list(range(len(points)))
+    if indexing == "xy":
+        order[:2] = order[:2][::-1]
+    return [
+        reshape(x, [-1 if dim == own else 1 for dim in range(len(points))])
+        for own, x in zip(order, points, strict=True)
+    ]
 
 
 def variance(x: Tensor, axis: Any, ddof: float, keepdims: bool) -> Tensor:

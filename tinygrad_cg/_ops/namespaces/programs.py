@@ -47,6 +47,7 @@ from ..indexing import gather, getitem
 from ..reductions import reduce_all
 from ..shape import broadcast_to, cast, identity, reshape, stop_gradient
 from ..validation import as_shape, normalize_axes, normalize_axis
+from .adapt import grid_axes
 from .namespace import export_functions
 
 
@@ -127,18 +128,9 @@ def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[
     >>> [part.numpy().tolist() for part in tf.meshgrid([1, 2], [3, 4])]
     [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
     """
-    if indexing not in ("xy", "ij"):
-        raise InvalidArgumentError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
-    points = [reshape(arg, (-1,)) for arg in args]
-    order = list(range(len(points)))
-    if indexing == "xy":
-        order[:2] = order[:2][::-1]
-    sizes = [points[i].shape[0] for i in order]
-    grids = []
-    for i, coordinates in enumerate(points):
-        own = [-1 if dim == order[i] else 1 for dim in range(len(points))]
-        grids.append(broadcast_to(reshape(coordinates, own), sizes))
-    return grids
+    grids = grid_axes(args, indexing)
+    sizes = np.broadcast_shapes(*[grid.shape for grid in grids])
+    return [broadcast_to(grid, sizes) for grid in grids]
 
 
 def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
