@@ -36,7 +36,10 @@ def test_derivatives(name):
 def test_derivatives_of_attention():
     mask = np.array([[True, True, False], [True, False, True]])
     tf.assert_gradients(
-        lambda q, k, v: attention.dot_product_attention(q, k, v, mask=mask, cap=2.0), *HEADS
+        lambda q, k, v: attention.dot_product_attention(
+            q, k, v, mask=mask, attn_logits_soft_cap=2.0
+        ),
+        *HEADS,
     )
 
 
