@@ -3,6 +3,7 @@
 import os
 import sys
 import warnings
+from types import SimpleNamespace
 
 import pytest
 from numba import NumbaPerformanceWarning
@@ -46,19 +47,46 @@ def test_launches_of_few_blocks_do_not_warn(launched):
     assert launched == [(("x",), (blocks, 1, 1), (size, 1, 1)) for blocks, size in wanted]
 
 
-def test_launches_of_a_users_kernel_warn(launched):
+def test_grids_of_users_have_up_to_three_dimensions(launched):
     kernel = adapter.device_kernel(write)
-    adapter.launch(kernel, 4, ["x"], 32)  # and leaves what Numba keeps as it is
-    adapter.launch(kernel, 128, ["x"], 32)
+    for blocks, threads in [((1, 2), (4, 2)), ((2, 3, 4), 32), ((16, 16), 1)]:
+        adapter.launch(kernel, blocks, ["x"], threads)
+    assert [grid for _, grid, _ in launched] == [(1, 2, 1), (2, 3, 4), (16, 16, 1)]
+    assert [block for *_, block in launched] == [(4, 2, 1), (32, 1, 1), (1, 1, 1)]
     with pytest.warns(NumbaPerformanceWarning, match="Grid size 4 "):
-        adapter.launch_for_user(kernel, 4, ["x"], 32)
-    with pytest.warns(NumbaPerformanceWarning, match="Grid size 2 "):
-        adapter.launch_for_user(kernel, (1, 2), ["x"], 32)
-    assert [grid for _, grid, _ in launched] == [(4, 1, 1), (128, 1, 1), (4, 1, 1), (1, 2, 1)]
+        kernel[4, 32]  # Numba's own launches still warn
+
+
+def test_streams_of_an_address_are_the_same_object(monkeypatch):
+    monkeypatch.setattr(adapter, "cuda", Streams())
+    stream = SimpleNamespace(ptr=0)
+    cuda = SimpleNamespace(get_current_stream=lambda: stream)
+    monkeypatch.setattr(adapter, "array_module", lambda: SimpleNamespace(cuda=cuda))
+    adapter._stream_at.cache_clear()
+    default = adapter.stream()
+    stream.ptr = 5
+    other = adapter.stream()
+    assert (default, other) == (["default"], [5])
+    assert adapter.stream() is other
+    stream.ptr = 0
+    assert adapter.stream() is default
+    adapter._stream_at.cache_clear()
+
+
+class Streams:
+    """Numba's makers of streams, each with its own identity."""
+
+    def external_stream(self, pointer):
+        return [pointer]
+
+    def default_stream(self):
+        return ["default"]
 
 
 class Toolkit:
     """What the adapter asks of Numba's CUDA target: a driver, and the compiler's library."""
+
+    packages = True
 
     def __init__(self, error="", compiler=True, gpus=1):
         self.cudadrv = self.driver = self.nvvm = self
@@ -68,6 +96,10 @@ class Toolkit:
     @property
     def is_available(self):
         return Answer(self)
+
+    def load_driver(self):
+        if self.packages is None:
+            raise ModuleNotFoundError("No module named 'cuda'")
 
 
 class Answer:
@@ -92,6 +124,7 @@ def count(monkeypatch):
 
     def of(toolkit, nvcc=None):
         monkeypatch.setattr(adapter, "cuda", toolkit)
+        monkeypatch.setattr(adapter, "driver", toolkit.load_driver)
         monkeypatch.setattr(adapter.shutil, "which", lambda name: nvcc)
         return adapter._count.__wrapped__()
 
@@ -109,6 +142,10 @@ def test_a_gpu_that_cannot_be_used_is_told(count):
         assert count(Toolkit("Error at driver init: CUDA_ERROR_UNKNOWN (999)")) == 0
     with pytest.warns(RuntimeWarning, match="libNVVM, NVIDIA's compiler library, is missing"):
         assert count(Toolkit(compiler=False)) == 0
+    broken = Toolkit()
+    broken.packages = None
+    with pytest.warns(RuntimeWarning, match="ModuleNotFoundError: No module named 'cuda'"):
+        assert count(broken) == 0
     broken = Toolkit()
     del broken.gpus
     with pytest.warns(RuntimeWarning, match="AttributeError: .*gpus"):

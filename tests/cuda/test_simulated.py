@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.support.stand_ins import cupy as simulated
-from tinygrad_cg_kernels.cuda import adapter
+from tinygrad_cg_kernels.cuda import adapter, launches
 
 pytestmark = pytest.mark.quick
 HOST = np.arange(6.0).reshape(2, 3)
@@ -85,25 +85,14 @@ def test_device_code_may_not_look_outside():
             part[index] = 0
 
 
-def test_kernels_on_a_gpu_get_memory_by_its_address():
-    """Without the name of a stream, for which Numba would wait."""
+def test_places_tell_kernels_where_elements_are():
     x = simulated.asarray(HOST)
-    part = adapter.Vector(x, 8, 3)
-    assert part.__cuda_array_interface__["stream"] is None
-    shared = simulated.asarray(part)
-    shared[0] = 9
-    np.testing.assert_array_equal(x.get(), [[0, 9, 2], [3, 4, 5]])
-    for view in (x.T[::-1], x[:, ::-2], x[1:, 1]):
-        memory, steps, first = _memory_of(view)
-        elements = simulated.asarray(memory).get()
-        gathered = [elements[first + np.dot(steps, at)] for at in np.ndindex(view.shape)]
-        np.testing.assert_array_equal(gathered, view.get().ravel())
-
-
-def _memory_of(array):
-    """What `adapter.memory` gives where there is no simulator."""
-    assert not adapter.simulated()
-    return adapter.memory(array)
+    for view in (x, x.T[::-1], x[:, ::-2], x[1:, 1], x[:0], x[1, 2]):
+        place = launches.place_of(view)
+        memory = simulated.Memory(view, place.offset, place.size)
+        at = [place.first + int(np.dot(place.steps, index)) for index in np.ndindex(view.shape)]
+        np.testing.assert_array_equal([memory[k] for k in at], view.get().ravel())
+        assert place.size == (max(at) - min(at) + 1 if at else 0)
 
 
 @pytest.mark.parametrize(

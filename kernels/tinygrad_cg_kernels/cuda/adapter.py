@@ -12,9 +12,11 @@ import shutil
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cache, lru_cache
 from importlib.metadata import version
+from math import prod
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numba
@@ -58,13 +60,14 @@ _NO_GPU = "library cannot be found", "CUDA is disabled", "NO_DEVICE"
 
 @cache
 def _count() -> int:
-    driver, nvvm = cuda.cudadrv.driver.driver, cuda.cudadrv.nvvm
+    own, nvvm = cuda.cudadrv.driver.driver, cuda.cudadrv.nvvm
     try:
-        if not driver.is_available:
-            reason = str(driver.initialization_error)
+        if not own.is_available:
+            reason = str(own.initialization_error)
             if any(text in reason for text in _NO_GPU):
                 return 0
         elif nvvm.is_available() or (_find_toolkit() and nvvm.is_available()):
+            driver()  # its packages are imported here
             return len(cuda.gpus)
         else:
             reason = "libNVVM, NVIDIA's compiler library, is missing: install the extra cuda13"
@@ -121,10 +124,12 @@ def linalg_errors() -> contextlib.AbstractContextManager[None]:
 
 
 def stream() -> Any:
-    """Return the current stream of this thread, as kernels are launched on it."""
-    if simulated():
-        return 0
-    pointer = array_module().cuda.get_current_stream().ptr
+    """Return the current stream of this thread, as kernels of users are launched on it."""
+    return _stream_at(array_module().cuda.get_current_stream().ptr)
+
+
+@lru_cache(maxsize=64)  # Numba finds a configuration again by the identity of its stream
+def _stream_at(pointer: int) -> Any:
     return cuda.external_stream(pointer) if pointer else cuda.default_stream()
 
 
@@ -158,15 +163,26 @@ def device_kernel(function: Callable) -> Any:
     """Return a kernel for the device. Its module must have this module's `cuda` as a global."""
     load_array_functions()
     numba_backend.register_helpers()
-    return cuda.jit(function)
+    return cuda.jit(_silent(function) if simulated() else function)
+
+
+def _silent(function: Callable) -> Callable:
+    """Return a kernel that runs as Python without warnings, as compiled code does."""
+    errstate = np.errstate
+
+    def kernel(*arguments: Any) -> None:
+        with errstate(all="ignore"):
+            function(*arguments)
+
+    scope = function.__globals__  # where the simulator replaces `cuda`
+    return FunctionType(kernel.__code__, scope, closure=kernel.__closure__)
 
 
 def scalar_function(function: Callable, kernel: Callable | None = None) -> Callable:
     """Return a scalar function as device code calls it.
 
-    In the simulator, it runs as Python on NumPy scalars, without warnings, as compiled code does.
-    If it calls something that cannot run as Python, the CPU's `kernel` for arrays replaces it, or
-    the function is compiled for the CPU.
+    In the simulator, it runs as Python on NumPy scalars. If it calls something that cannot run as
+    Python, the CPU's `kernel` for arrays replaces it, or the function is compiled for the CPU.
     """
     compiled = build.scalar_function(function)
     return _simulated_function(function, compiled, kernel) if simulated() else compiled
@@ -177,40 +193,25 @@ def _simulated_function(function: Callable, device: Callable, kernel: Callable |
     numba_backend.register_helpers()
     compiled: Callable | None = None
     if build.is_ours(function):  # what a user wrote has to be Python
-        flags = numba_backend.FLAGS
-        compiled = numba.njit(**flags)(device) if kernel is None else partial(_number, kernel)
+        compiled = numba.njit(**numba_backend.FLAGS)(device)
+        if kernel is not None:
+            compiled = lambda *numbers: kernel(*map(np.asarray, numbers))[()]  # noqa: E731
 
     def call(*numbers: Any) -> Any:
-        with np.errstate(all="ignore"):
-            try:
-                return device(*numbers)
-            except (NotImplementedError, TypeError):  # an intrinsic; `-` of two truths
-                if compiled is None:
-                    raise
-                return compiled(*numbers)
+        try:
+            return device(*numbers)
+        except (NotImplementedError, TypeError):  # an intrinsic; `-` of two truths
+            if compiled is None:
+                raise
+            return compiled(*numbers)
 
     return call
 
 
-def _number(kernel: Callable, *numbers: Any) -> Any:
-    """Return the result of a kernel of arrays for scalars."""
-    return kernel(*map(np.asarray, numbers))[()]
-
-
+@cache
 def device_function(function: Callable) -> Callable:
-    """Return a helper of the library as device code calls it.
-
-    In the simulator, it runs as Python without warnings, as compiled code does.
-    """
-    return _silent(function) if simulated() else cuda.jit(device=True)(function)
-
-
-def _silent(function: Callable) -> Callable:
-    def call(*numbers: Any) -> Any:
-        with np.errstate(all="ignore"):
-            return function(*numbers)
-
-    return call
+    """Return a helper of the library as device code calls it; in the simulator, the function."""
+    return function if simulated() else cuda.jit(device=True)(function)
 
 
 def in_kernels() -> Any:
@@ -230,11 +231,6 @@ class _InKernel:
         return getattr(kernel._get_kernel_context(), name)
 
 
-def scalar_type(dtype: np.dtype) -> Any:
-    """Return the type by which device code declares shared memory."""
-    return numba.from_dtype(dtype)
-
-
 def threads() -> int:
     """Return the number of threads in a block of the library's kernels, a power of two."""
     return SIMULATED_THREADS if simulated() else THREADS
@@ -247,43 +243,36 @@ def blocks_for(count: int) -> int:
 
 
 def launch(kernel: Any, blocks: Any, arguments: Sequence[Any], block: Any = None) -> None:
-    """Launch a kernel of the library on the stream of this thread, by default in full blocks."""
+    """Launch a kernel by Numba on the stream of this thread: one of a user, or in the simulator."""
+    block = block or threads()
     if simulated():
-        launch_for_user(kernel, blocks, arguments, block or threads())
-    else:
-        _configured(kernel, blocks, block or threads(), stream())(*arguments)
 
+        def run(*arguments: Any) -> None:
+            with _launching:
+                kernel[blocks, block](*arguments)
 
-def launch_for_user(kernel: Any, blocks: Any, arguments: Sequence[Any], block: Any) -> None:
-    """Launch a user's kernel on the stream of this thread. Numba warns of grids with few blocks."""
-    if simulated():
-        array_module().cuda.get_current_stream().run(_simulated(kernel[blocks, block]), arguments)
+        array_module().cuda.get_current_stream().run(run, arguments)
     else:
         load_array_functions()
-        kernel[blocks, block, stream()](*arguments)
+        _configured(kernel, blocks, block, stream())(*arguments)
 
 
-def _configured(kernel: Any, blocks: int, block: int, stream: Any) -> Any:
+def _configured(kernel: Any, blocks: Any, block: Any, stream: Any) -> Any:
     """Return ``kernel[blocks, block, stream]``, without Numba's warning of a grid with few blocks.
 
     Numba warns when it makes a configuration. A setting, or a filter of warnings, would affect all
-    threads and the user's kernels. So this returns a copy, with the right number of blocks, of a
-    configuration for a large grid. Numba caches that one, so it must not be changed itself.
+    threads. So this returns a copy, with the right number of blocks, of a configuration for a large
+    grid. Numba caches that one, so it must not be changed itself.
     """
-    if blocks >= MIN_QUIET_BLOCKS:
-        return kernel[blocks, block, stream]
+    from numba.cuda.errors import normalize_kernel_dimensions
+
+    grid, block = normalize_kernel_dimensions(blocks, block)
+    if prod(grid) >= MIN_QUIET_BLOCKS:
+        return kernel[grid, block, stream]
     large = kernel[MIN_QUIET_BLOCKS, block, stream]
     configured = object.__new__(type(large))
-    configured.__dict__.update(large.__dict__, griddim=(blocks, 1, 1))
+    configured.__dict__.update(large.__dict__, griddim=grid)
     return configured
-
-
-def _simulated(kernel: Any) -> Callable[..., None]:
-    def run(*arguments: Any) -> None:
-        with _launching:
-            kernel(*arguments)
-
-    return run
 
 
 class Driver:
@@ -340,15 +329,15 @@ class Driver:
 
 @cache
 def driver() -> Driver | None:
-    """Return the driver for prepared kernels; None if its packages are missing."""
+    """Return the driver for kernels of the library; None in the simulator."""
     if simulated():
         return None
-    try:
-        from cuda import core  # pyright: ignore
-        from cuda.bindings import driver as bindings  # pyright: ignore
-    except ImportError:
-        return None
-    return Driver(core, bindings) if hasattr(core, "Linker") else None
+    from cuda import core  # pyright: ignore
+    from cuda.bindings import driver as bindings  # pyright: ignore
+
+    if not hasattr(core, "Linker"):  # before version 0.5
+        from cuda.core import experimental as core  # pyright: ignore
+    return Driver(core, bindings)
 
 
 _store = Store("device")
@@ -381,38 +370,6 @@ def compile_ptx(
 # Arrays ----------------------------------------------------------------------------------------
 
 
-def memory(array: Any) -> tuple[Any, tuple[int, ...], int]:
-    """Return the memory of an array as kernels take it: a vector of elements.
-
-    The other results are the array's steps in elements, and the position of its first element.
-    """
-    found = extent(array.dtype.itemsize, array.shape, array.strides)
-    if found is None:
-        return memory(array_module().ascontiguousarray(array))
-    offset, count, steps, first = found
-    return vector(array, offset, count), steps, first
-
-
-def extent(
-    itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...]
-) -> tuple[int, int, tuple[int, ...], int] | None:
-    """Return the vector of elements in which an array of a shape and strides lies.
-
-    This is the byte offset of its start, its length, the array's steps, and the position of the
-    array's first element. None if strides are no multiples of elements, as of the field of a
-    record.
-    """
-    low = high = 0
-    for size, stride in zip(shape, strides, strict=True):
-        if stride % itemsize:
-            return None
-        low, high = low + min(0, stride * (size - 1)), high + max(0, stride * (size - 1))
-    steps = tuple([stride // itemsize for stride in strides])
-    if 0 in shape:
-        return 0, 0, steps, -low // itemsize
-    return low, (high - low) // itemsize + 1, steps, -low // itemsize
-
-
 def device_number(pointer: int) -> int:
     """Return the number of the GPU that has an address; 0 for that of an empty array."""
     if not pointer:
@@ -429,33 +386,3 @@ def argument(value: Any) -> Any:
     if hasattr(value, "__cuda_array_interface__"):
         return cuda.as_cuda_array(value, sync=False)  # the work is on the same stream
     return value
-
-
-class Vector:
-    """A contiguous vector of elements in a device array's memory, which it keeps alive.
-
-    Its interface names no stream: kernels are launched on the stream of the array's library, and
-    Numba would wait for a stream that is named.
-    """
-
-    __slots__ = ("dtype", "owner", "pointer", "size")
-
-    def __init__(self, array: Any, offset: int, count: int) -> None:
-        self.owner, self.dtype = array, array.dtype
-        self.pointer, self.size = array.data.ptr + offset, count
-
-    @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:
-        return {
-            "shape": (self.size,),
-            "typestr": self.dtype.str,
-            "data": (self.pointer, False),
-            "strides": None,
-            "version": 3,
-            "stream": None,
-        }
-
-
-def vector(array: Any, offset: int, count: int) -> Any:
-    """Return `count` elements of memory, from a byte offset to an array's first element on."""
-    return (array_module().Memory if simulated() else Vector)(array, offset, count)

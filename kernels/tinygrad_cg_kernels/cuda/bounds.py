@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.cuda import adapter, programs
-from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
+from tinygrad_cg_kernels.cuda import adapter
 from tinygrad_cg_kernels.cuda.elementwise import contiguous, define, keep
+from tinygrad_cg_kernels.cuda.launches import prepare
 from tinygrad_cg_kernels.move.gather import check_positions
 from tinygrad_cg_kernels.runtime.promotion import INT64
 
@@ -23,23 +23,28 @@ MAX_KEPT = 2**26  # or when indices that are kept for errors take this many byte
 
 _SOURCE = """
 def kernel(indices, flag, out, count, sizes, wraps):
-    i = cuda.grid(1)
-    while i < count:
+    for i in range(cuda.grid(1), count, cuda.gridsize(1)):
         total = 0
         outside = False
         for d in range(len(sizes)):
-            k = indices[i * len(sizes) + d]
-            p = np.int64(k)
-            outside = outside or (p < 0 and k > 0)  # an unsigned number
-            if wraps and p < 0:
-                p += sizes[d]
-            outside = outside or p < 0 or p >= sizes[d]
-            total = total * sizes[d] + (0 if outside else p)
+            p = position(indices[i * len(sizes) + d], sizes[d], wraps)
+            outside = outside or p < 0
+            total = total * sizes[d] + p
         if outside:
             flag[0] = 1
         out[i] = 0 if outside else total
-        i += cuda.gridsize(1)
 """
+
+
+@adapter.device_function
+def position(index: Any, size: Any, wraps: Any) -> Any:
+    """Return an index as int64 from 0 to size - 1; -1 if it is out of range."""
+    p = np.int64(index)
+    if p < 0 and index > 0:  # an unsigned number
+        return np.int64(-1)
+    if wraps and p < 0:
+        p += size
+    return p if p < size else np.int64(-1)
 
 
 class _OpenChecks:
@@ -82,15 +87,20 @@ class _OpenChecks:
 
 _checks = _OpenChecks()
 check_later, raise_errors = _checks.add, _checks.raise_errors
-_kernels: list[Any] = []
 _plans: dict[tuple, Any] = {}
+
+
+def check_of(name: str, indices: Any, size: int) -> Callable[[np.ndarray], Any]:
+    """Return the CPU's check of indices; raise its error now if no index can be right."""
+    check = partial(check_positions, name, size=size)
+    if not size or indices.dtype.kind not in "iu":
+        check(indices.get())
+    return check
 
 
 def positions(name: str, indices: Any, size: int) -> Any:
     """Return indices as int64 from 0 to size - 1, as the CPU's `check_positions`."""
-    check = partial(check_positions, name, size=size)
-    if indices.dtype.kind not in "iu":
-        check(indices.get())  # which raises
+    check = check_of(name, indices, size)
     return located(indices, indices.shape, (size,), True, check)
 
 
@@ -108,14 +118,14 @@ def located(
         check(indices.get())  # which raises
     indices = indices if indices.flags.c_contiguous else contiguous(indices)
 
+    key = indices.dtype, out.size, sizes, wraps
+
     def launch(flag: Any) -> None:
-        arrays, key = (indices, flag, out), (indices.dtype, out.size, sizes, wraps)
-        plan = _plans.get(key)
+        arrays, plan = (indices, flag, out), _plans.get(key)
         if plan is None:
-            if not _kernels:
-                _kernels.append(define(_SOURCE, {}, globals()))
-            blocks, numbers = adapter.blocks_for(out.size), [out.size, sizes, int(wraps)]
-            plan = keep(_plans, key, programs.prepare(_kernels[0], blocks, arrays, numbers))
+            kernel, numbers = define(_SOURCE, position=position), [out.size, sizes, int(wraps)]
+            plan = prepare(kernel, adapter.blocks_for(out.size), arrays, numbers)
+            keep(_plans, key, plan)
         plan(arrays)
 
     check_later(indices, check, launch)

@@ -5,14 +5,11 @@ the key, so threads compute blocks independently. Afterwards, the generator on t
 as if it had drawn these words.
 """
 
-from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.cuda import adapter, launches
-from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
+from tinygrad_cg_kernels.cuda import adapter
 from tinygrad_cg_kernels.cuda.elementwise import define
 from tinygrad_cg_kernels.runtime.promotion import FLOAT32, FLOAT64
 
@@ -75,7 +72,7 @@ high_product = adapter.device_function(_high_product)
 block = adapter.device_function(_block)
 
 _WORDS = """
-def kernel(units, before, count, {parameters}seed, out):
+def kernel(out, units, before, count, {parameters}seed):
     for unit in range(cuda.grid(1), units, cuda.gridsize(1)):
         first = 4 * unit - before
         words = block(unit, seed)
@@ -87,7 +84,7 @@ def kernel(units, before, count, {parameters}seed, out):
 _NUMBERS = _WORDS.format(parameters="", arguments="")
 _INTEGERS = _WORDS.format(parameters="shift, low, ", arguments=", shift, low")
 _HALVES = """
-def kernel(units, before, count, shift, kept, low, seed, out):
+def kernel(out, units, before, count, shift, kept, low, seed):
     if cuda.grid(1) == 0 and kept >= 0:
         out[0] = value(np.uint64(kept), shift, low)
     skipped = 1 if kept >= 0 else 0
@@ -98,7 +95,7 @@ def kernel(units, before, count, shift, kept, low, seed, out):
             i = first + lane
             if i >= skipped and i < count:
                 word = words[lane // 2]
-                part = word >> _HALF if lane % 2 else word & _MASK
+                part = word >> half if lane % 2 else word & mask
                 out[i] = value(part, shift, low)
 """
 
@@ -106,12 +103,6 @@ def kernel(units, before, count, shift, kept, low, seed, out):
 def _integer(word: Any, shift: Any, low: Any) -> Any:
     """Return `low` plus the upper bits of a word, modulo 2**64."""
     return (word >> np.uint64(shift)) + (np.uint64(low[1]) << _HALF | np.uint64(low[0]))
-
-
-@cache
-def _kernel(source: str, function: Callable) -> launches.DeviceKernel:
-    scope = {"value": adapter.device_function(function)}
-    return define(source, scope, globals())
 
 
 def numbers(generator: Any, count: int, dtype: np.dtype) -> Any:
@@ -124,8 +115,8 @@ def numbers(generator: Any, count: int, dtype: np.dtype) -> Any:
         raise TypeError(f"random numbers on the device are float64 or float32, not {dtype}")
     out = adapter.array_module().empty(count, dtype=dtype)
     if count:
-        kernel = _kernel(_NUMBERS, _double if dtype == FLOAT64 else _single)
-        _launch(kernel, generator.state, count, out, [count])
+        value = _double if dtype == FLOAT64 else _single
+        _launch(_NUMBERS, value, generator.state, count, out)
         _skip(generator, count)
     return out
 
@@ -151,31 +142,28 @@ def integers(generator: Any, count: int, low: int, high: int, dtype: np.dtype) -
     out, state = library.empty(count, dtype=np.uint64), generator.state
     start = tuple(_halves(low % (1 << 64), 1))
     if bits > 32:
-        kernel = _kernel(_INTEGERS, _integer)
-        _launch(kernel, state, count, out, [count, 64 - bits, start])
+        _launch(_INTEGERS, _integer, state, count, out, 64 - bits, start)
         _skip(generator, count)
     else:
         # An integer takes half a word. The generator keeps the other half for the next integer.
         kept = state["uinteger"] if state["has_uint32"] else -1
         halves = count - state["has_uint32"]
         words = -(-halves // 2)
-        kernel = _kernel(_HALVES, _integer)
-        _launch(kernel, state, words, out, [count, 32 - bits, kept, start])
+        _launch(_HALVES, _integer, state, words, out, 32 - bits, kept, start)
         last = _skip(generator, words) >> 32 if words else kept
         generator.state = {**generator.state, "has_uint32": halves % 2, "uinteger": last}
     return out.astype(dtype, copy=False)
 
 
-def _launch(
-    kernel: launches.DeviceKernel, state: Any, words: int, out: Any, rest: list[Any]
-) -> None:
+def _launch(source: str, value: Any, state: Any, words: int, out: Any, *rest: Any) -> None:
     """Launch a kernel for the blocks that contain the generator's next words."""
+    value = adapter.device_function(value)
+    kernel = define(source, block=block, value=value, half=_HALF, mask=_MASK)
     used, position = divmod(state["buffer_pos"], LANES)  # 1 and 0 if the block is used up
     units = max(1, -(-(position + words) // LANES))
     counter = (_number(state["state"]["counter"]) + used) % _COUNTERS
     seed = (*_halves(counter, 4), *_halves(_number(state["state"]["key"]), 2))
-    arguments = [units, position, *rest, seed, adapter.memory(out)[0]]
-    kernel.launch(adapter.blocks_for(units), arguments)
+    kernel.launch(adapter.blocks_for(units), (out,), [units, position, out.size, *rest, seed])
 
 
 def _skip(generator: Any, words: int) -> int:

@@ -7,14 +7,15 @@ operands are read by tiles. Loads convert elements to the computation's dtype, w
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.cuda import adapter, launches
+from tinygrad_cg_kernels.cuda import adapter
 from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
+from tinygrad_cg_kernels.cuda.launches import DeviceKernel, Place, Prepared, aligned, place_of
 from tinygrad_cg_kernels.cuda.layouts import DeviceLayout, integers, merge, walk
 from tinygrad_cg_kernels.loops.engine import DtypeSignature, Elementwise, Pointwise
 from tinygrad_cg_kernels.runtime.compile import jitable
@@ -126,24 +127,28 @@ def truth(x: Any) -> Any:
     return x != 0
 
 
-def converter(source: np.dtype, target: np.dtype) -> Callable:
+def _converter(source: np.dtype, target: np.dtype) -> Callable:
     """Return a device function that converts a number."""
     if source == target:
         return adapter.device_function(same)
     return adapter.device_function(truth) if target.kind == "b" else target.type
 
 
-def define(source: str, names: dict[str, Any], module: dict[str, Any]) -> launches.DeviceKernel:
-    """Return the kernel that a text defines. It closes over the values of `names`.
+def converters(dtypes: Sequence[np.dtype], loop: Sequence[np.dtype]) -> dict[str, Callable]:
+    """Return, by the names in texts of kernels, what converts operands to the dtypes `loop`."""
+    pairs = enumerate(zip(dtypes, loop, strict=True))
+    return {f"c{k}": _converter(*pair) for k, pair in pairs}
 
-    Its globals are those of `module`, in which the simulator looks for `cuda`.
-    """
+
+@lru_cache(maxsize=2048, typed=True)
+def define(source: str, **names: Any) -> DeviceKernel:
+    """Return the kernel that a text defines, which closes over the values of `names`."""
     text = f"def make({', '.join(names)}):" + source.replace("\n", "\n    ")
     code, scope = compiled(f"{text}\n    return kernel\n", title_of("device kernel")), {}
-    exec(code, module, scope)
+    exec(code, globals(), scope)
     kernel = scope["make"](**names)
     kernel.__qualname__ = f"kernel_{digest(text)}"
-    return launches.DeviceKernel(adapter.device_kernel(kernel))
+    return DeviceKernel(adapter.device_kernel(kernel))
 
 
 MAX_PLANS = 512
@@ -164,16 +169,6 @@ def layout_of(arrays: Sequence[Any]) -> tuple[Any, ...]:
     for array in arrays:
         key += (array.dtype, array.shape, array.strides)
     return key
-
-
-def aligned(arrays: Sequence[Any]) -> Sequence[Any]:
-    """Return arrays whose strides are multiples of elements: copies of others, as of fields."""
-    for array in arrays:
-        itemsize = array.dtype.itemsize
-        for stride in array.strides:
-            if stride % itemsize:
-                return [adapter.array_module().ascontiguousarray(x) for x in arrays]
-    return arrays
 
 
 class Plan:
@@ -207,7 +202,6 @@ class Map:
 
     def __init__(self, name: str, function: Callable, kernel: Elementwise | None = None) -> None:
         self.name, self._function, self._kernel = name, function, kernel
-        self._kernels: dict[tuple, Any] = {}
         self._plans: dict[tuple, Plan] = {}
 
     def __call__(
@@ -234,12 +228,12 @@ class Map:
     def _make_plan(
         self, arrays: Sequence[Any], loop: Sequence[np.dtype], results: Sequence[np.dtype]
     ) -> Plan:
-        extents: Any = [adapter.extent(x.dtype.itemsize, x.shape, x.strides) for x in arrays]
-        layout = self._merge(arrays, extents)
+        places = [place_of(array) for array in arrays]
+        layout = self._merge(arrays, places)
         if not layout.count:
             return Plan(layout.shape, results, None)
         dtypes = tuple([array.dtype for array in arrays])
-        types = integers([layout.count, *[count for _, count, *_ in extents]])
+        names = integers([layout.count, *[place.size for place in places]])
         tiles = _tiles(layout, dtypes)
         if tiles is None:
             each = _EACH.get(max([dtype.itemsize for dtype in (*dtypes, *results)]), 1)
@@ -250,25 +244,19 @@ class Map:
         else:
             turned, arguments, steps = tiles
             source = _tiled_source(turned, len(results))
-            types |= {f"kind{k}": dtype.type for k, dtype in enumerate(dtypes)}
+            names |= {f"kind{k}": dtype.type for k, dtype in enumerate(dtypes)}
             blocks = adapter.blocks_for(arguments[0] * THREADS)
-        for dtype, (offset, count, _, first), own in zip(dtypes, extents, steps, strict=True):
-            place = launches.Place(dtype, offset, count)
-            arguments += [place] if layout.flat else [place, *own, first]
-        arguments += [launches.Place(dtype, 0, layout.count) for dtype in results]
-        key = source, dtypes, tuple(loop), types["index"]
-        kernel = self._kernels.get(key)
-        if kernel is None:
-            pairs = enumerate(zip(dtypes, loop, strict=True))
-            types |= {f"c{k}": converter(*pair) for k, pair in pairs}
-            types["f"] = adapter.scalar_function(self._function, self._kernel)
-            kernel = self._kernels[key] = define(source, types, globals())
-        return Plan(layout.shape, results, launches.Prepared(kernel, blocks, arguments))
+        for place, own in zip(places, steps, strict=True):
+            arguments += [place] if layout.flat else [place, *own, place.first]
+        arguments += [Place(dtype, layout.count) for dtype in results]
+        names |= converters(dtypes, loop)
+        names["f"] = adapter.scalar_function(self._function, self._kernel)
+        return Plan(layout.shape, results, Prepared(define(source, **names), blocks, arguments))
 
-    def _merge(self, arrays: Sequence[Any], extents: Sequence[tuple]) -> DeviceLayout:
+    def _merge(self, arrays: Sequence[Any], places: Sequence[Place]) -> DeviceLayout:
         try:
             return merge(
-                tuple([array.shape for array in arrays]), tuple([steps for *_, steps, _ in extents])
+                tuple([array.shape for array in arrays]), tuple([place.steps for place in places])
             )
         except ValueError:
             shapes = " and ".join(str(array.shape) for array in arrays)

@@ -11,24 +11,24 @@ columns are few. If there are several chunks, their partial results are reduced 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tinygrad_cg_kernels.cuda import adapter
-from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
 from tinygrad_cg_kernels.cuda.elementwise import (
     THREADS,
-    aligned,
-    converter,
+    Plan,
+    converters,
     define,
     keep,
     layout_of,
     same,
 )
 from tinygrad_cg_kernels.cuda.groups import WARP, exchange, tree
-from tinygrad_cg_kernels.cuda.launches import DeviceKernel, Place, Prepared
+from tinygrad_cg_kernels.cuda.launches import Place, Prepared, aligned, place_of
 from tinygrad_cg_kernels.cuda.layouts import integers, split, walk
 from tinygrad_cg_kernels.reduce.axes import reduced_shape
 
@@ -110,11 +110,9 @@ class _FoldPlan(NamedTuple):
     """What a reduction does for operands of some dtypes, shapes and strides."""
 
     shape: tuple[int, ...]
-    parts: tuple[int, ...]
-    """The shape of the partial results."""
-    launch: Prepared | None
-    """None without elements."""
-    rest: int | None
+    partial: Plan | None = None
+    """Returns partial results; None without elements."""
+    rest: int | None = None
     """The axis over which partial results are reduced further."""
 
 
@@ -124,11 +122,9 @@ class Fold:
     Both are scalar functions of kernels. `combine` is associative, except for rounding.
     """
 
-    def __init__(self, name: str, load: Callable, combine: Callable) -> None:
-        self.name, self._load, self._combine = name, load, combine
-        self._kernels: dict[tuple, Any] = {}
+    def __init__(self, load: Callable, combine: Callable) -> None:
+        self._load, self._combine = load, combine
         self._plans: dict[tuple, _FoldPlan] = {}
-        self._rest: Fold | None = None
 
     def __call__(
         self,
@@ -150,15 +146,11 @@ class Fold:
         if plan is None:
             plan = self._plan(arrays, axes, loop, state.type(start), keepdims)
             keep(self._plans, key, plan)
-        library = adapter.array_module()
-        if plan.launch is None:
-            return library.full(plan.shape, start, dtype=state)
-        out = library.empty(plan.parts, dtype=state)
-        plan.launch((*arrays, out))
+        if plan.partial is None:
+            return adapter.array_module().full(plan.shape, start, dtype=state)
+        out = plan.partial.one(arrays)
         if plan.rest is not None:
-            if self._rest is None:
-                self._rest = Fold(self.name, same, self._combine)
-            out = self._rest((out,), (plan.rest,), (state,), state, start)
+            out = _fold_of_parts(self._combine)((out,), (plan.rest,), (state,), state, start)
         return out.reshape(plan.shape)
 
     def _plan(
@@ -169,52 +161,39 @@ class Fold:
         start: Any,
         keepdims: bool,
     ) -> _FoldPlan:
-        extents: Any = [adapter.extent(x.dtype.itemsize, x.shape, x.strides) for x in arrays]
-        steps = tuple([steps for *_, steps, _ in extents])
+        places = [place_of(array) for array in arrays]
+        steps = tuple([place.steps for place in places])
         layout = split(tuple([array.shape for array in arrays]), steps, tuple(axes))
         shape = reduced_shape(layout.shape, axes, keepdims)
         length, columns = prod(layout.inner), prod(layout.kept)
         if not length or not columns:
-            return _FoldPlan(shape, shape, None, None)
-        by_columns = layout.by_columns
+            return _FoldPlan(shape)
         group, chunk = group_for(length), THREADS * PER_THREAD
         wide = THREADS // group
-        if by_columns:
+        if layout.by_columns:
             group = power_of_two(THREADS // columns + 1) // 2 or 1
             wide, chunk = columns if group > 1 else THREADS, COLUMN * group
         chunks = -(-length // chunk)
         units = columns * chunks
-        dtypes = tuple([array.dtype for array in arrays])
-        types = integers([units, length, *[count for _, count, *_ in extents]])
-        kernel = self._kernel(by_columns, dtypes, tuple(loop), start, types)
-        places = [
-            (Place(dtype, offset, count), own, first)
-            for dtype, (offset, count, own, first) in zip(dtypes, extents, strict=True)
-        ]
+        names = {
+            "start": start,
+            "load": adapter.scalar_function(self._load),
+            "combine": adapter.scalar_function(self._combine),
+            "tree": tree(self._combine, start.dtype),
+            **converters([array.dtype for array in arrays], loop),
+            **integers([units, length, *[place.size for place in places]]),
+        }
+        if layout.by_columns:
+            names["of_thread"] = exchange(start.dtype)
+        kernel = define(_source(layout.by_columns, len(arrays)), **names)
         numbers = [chunk, chunks, units, length, layout.kept, layout.inner, group, wide]
-        arguments = [*numbers, *layout.operands(places), Place(start.dtype, 0, units)]
+        arguments = [*numbers, *layout.operands(places), Place(start.dtype, units)]
         launch = Prepared(kernel, adapter.blocks_for(-(-units // wide) * THREADS), arguments)
-        parts = (chunks, columns) if by_columns else (columns, chunks)
-        rest = None if chunks == 1 else 0 if by_columns else 1
-        return _FoldPlan(shape, parts, launch, rest)
+        parts = (chunks, columns) if layout.by_columns else (columns, chunks)
+        rest = None if chunks == 1 else 0 if layout.by_columns else 1
+        return _FoldPlan(shape, Plan(parts, (start.dtype,), launch), rest)
 
-    def _kernel(
-        self, by_columns: bool, dtypes: tuple, loop: tuple, start: Any, types: dict[str, Any]
-    ) -> DeviceKernel:
-        key = by_columns, dtypes, loop, start.dtype, repr(start), types["index"]
-        kernel = self._kernels.get(key)
-        if kernel is None:
-            pairs = enumerate(zip(dtypes, loop, strict=True))
-            scope = {
-                "start": start,
-                "load": adapter.scalar_function(self._load),
-                "combine": adapter.scalar_function(self._combine),
-                "tree": tree(self._combine, start.dtype),
-                **{f"c{k}": converter(*pair) for k, pair in pairs},
-                **types,
-            }
-            if by_columns:
-                scope["of_thread"] = exchange(start.dtype)
-            source = _source(by_columns, len(dtypes))
-            kernel = self._kernels[key] = define(source, scope, globals())
-        return kernel
+
+@cache
+def _fold_of_parts(combine: Callable) -> Fold:
+    return Fold(same, combine)

@@ -49,6 +49,7 @@ number in its group. `combined` is an expression of `value` and `other`; `later`
 functions that `shuffles` returns."""
 
 
+@cache
 def tree(combine: Callable, dtype: np.dtype) -> Callable:
     """Return a device function that combines the values of a group (see `TREE`)."""
     later, first = shuffles(dtype)
@@ -70,6 +71,7 @@ def exchange(value, k):
 """
 
 
+@cache
 def exchange(dtype: np.dtype) -> Callable:
     """Return a device function by which each thread of a block reads the value of thread `k`."""
     return adapter.device_function(_defined(_EXCHANGE, "exchange", dtype, {})["exchange"])
@@ -86,7 +88,7 @@ def _defined(text: str, name: str, dtype: np.dtype, names: dict[str, Any]) -> di
         "THREADS": adapter.threads(),
         "WARP": WARP,
         "WARPS": WARPS,
-        "kind": adapter.scalar_type(dtype),
+        "kind": dtype.type,
         **names,
     }
     exec(compiled(text, title_of(f"device function {name}")), scope)

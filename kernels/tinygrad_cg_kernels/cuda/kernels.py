@@ -6,10 +6,7 @@ from weakref import WeakKeyDictionary
 
 from tinygrad_cg_kernels.cuda import adapter, bounds, images, moves
 from tinygrad_cg_kernels.cuda.elementwise import DeviceElementwise, DevicePointwise
-from tinygrad_cg_kernels.cuda.normalisations import (
-    DeviceNormalisation,
-    DeviceNormalisationGradient,
-)
+from tinygrad_cg_kernels.cuda.normalisations import DeviceNormalisation
 from tinygrad_cg_kernels.cuda.reductions import (
     DeviceArgReduction,
     DeviceLogSumExp,
@@ -35,7 +32,7 @@ _MAKERS: dict[type, Callable[[Any], Callable[..., Any]]] = {
     Moment: DeviceMoment,
     ArgReduction: DeviceArgReduction,
     Normalisation: DeviceNormalisation,
-    NormalisationGradient: DeviceNormalisationGradient,
+    NormalisationGradient: DeviceNormalisation,
     Scan: DeviceScan,
 }
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
@@ -87,4 +84,4 @@ def launch(
     """
     blocks, threads = configuration
     arguments = [*map(adapter.argument, (*ins, *outs))]
-    adapter.launch_for_user(kernel, blocks, arguments, threads)
+    adapter.launch(kernel, blocks, arguments, threads)

@@ -2,8 +2,8 @@
 
 Each launch by Numba examines and converts every argument. Here, a kernel is compiled and loaded
 once for kinds of arguments. All arguments are words of 8 bytes, in the order in which Numba's
-kernels take them. A launch writes them to fixed memory and calls the driver. Without the driver's
-packages, and in the simulator, Numba launches the kernel.
+kernels take them. A launch writes them to fixed memory and calls the driver. In the simulator,
+Numba launches the kernel.
 """
 
 import struct
@@ -21,12 +21,37 @@ integer."""
 
 
 class Place(NamedTuple):
-    """The place of an array's memory among arguments: `size` elements from a byte offset on."""
+    """The place of an array's memory among arguments: a vector of `size` elements."""
 
     dtype: np.dtype
-    offset: int
     size: int
-    pointer: int = 0
+    offset: int = 0
+    """The bytes from the array's first element to the vector."""
+    steps: tuple[int, ...] = ()
+    """The array's steps, in elements."""
+    first: int = 0
+    """The position of the array's first element in the vector."""
+
+
+def place_of(array: Any) -> Place:
+    """Return the place of an array, whose strides are multiples of elements (see `aligned`)."""
+    itemsize, low, high = array.dtype.itemsize, 0, 0
+    for size, stride in zip(array.shape, array.strides, strict=True):
+        low, high = low + min(0, stride * (size - 1)), high + max(0, stride * (size - 1))
+    steps = tuple([stride // itemsize for stride in array.strides])
+    if not array.size:
+        low, high = 0, -itemsize
+    return Place(array.dtype, (high - low) // itemsize + 1, low, steps, -low // itemsize)
+
+
+def aligned(arrays: Sequence[Any]) -> Sequence[Any]:
+    """Return arrays whose strides are multiples of elements: copies of others, as of fields."""
+    for array in arrays:
+        itemsize = array.dtype.itemsize
+        for stride in array.strides:
+            if stride % itemsize:
+                return [adapter.array_module().ascontiguousarray(x) for x in arrays]
+    return arrays
 
 
 class DeviceKernel:
@@ -36,13 +61,9 @@ class DeviceKernel:
         self.function = function
         self._ready: dict[tuple[Kind, ...], Ready] = {}
 
-    def launch(self, blocks: int, arguments: Sequence[Any]) -> None:
-        """Launch the kernel on the stream of this thread."""
-        driver = adapter.driver()
-        if driver is None:
-            adapter.launch(self.function, blocks, arguments)
-        else:
-            self.ready(driver, arguments).launch(blocks, words(arguments))
+    def launch(self, blocks: int, arrays: Sequence[Any], numbers: Sequence[Any] = ()) -> None:
+        """Launch the kernel on arrays in C order, and numbers, or tuples."""
+        prepare(self, blocks, arrays, numbers)(arrays)
 
     def ready(self, driver: Any, arguments: Sequence[Any]) -> "Ready":
         """Return the kernel as it is loaded for the kinds of arguments."""
@@ -84,9 +105,9 @@ class Prepared:
         """Launch the kernel on arrays, which are in the order of their places."""
         driver = adapter.driver()
         if driver is None:
-            rest = iter(arrays)
+            make, rest = adapter.array_module().Memory, iter(arrays)
             arguments = [
-                adapter.vector(next(rest), x.offset, x.size) if type(x) is Place else x
+                make(next(rest), x.offset, x.size) if type(x) is Place else x
                 for x in self._arguments
             ]
             adapter.launch(self._kernel.function, self._blocks, arguments)
@@ -106,10 +127,18 @@ class Prepared:
         self._ready, self._driver = self._kernel.ready(driver, self._arguments), driver
 
 
+def prepare(
+    kernel: DeviceKernel, blocks: int, arrays: Sequence[Any], numbers: Sequence[Any] = ()
+) -> Prepared:
+    """Return the launch of a kernel of arrays in C order, such as these, and numbers, or tuples."""
+    places = [Place(array.dtype, array.size) for array in arrays]
+    return Prepared(kernel, blocks, [*places, *numbers])
+
+
 def kinds(arguments: Sequence[Any]) -> tuple[Kind, ...]:
     """Return the kinds of arguments, for which a kernel is compiled."""
     return tuple(
-        [None if type(x) is int else len(x) if type(x) is tuple else x.dtype for x in arguments]
+        [None if type(x) is int else x.dtype if type(x) is Place else len(x) for x in arguments]
     )
 
 
@@ -118,7 +147,7 @@ POINTER = 4
 
 
 def words(arguments: Sequence[Any]) -> list[int]:
-    """Return the words of arguments, as Numba's kernels take them.
+    """Return the words of arguments, as Numba's kernels take them; addresses are 0.
 
     A vector has 7 words: two that only matter on the CPU, the number and the size of its elements,
     its address, its length, and its step in bytes.
@@ -127,9 +156,9 @@ def words(arguments: Sequence[Any]) -> list[int]:
     for value in arguments:
         if type(value) is int:
             numbers.append(value)
-        elif type(value) is tuple:
-            numbers += value
-        else:
+        elif type(value) is Place:
             count, size = value.size, value.dtype.itemsize
-            numbers += (0, 0, count, size, value.pointer, count, size)
+            numbers += (0, 0, count, size, 0, count, size)
+        else:
+            numbers += value
     return numbers

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tinygrad_cg_kernels.cuda.launches import Place
 from tinygrad_cg_kernels.runtime.promotion import broadcast_shapes
 
 
@@ -83,12 +84,10 @@ class Split(NamedTuple):
     by_columns: bool
     """Whether neighbours in memory belong to different results."""
 
-    def operands(self, parts: Sequence[tuple[Any, Any, int]]) -> Iterator[Any]:
-        """Yield the arguments of kernels for operands, given as results of `adapter.memory`."""
-        for (memory, _, first), *steps in zip(
-            parts, self.kept_steps, self.inner_steps, strict=True
-        ):
-            yield from (memory, *steps, first)
+    def operands(self, places: Sequence[Place]) -> Iterator[Any]:
+        """Yield the arguments of kernels for operands."""
+        for place, *steps in zip(places, self.kept_steps, self.inner_steps, strict=True):
+            yield from (place, *steps, place.first)
 
 
 @lru_cache(maxsize=4096)

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels.cuda import adapter, bounds
-from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
-from tinygrad_cg_kernels.cuda.elementwise import contiguous, define
-from tinygrad_cg_kernels.cuda.layouts import integers
+from tinygrad_cg_kernels.cuda.elementwise import contiguous, define, keep, layout_of
+from tinygrad_cg_kernels.cuda.launches import Place, Prepared, aligned, place_of
+from tinygrad_cg_kernels.cuda.layouts import integers, merge, walk
 from tinygrad_cg_kernels.move import scatter
 from tinygrad_cg_kernels.move.gather import (
     check_axis,
@@ -23,7 +23,6 @@ from tinygrad_cg_kernels.move.gather import (
     check_values,
     count_indexed,
     scatter_positions,
-    take_in_batches,
 )
 from tinygrad_cg_kernels.move.order import check_shapes
 from tinygrad_cg_kernels.reduce.combine import larger, smaller
@@ -42,9 +41,8 @@ from tinygrad_cg_kernels.runtime.promotion import (
 CHUNK = 4 if adapter.simulated() else 1024  # values of an index that one thread combines
 
 _SOURCE = """
-def kernel(units, count, after, size, order, places, begins, values, parts, out):
-    unit = cuda.grid(1)
-    while unit < units:
+def kernel(order, places, begins, values, parts, out, units, count, after, size):
+    for unit in range(cuda.grid(1), units, cuda.gridsize(1)):
         column = place(index(unit) % index(after))
         rest = index(index(unit) // index(after))
         j = place(rest % index(count))
@@ -54,7 +52,6 @@ def kernel(units, count, after, size, order, places, begins, values, parts, out)
         target = (line * size + at) * after + column
         of_line = line * (count // CHUNK + 1)
         {body}
-        unit += cuda.gridsize(1)
 """
 _CHUNKS = _SOURCE.format(
     body="""if (j - begins[j]) % CHUNK == 0:
@@ -88,9 +85,6 @@ def _plus(x: Any, y: Any) -> Any:
     return x + y
 
 
-_kernels: dict[tuple, Any] = {}
-
-
 def _combine_at(
     combine: Callable, out: Any, positions: Any, values: Any, middle: tuple[int, int, int]
 ) -> None:
@@ -107,16 +101,11 @@ def _combine_at(
     units, chunks = before * order.size * after, order.size // CHUNK + 1
     parts = library.empty(before * chunks * after, dtype=out.dtype)
     operands = order, places, library.searchsorted(places, places), values, parts, out
-    memory = [adapter.memory(array)[0] for array in operands]
-    types = integers([units, out.size])
+    names = {"combine": adapter.scalar_function(combine), "CHUNK": CHUNK}
+    names |= integers([units, out.size])
     for source in (_CHUNKS, _PARTS)[:chunks]:  # a single chunk has no parts
-        key = source, combine, types["index"]
-        kernel = _kernels.get(key)
-        if kernel is None:
-            names = {"combine": adapter.scalar_function(combine), **types}
-            kernel = _kernels[key] = define(source, names, globals())
-        numbers = [units, order.size, after, size]
-        kernel.launch(adapter.blocks_for(units), [*numbers, *memory])
+        kernel, numbers = define(source, **names), [units, order.size, after, size]
+        kernel.launch(adapter.blocks_for(units), operands, numbers)
 
 
 def flat_positions(indices: Any, sizes: tuple[int, ...], check: Any = None) -> Any:
@@ -128,18 +117,84 @@ def flat_positions(indices: Any, sizes: tuple[int, ...], check: Any = None) -> A
     return bounds.located(indices, indices.shape[:-1], sizes, False, check)
 
 
+_LOOKUP = """
+def kernel(x, indices, flag, out, units, count, between, length, after, sizes, steps, first):
+    for unit in range(cuda.grid(1), units, cuda.gridsize(1)):
+        column = place(index(unit) % index(after))
+        rest = index(index(unit) // index(after))
+        j = place(rest % index(count))
+        line = place(rest // index(count))
+        row = position(indices[{at}], length, 1)
+        if row < 0:
+            flag[0] = 1
+            row = 0
+        p = place(first)
+        {walk}
+        out[unit] = x[index(p)]
+"""
+_LOOKUPS = {
+    name: _LOOKUP.format(
+        at=at, walk=walk("(line * length + row) * after + column", "sizes", [("p", "steps")], 2)
+    )
+    for name, at in [("gather", "line // between * count + j"), ("take_along_axis", "unit")]
+}
+"""Each thread checks the index that it looks up, as in `bounds`."""
+
+_plans: dict[tuple, Callable[[Any, Any], Any]] = {}
+
+
+def _look_up(name: str, x: Any, indices: Any, axis: int, batch_dims: int | None) -> Any:
+    x, indices = aligned((x, indices))
+    key = name, axis, batch_dims, *layout_of((x, indices))
+    plan = _plans.get(key)
+    if plan is None:
+        plan = keep(_plans, key, _plan_lookup(name, x, indices, axis, batch_dims))
+    return plan(x, indices)
+
+
+def _plan_lookup(
+    name: str, x: Any, indices: Any, axis: int, batch_dims: int | None
+) -> Callable[[Any, Any], Any]:
+    """Return what looks up indices along an axis, in arrays of such dtypes, shapes and strides.
+
+    Indices are the same for all lines of a batch. Without `batch_dims`, each line has its own.
+    """
+    if batch_dims is None:
+        axis, shape = check_shapes(name, x.shape, indices, axis), indices.shape
+    else:
+        axis = check_axis(name, axis, x.ndim)
+        check_batch(name, x.shape, indices, axis, batch_dims)
+        shape = x.shape[:axis] + indices.shape[batch_dims:] + x.shape[axis + 1 :]
+    length, units, empty = x.shape[axis], prod(shape), adapter.array_module().empty
+    check = bounds.check_of(name, indices, length)
+    if not units:
+        return lambda x, at: (bounds.positions(name, at, length), empty(shape, dtype=x.dtype))[1]
+    place, after = place_of(x), prod(x.shape[axis + 1 :])
+    layout = merge((x.shape,), (place.steps,))
+    types = integers([units, x.size, place.size])
+    kernel = define(_LOOKUPS[name], position=bounds.position, **types)
+    between = prod(x.shape[batch_dims or 0 : axis])
+    count = indices.shape[axis] if batch_dims is None else prod(indices.shape[batch_dims:])
+    places = [place, Place(indices.dtype, indices.size), Place(INT64, 1), Place(x.dtype, units)]
+    numbers = [units, count, between, length, after, layout.sizes, layout.steps[0], place.first]
+    launch = Prepared(kernel, adapter.blocks_for(units), [*places, *numbers])
+
+    def look_up(x: Any, indices: Any) -> Any:
+        at, out = contiguous(indices), empty(shape, dtype=x.dtype)
+        bounds.check_later(at, check, lambda flag: launch((x, at, flag, out)))
+        return out
+
+    return look_up
+
+
 def gather(x: Any, indices: Any, axis: int = 0, batch_dims: int = 0) -> Any:
     """Return the slices of `x` at `indices` along `axis`, as the CPU's function."""
-    axis = check_axis("gather", axis, x.ndim)
-    check_batch("gather", x.shape, indices, axis, batch_dims)
-    positions = bounds.positions("gather", indices, x.shape[axis])
-    shape = x.shape[:axis] + indices.shape[batch_dims:] + x.shape[axis + 1 :]
-    library = adapter.array_module()
-    if not prod(shape):
-        return library.empty(shape, dtype=x.dtype)
-    if not batch_dims:
-        return library.take(x, positions.reshape(-1), axis=axis).reshape(shape)
-    return take_in_batches(x, positions, axis, batch_dims, library).reshape(shape)
+    return _look_up("gather", x, indices, axis, batch_dims)
+
+
+def take_along_axis(x: Any, indices: Any, axis: int) -> Any:
+    """Return the elements of `x` at `indices` along `axis`, line by line."""
+    return _look_up("take_along_axis", x, indices, axis, None)
 
 
 def scatter_add(
@@ -252,16 +307,6 @@ def segment_extremum(x: Any, indices: Any, size: int, largest: bool, batch_dims:
     middle = (1, count * size, prod(tail))
     _combine_at(larger if largest else smaller, out, rows.reshape(-1), values, middle)
     return out.astype(x.dtype, copy=False).reshape(*batch, size, *tail)
-
-
-def take_along_axis(x: Any, indices: Any, axis: int) -> Any:
-    """Return the elements of `x` at `indices` along `axis`, line by line."""
-    axis = check_shapes("take_along_axis", x.shape, indices, axis)
-    positions = bounds.positions("take_along_axis", indices, x.shape[axis])
-    library = adapter.array_module()
-    if not indices.size:
-        return library.empty(indices.shape, dtype=x.dtype)
-    return library.ascontiguousarray(library.take_along_axis(x, positions, axis=axis))
 
 
 def add_along_axis(

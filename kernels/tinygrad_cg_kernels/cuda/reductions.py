@@ -34,7 +34,7 @@ class DeviceReduction:
         assert kernel.of_two is not None
         self._kernel = kernel
         load = truth if kernel.kind == "logical" else same
-        self._fold = Fold(kernel.name, load, kernel.of_two)
+        self._fold = Fold(load, kernel.of_two)
 
     def __call__(self, x: Any, axes: tuple[int, ...], keepdims: bool = False) -> Any:
         """Reduce `x` over `axes`."""
@@ -72,9 +72,9 @@ def _plus_log(shift: Any, total: Any) -> Any:
     return finite(shift) + elementary.log(total)
 
 
-largest = Fold("largest", same, larger)
-_smallest = Fold("smallest", same, smaller)
-exp_sum = Fold("exp_sum", exp_of_finite, add)
+largest = Fold(same, larger)
+_smallest = Fold(same, smaller)
+exp_sum = Fold(exp_of_finite, add)
 _log_of_sum = Map("logsumexp", _plus_log)
 
 
@@ -122,9 +122,9 @@ def _unscaled_root(total: Any, scale: Any) -> Any:
     return elementary.sqrt(total) / scale
 
 
-_sum = Fold("sum", same, add)
-_squares_about_mean = Fold("squares", _square_about_mean, add)
-_scaled_squares = Fold("squares", _scaled_square, add)
+_sum = Fold(same, add)
+_squares_about_mean = Fold(_square_about_mean, add)
+_scaled_squares = Fold(_scaled_square, add)
 _scale_of_total = Map("scale", _scale)
 _root = Map("root", _unscaled_root)
 _quotient = Map("quotient", elementary.divide)
@@ -175,7 +175,7 @@ def _position(x: Any, best: Any, position: Any) -> Any:
     return position if is_best else np.int64(_NOWHERE)
 
 
-_first_position = Fold("position", _position, smaller)
+_first_position = Fold(_position, smaller)
 
 
 class DeviceArgReduction:

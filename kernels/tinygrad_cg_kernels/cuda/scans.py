@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels.cuda import adapter
-from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
 from tinygrad_cg_kernels.cuda.elementwise import contiguous, define
 from tinygrad_cg_kernels.reduce.scan import Scan, cumprod, recurrence
 from tinygrad_cg_kernels.runtime.promotion import FLOAT32, FLOAT64, loop_dtype
@@ -19,7 +18,7 @@ from tinygrad_cg_kernels.runtime.promotion import FLOAT32, FLOAT64, loop_dtype
 CHUNK = 4 if adapter.simulated() else 256
 
 _SOURCE = """
-def kernel(length, after, chunk, chunks, units, backwards, exclusive, x, y, starts, out):
+def kernel(x, y, starts, out, length, after, chunk, chunks, units, backwards, exclusive):
     for unit in range(cuda.grid(1), units, cuda.gridsize(1)):
         column = unit % after
         rest = unit // after
@@ -44,7 +43,6 @@ class DeviceScan:
 
     def __init__(self, kernel: Scan) -> None:
         self._kernel = kernel
-        self._kernels: dict[tuple, Any] = {}
 
     def __call__(
         self,
@@ -98,17 +96,12 @@ class DeviceScan:
         reverse: bool,
         exclusive: bool = False,
     ) -> None:
-        key = source, x.dtype, starts.dtype, out.dtype
-        kernel = self._kernels.get(key)
-        if kernel is None:
-            advance = adapter.scalar_function(self._kernel.advance)
-            names = {"advance": advance, "kind": starts.dtype.type}
-            kernel = self._kernels[key] = define(source, names, globals())
+        advance = adapter.scalar_function(self._kernel.advance)
+        kernel = define(source, advance=advance, kind=starts.dtype.type)
         _, length, after = x.shape
         chunks, units = starts.shape[1], starts.size
         numbers = [length, after, CHUNK, chunks, units, int(reverse), int(exclusive)]
-        memory = [adapter.memory(array)[0] for array in (x, y, starts, out)]
-        kernel.launch(adapter.blocks_for(units), [*numbers, *memory])
+        kernel.launch(adapter.blocks_for(units), (x, y, starts, out), numbers)
 
 
 _products = DeviceScan(cumprod)

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.cuda import adapter, launches
-from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
+from tinygrad_cg_kernels.cuda import adapter
 from tinygrad_cg_kernels.cuda.elementwise import define
 from tinygrad_cg_kernels.runtime.promotion import INT64, is_bool, is_complex, loop_dtype, promote
 
 _SEARCH = """
-def kernel(units, length, count, after_equal, table, values, out):
+def kernel(table, values, out, units, length, count, after_equal):
     for unit in range(cuda.grid(1), units, cuda.gridsize(1)):
         start = unit // count * length
         value = values[unit]
@@ -33,7 +32,6 @@ def kernel(units, length, count, after_equal, table, values, out):
                 high = middle
         out[unit] = low
 """
-_kernels: list[launches.DeviceKernel] = []
 
 
 def _is_below(x: Any, y: Any) -> Any:
@@ -57,12 +55,9 @@ def search(table: Any, values: Any, right: bool) -> Any:
     kind = loop_dtype(promote(table.dtype, values.dtype))
     kind = np.dtype(np.uint8) if is_bool(kind) else kind
     operands = [library.ascontiguousarray(x.astype(kind, copy=False)) for x in (table, values)]
-    if not _kernels:
-        names = {"is_below": adapter.device_function(_is_below)}
-        _kernels.append(define(_SEARCH, names, globals()))
+    kernel = define(_SEARCH, is_below=adapter.device_function(_is_below))
     numbers = [values.size, table.shape[-1], values.shape[-1], int(right)]
-    memory = [adapter.memory(array)[0] for array in (*operands, out)]
-    _kernels[0].launch(adapter.blocks_for(values.size), [*numbers, *memory])
+    kernel.launch(adapter.blocks_for(values.size), (*operands, out), numbers)
     return out
 
 

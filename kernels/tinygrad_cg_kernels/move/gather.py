@@ -49,11 +49,11 @@ def check_values(name: str, values: Any, shape: tuple[int, ...]) -> None:
         raise ValueError(f"{name}: values have shape {values.shape}, not {shape}")
 
 
-def take_in_batches(x: Any, positions: Any, axis: int, count: int, library: Any = np) -> Any:
+def _take_in_batches(x: np.ndarray, positions: np.ndarray, axis: int, count: int) -> np.ndarray:
     """Return the slices of `x` at positions along `axis`, with `count` batch axes."""
-    rows = _rows_in_batches(x.shape, positions, axis, count, library)
+    rows = _rows_in_batches(x.shape, positions, axis, count, np)
     merged = x.reshape(prod(x.shape[: axis + 1]), prod(x.shape[axis + 1 :]))
-    return library.take(merged, rows, axis=0)
+    return np.take(merged, rows, axis=0)
 
 
 def _rows_in_batches(
@@ -97,7 +97,7 @@ def gather(x: np.ndarray, indices: np.ndarray, axis: int = 0, batch_dims: int = 
     positions = check_positions("gather", indices, x.shape[axis])
     shape = x.shape[:axis] + indices.shape[batch_dims:] + x.shape[axis + 1 :]
     if batch_dims:
-        taken = take_in_batches(x, positions, axis, batch_dims).reshape(shape)
+        taken = _take_in_batches(x, positions, axis, batch_dims).reshape(shape)
         return taken.astype(dtype, copy=False)
     out = empty(shape, dtype)
     if out.size:

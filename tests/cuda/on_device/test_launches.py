@@ -202,9 +202,10 @@ def test_the_driver_is_called_with_the_address_of_the_arguments(monkeypatch):
     real = adapter.Driver(packages, packages)
     monkeypatch.setattr(adapter, "driver", lambda: real)
     kernel = launches.DeviceKernel(Function)
-    vector = simulated.Memory(simulated.asarray(np.arange(6.0)), 16, 3)
+    array = simulated.asarray(np.arange(6.0))
+    vector = launches.Place(array.dtype, 3, 16)
     for count in (3, 4):
-        kernel.launch(8, [count, (1, 2), vector])
+        launches.Prepared(kernel, 8, [count, (1, 2), vector])([array])
     ((function, signature),) = compiled
     assert function is print
     assert [str(parameter) for parameter in signature] == [
@@ -221,10 +222,10 @@ def test_the_driver_is_called_with_the_address_of_the_arguments(monkeypatch):
     assert extra == 0
     addresses = (ctypes.c_uint64 * 10).from_address(room)
     words = [ctypes.c_int64.from_address(address).value for address in addresses]
-    assert words == [4, 1, 2, 0, 0, 3, 8, vector.pointer, 3, 8]
+    assert words == [4, 1, 2, 0, 0, 3, 8, array.data.ptr + 16, 3, 8]
     packages.status = Status(2)
     with pytest.raises(RuntimeError, match=r"8 blocks of 4 threads: CUDA_ERROR_OUT_OF_MEMORY"):
-        kernel.launch(8, [3, (1, 2), vector])
+        kernel.launch(8, [array], [3, (1, 2)])
 
 
 def test_the_simulator_has_no_driver():

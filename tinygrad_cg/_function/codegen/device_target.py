@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels.cuda import adapter, elementwise, graphs, programs
+from tinygrad_cg_kernels.cuda.launches import prepare
 
 from ..._core import devices
 from ..._core.devices import number
@@ -124,13 +125,13 @@ class _Launch:
     def __init__(self, source: str, blocks: int, arguments: list[Any], integers: Sequence[int]):
         self.source, self.blocks, self.arguments = source, blocks, arguments
         self.integers = list(integers)
-        (self.kernel,) = programs.kernels(source, ["kernel"])
+        self.kernel = programs.kernel_of(source)
         self._prepared: Any = None
 
     def __call__(self, arrays: Sequence[Any]) -> None:
         """Launch the kernel on arrays in C order, whose shapes are the same in each call."""
         if self._prepared is None:
-            self._prepared = programs.prepare(self.kernel, self.blocks, arrays, self.integers)
+            self._prepared = prepare(self.kernel, self.blocks, arrays, self.integers)
         self._prepared(arrays)
 
 
