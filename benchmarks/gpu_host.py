@@ -36,7 +36,11 @@ class Array(np.ndarray):
 
 
 def _made(make: Callable[..., Any]) -> Callable[..., Array]:
-    return lambda *arguments, **named: make(*arguments, **named).view(Array)
+    def call(*arguments: Any, **named: Any) -> Any:
+        result = make(*arguments, **named)
+        return result.view(Array) if isinstance(result, np.ndarray) else result
+
+    return call
 
 
 _STREAM = SimpleNamespace(ptr=0)

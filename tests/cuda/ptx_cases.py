@@ -92,7 +92,7 @@ def without_a_driver(compiler: Compiler) -> None:
             raise
 
     nvvm.CompilationUnit.verify = verify
-    adapter.__dict__["arrays"] = simulated
+    adapter.array_module = lambda: simulated
     adapter.device_count = lambda: 1
     adapter.driver = lambda: compiler
 

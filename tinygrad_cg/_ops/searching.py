@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._core import devices
+from .._core.kinds import is_complex
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from .creation import constant
@@ -66,7 +67,7 @@ def _search_rows(table: Any, values: Any, side: Any) -> Any:
     if there:
         from tinygrad_cg_kernels.cuda import searching
 
-        if searching.serves(table.dtype) and searching.serves(values.dtype):
+        if not (is_complex(table.dtype) or is_complex(values.dtype)):
             with devices.memory_for("searchsorted"):
                 table, values = (devices.move(array, devices.GPU) for array in (table, values))
                 return searching.search(*_of_same_rows(table, values), side == "right")
@@ -119,7 +120,7 @@ def unique(x: Any, axis: int | None = None, equal_nan: bool = True) -> tuple[Any
         return np.unique(x, True, True, True, axis, equal_nan=equal_nan)[1:]
     from tinygrad_cg_kernels.cuda import searching
 
-    if axis is None and searching.serves(x.dtype):
+    if axis is None and not is_complex(x.dtype):
         with devices.memory_for("unique"):
             return searching.unique(x, equal_nan)
     arrays = np.unique(devices.to_host(x), True, True, True, axis, equal_nan=equal_nan)[1:]

@@ -46,7 +46,7 @@ class CudaKernel:
 
     def run(self, abstract: Callable[..., Any], *arrays: Any, **attrs: Any) -> Any:
         """Return new arrays, which the kernel has filled: one, or a list."""
-        from tinygrad_cg_kernels.cuda import kernels
+        from tinygrad_cg_kernels.cuda import adapter
 
         avals = [Aval(tuple(array.shape), array.dtype) for array in arrays]
         expected = abstract(*avals, **attrs)
@@ -57,8 +57,8 @@ class CudaKernel:
         blocks, threads = self._configure(avals, results, attrs)
         if blocks:
             ins = [library.ascontiguousarray(array) for array in arrays]
-            arguments = [*outs, *self._attributes(len(ins) + len(outs), attrs)]
-            kernels.launch(self.kernel, (blocks, threads), ins, arguments)
+            values = [*ins, *outs, *self._attributes(len(ins) + len(outs), attrs)]
+            adapter.launch(self.kernel, blocks, values, threads)
         return outs if several else outs[0]
 
     def _configure(

@@ -1,8 +1,8 @@
 """The only module that imports numba.cuda or CuPy. All other modules use them through this one.
 
-`arrays` is the library of device arrays: the module CuPy. In Numba's CUDA simulator, kernels run as
-Python, and the tests replace CuPy. Work goes to the current stream of the thread, by default to
-the default stream, which waits for CuPy's other streams; and they wait for it.
+In Numba's CUDA simulator, kernels run as Python, and the tests replace CuPy. Work goes to the
+current stream of the thread, by default to the default stream, which waits for CuPy's other
+streams; and they wait for it.
 """
 
 import contextlib
@@ -91,9 +91,9 @@ def _find_toolkit() -> bool:
     return True
 
 
-def __getattr__(name: str) -> Any:
-    if name != "arrays":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+@cache
+def array_module() -> Any:
+    """Return the library of device arrays, imported by the first call."""
     try:
         import cupy  # pyright: ignore[reportMissingImports]
     except ImportError as error:
@@ -101,13 +101,7 @@ def __getattr__(name: str) -> Any:
             "arrays on a GPU need CuPy: install the extra cuda12 or cuda13 of tinygrad_cg, "
             "whichever version of CUDA the driver has"
         ) from error
-    globals()["arrays"] = cupy
     return cupy
-
-
-def array_module() -> Any:
-    """Return the library of device arrays, imported by the first call."""
-    return globals().get("arrays") or __getattr__("arrays")
 
 
 def linalg_errors() -> contextlib.AbstractContextManager[None]:
@@ -118,6 +112,13 @@ def linalg_errors() -> contextlib.AbstractContextManager[None]:
     import cupyx  # pyright: ignore[reportMissingImports]
 
     return cupyx.errstate(linalg="raise")
+
+
+def device_number(pointer: int) -> int:
+    """Return the number of the GPU that has an address; 0 for that of an empty array."""
+    if not pointer:
+        return 0
+    return array_module().cuda.runtime.pointerGetAttributes(pointer).device
 
 
 # Streams ---------------------------------------------------------------------------------------
@@ -243,8 +244,11 @@ def blocks_for(count: int) -> int:
 
 
 def launch(kernel: Any, blocks: Any, arguments: Sequence[Any], block: Any = None) -> None:
-    """Launch a kernel by Numba on the stream of this thread: one of a user, or in the simulator."""
-    block = block or threads()
+    """Launch a kernel by Numba on the stream of this thread: one of a user, or in the simulator.
+
+    The number of blocks, and that of threads in a block, is a number or a tuple of up to three.
+    """
+    block, arguments = block or threads(), [*map(_argument, arguments)]
     if simulated():
 
         def run(*arguments: Any) -> None:
@@ -255,6 +259,17 @@ def launch(kernel: Any, blocks: Any, arguments: Sequence[Any], block: Any = None
     else:
         load_array_functions()
         _configured(kernel, blocks, block, stream())(*arguments)
+
+
+def _argument(value: Any) -> Any:
+    """Return a device array as Numba's kernels take it; anything else as it is."""
+    if simulated() and isinstance(value, array_module().ndarray):
+        from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
+
+        return FakeCUDAArray(value._host)
+    if hasattr(value, "__cuda_array_interface__"):
+        return cuda.as_cuda_array(value, sync=False)  # the work is on the same stream
+    return value
 
 
 def _configured(kernel: Any, blocks: Any, block: Any, stream: Any) -> Any:
@@ -365,24 +380,3 @@ def compile_ptx(
     text, _ = cuda.compile_ptx(function, tuple(map(argument_type, kinds)), cc=capability)
     (name,) = re.findall(r"\.visible\s+\.entry\s+([\w$]+)", text)
     return name, text
-
-
-# Arrays ----------------------------------------------------------------------------------------
-
-
-def device_number(pointer: int) -> int:
-    """Return the number of the GPU that has an address; 0 for that of an empty array."""
-    if not pointer:
-        return 0
-    return array_module().cuda.runtime.pointerGetAttributes(pointer).device
-
-
-def argument(value: Any) -> Any:
-    """Return a device array as a user's kernel takes it; anything else as it is."""
-    if simulated() and isinstance(value, array_module().ndarray):
-        from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
-
-        return FakeCUDAArray(value._host)
-    if hasattr(value, "__cuda_array_interface__"):
-        return cuda.as_cuda_array(value, sync=False)  # the work is on the same stream
-    return value

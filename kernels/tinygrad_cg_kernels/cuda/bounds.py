@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels.cuda import adapter
-from tinygrad_cg_kernels.cuda.elementwise import contiguous, define, keep
-from tinygrad_cg_kernels.cuda.launches import prepare
+from tinygrad_cg_kernels.cuda.elementwise import contiguous, define
 from tinygrad_cg_kernels.move.gather import check_positions
 from tinygrad_cg_kernels.runtime.promotion import INT64
 
@@ -87,7 +86,6 @@ class _OpenChecks:
 
 _checks = _OpenChecks()
 check_later, raise_errors = _checks.add, _checks.raise_errors
-_plans: dict[tuple, Any] = {}
 
 
 def check_of(name: str, indices: Any, size: int) -> Callable[[np.ndarray], Any]:
@@ -116,17 +114,11 @@ def located(
         return out
     if 0 in sizes:
         check(indices.get())  # which raises
-    indices = indices if indices.flags.c_contiguous else contiguous(indices)
-
-    key = indices.dtype, out.size, sizes, wraps
+    indices = contiguous(indices)
+    kernel, numbers = define(_SOURCE, position=position), [out.size, sizes, int(wraps)]
 
     def launch(flag: Any) -> None:
-        arrays, plan = (indices, flag, out), _plans.get(key)
-        if plan is None:
-            kernel, numbers = define(_SOURCE, position=position), [out.size, sizes, int(wraps)]
-            plan = prepare(kernel, adapter.blocks_for(out.size), arrays, numbers)
-            keep(_plans, key, plan)
-        plan(arrays)
+        kernel.launch(adapter.blocks_for(out.size), (indices, flag, out), numbers)
 
     check_later(indices, check, launch)
     return out

@@ -5,6 +5,7 @@ the key, so threads compute blocks independently. Afterwards, the generator on t
 as if it had drawn these words.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -58,11 +59,11 @@ def _block(number: Any, seed: Any) -> Any:
     return c0, c1, c2, c3
 
 
-def _double(word: Any) -> Any:
+def _double(word: Any, shift: Any, low: Any) -> Any:
     return np.float64(word >> _FRACTION) * _STEP
 
 
-def _single(word: Any) -> Any:
+def _single(word: Any, shift: Any, low: Any) -> Any:
     """Return a number below 1. One that would be rounded to 1 becomes 0."""
     number = np.float32(np.float64(word >> _FRACTION) * _STEP)
     return number if number < np.float32(1) else np.float32(0)
@@ -71,33 +72,24 @@ def _single(word: Any) -> Any:
 high_product = adapter.device_function(_high_product)
 block = adapter.device_function(_block)
 
-_WORDS = """
-def kernel(out, units, before, count, {parameters}seed):
-    for unit in range(cuda.grid(1), units, cuda.gridsize(1)):
-        first = 4 * unit - before
-        words = block(unit, seed)
-        for lane in range(4):
-            i = first + lane
-            if i >= 0 and i < count:
-                out[i] = value(words[lane]{arguments})
-"""
-_NUMBERS = _WORDS.format(parameters="", arguments="")
-_INTEGERS = _WORDS.format(parameters="shift, low, ", arguments=", shift, low")
-_HALVES = """
+_SOURCE = """
 def kernel(out, units, before, count, shift, kept, low, seed):
-    if cuda.grid(1) == 0 and kept >= 0:
-        out[0] = value(np.uint64(kept), shift, low)
     skipped = 1 if kept >= 0 else 0
+    if cuda.grid(1) == 0 and skipped:
+        out[0] = value(np.uint64(kept), shift, low)
     for unit in range(cuda.grid(1), units, cuda.gridsize(1)):
-        first = 8 * unit - 2 * before + skipped
+        first = parts * (4 * unit - before) + skipped
         words = block(unit, seed)
-        for lane in range(8):
+        for lane in range(4 * parts):
             i = first + lane
             if i >= skipped and i < count:
-                word = words[lane // 2]
-                part = word >> half if lane % 2 else word & mask
-                out[i] = value(part, shift, low)
+                word = words[lane // parts]
+                if parts == 2:
+                    word = word >> half if lane % 2 else word & mask
+                out[i] = value(word, shift, low)
 """
+"""Numbers take a word, or half a word if there are two `parts`. `kept` is half a word that was
+drawn before, or negative."""
 
 
 def _integer(word: Any, shift: Any, low: Any) -> Any:
@@ -116,7 +108,7 @@ def numbers(generator: Any, count: int, dtype: np.dtype) -> Any:
     out = adapter.array_module().empty(count, dtype=dtype)
     if count:
         value = _double if dtype == FLOAT64 else _single
-        _launch(_NUMBERS, value, generator.state, count, out)
+        _launch(value, 1, generator.state, count, out, [0, -1, (0, 0)])
         _skip(generator, count)
     return out
 
@@ -142,23 +134,23 @@ def integers(generator: Any, count: int, low: int, high: int, dtype: np.dtype) -
     out, state = library.empty(count, dtype=np.uint64), generator.state
     start = tuple(_halves(low % (1 << 64), 1))
     if bits > 32:
-        _launch(_INTEGERS, _integer, state, count, out, 64 - bits, start)
+        _launch(_integer, 1, state, count, out, [64 - bits, -1, start])
         _skip(generator, count)
     else:
         # An integer takes half a word. The generator keeps the other half for the next integer.
         kept = state["uinteger"] if state["has_uint32"] else -1
         halves = count - state["has_uint32"]
         words = -(-halves // 2)
-        _launch(_HALVES, _integer, state, words, out, 32 - bits, kept, start)
+        _launch(_integer, 2, state, words, out, [32 - bits, kept, start])
         last = _skip(generator, words) >> 32 if words else kept
         generator.state = {**generator.state, "has_uint32": halves % 2, "uinteger": last}
     return out.astype(dtype, copy=False)
 
 
-def _launch(source: str, value: Any, state: Any, words: int, out: Any, *rest: Any) -> None:
+def _launch(value: Any, parts: int, state: Any, words: int, out: Any, rest: Sequence[Any]) -> None:
     """Launch a kernel for the blocks that contain the generator's next words."""
     value = adapter.device_function(value)
-    kernel = define(source, block=block, value=value, half=_HALF, mask=_MASK)
+    kernel = define(_SOURCE, block=block, value=value, parts=parts, half=_HALF, mask=_MASK)
     used, position = divmod(state["buffer_pos"], LANES)  # 1 and 0 if the block is used up
     units = max(1, -(-(position + words) // LANES))
     counter = (_number(state["state"]["counter"]) + used) % _COUNTERS
@@ -172,7 +164,8 @@ def _skip(generator: Any, words: int) -> int:
     blocks, lane = divmod(state["buffer_pos"] + words - 1, LANES)
     if blocks:  # to the end of the block before the last word's
         counter = (_number(state["state"]["counter"]) + blocks - 1) % _COUNTERS
-        inner = {**state["state"], "counter": _words(counter, 4)}
+        block_words = [counter >> 64 * i & (1 << 64) - 1 for i in range(LANES)]
+        inner = {**state["state"], "counter": np.array(block_words, np.uint64)}
         generator.state = {**state, "state": inner, "buffer_pos": LANES}
         words = lane + 1
     return int(generator.random_raw(words)[-1])
@@ -181,10 +174,6 @@ def _skip(generator: Any, words: int) -> int:
 def _number(words: Any) -> int:
     """Return the number with these words, lowest first."""
     return sum(int(word) << 64 * i for i, word in enumerate(words))
-
-
-def _words(number: int, count: int) -> np.ndarray:
-    return np.array([number >> 64 * i & (1 << 64) - 1 for i in range(count)], np.uint64)
 
 
 def _halves(number: int, count: int) -> list[int]:

@@ -7,7 +7,7 @@ operands are read by tiles. Loads convert elements to the computation's dtype, w
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -17,9 +17,9 @@ from tinygrad_cg_kernels.cuda import adapter
 from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
 from tinygrad_cg_kernels.cuda.launches import DeviceKernel, Place, Prepared, aligned, place_of
 from tinygrad_cg_kernels.cuda.layouts import DeviceLayout, integers, merge, walk
-from tinygrad_cg_kernels.loops.engine import DtypeSignature, Elementwise, Pointwise
+from tinygrad_cg_kernels.loops.engine import Elementwise, Pointwise
 from tinygrad_cg_kernels.runtime.compile import jitable
-from tinygrad_cg_kernels.runtime.promotion import broadcast_shapes, loop_dtype, no_kernel
+from tinygrad_cg_kernels.runtime.promotion import loop_dtype, no_kernel
 from tinygrad_cg_kernels.runtime.texts import compiled, digest, title_of
 
 THREADS = adapter.threads()  # in a block; a power of two
@@ -175,23 +175,20 @@ class Plan:
     """What a function does for operands of some dtypes, shapes and strides."""
 
     def __init__(self, shape: tuple[int, ...], dtypes: Sequence[np.dtype], launch: Any) -> None:
-        self._shape, self._dtypes, self._launch = shape, dtypes, launch
+        self.shape, self._dtypes, self._launch = shape, dtypes, launch
 
-    def __call__(self, arrays: Sequence[Any], outs: Sequence[Any] = ()) -> list[Any]:
+    def __call__(self, arrays: Sequence[Any], outs: Sequence[Any] = ()) -> Sequence[Any]:
         """Fill `outs`, or return new arrays."""
         if not outs:
-            make, shape = adapter.array_module().empty, self._shape
+            make, shape = adapter.array_module().empty, self.shape
             outs = [make(shape, dtype=dtype) for dtype in self._dtypes]
         if self._launch is not None:
             self._launch((*arrays, *outs))
-        return list(outs)
+        return outs
 
     def one(self, arrays: Sequence[Any]) -> Any:
         """Return the only result, a new array."""
-        out = adapter.array_module().empty(self._shape, dtype=self._dtypes[0])
-        if self._launch is not None:
-            self._launch((*arrays, out))
-        return out
+        return self(arrays)[0]
 
 
 class Map:
@@ -205,15 +202,11 @@ class Map:
         self._plans: dict[tuple, Plan] = {}
 
     def __call__(
-        self,
-        arrays: Sequence[Any],
-        loop: Sequence[np.dtype],
-        results: Sequence[np.dtype],
-        outs: Sequence[Any] = (),
-    ) -> list[Any]:
-        """Return new arrays of dtypes `results`, or fill `outs`. Operands are cast to `loop`."""
+        self, arrays: Sequence[Any], loop: Sequence[np.dtype], results: Sequence[np.dtype]
+    ) -> Sequence[Any]:
+        """Return new arrays of dtypes `results`. Operands are cast to the dtypes `loop`."""
         arrays = aligned(arrays)
-        return self.plan(arrays, loop, results)(arrays, outs)
+        return self.plan(arrays, loop, results)(arrays)
 
     def plan(
         self, arrays: Sequence[Any], loop: Sequence[np.dtype], results: Sequence[np.dtype]
@@ -236,7 +229,7 @@ class Map:
         names = integers([layout.count, *[place.size for place in places]])
         tiles = _tiles(layout, dtypes)
         if tiles is None:
-            each = _EACH.get(max([dtype.itemsize for dtype in (*dtypes, *results)]), 1)
+            each = count_loaded([*dtypes, *results])
             source = _source(layout, len(results), each)
             arguments = [layout.count] if layout.flat else [layout.count, layout.sizes]
             steps: list[tuple] = [(row,) for row in layout.steps]
@@ -263,7 +256,9 @@ class Map:
             raise ValueError(f"{self.name}: shapes {shapes} do not broadcast") from None
 
 
-_EACH = {1: 4, 2: 4, 4: 2}  # elements that a thread loads at a time, by the size of the largest
+def count_loaded(dtypes: Sequence[np.dtype]) -> int:
+    """Return how many elements of arrays of these dtypes a thread loads at a time."""
+    return {1: 4, 2: 4, 4: 2}.get(max([dtype.itemsize for dtype in dtypes]), 1)
 
 
 def _tiles(
@@ -306,16 +301,12 @@ class DeviceElementwise:
     def __init__(self, kernel: Elementwise, function: Callable | None = None) -> None:
         self._kernel = kernel
         self._map = Map(kernel.name, function or kernel.function, kernel)
-        self._accepted: DtypeSignature | None = None  # the last one that `check_loop` accepted
         self._plans: dict[tuple, Plan] = {}
 
-    def __repr__(self) -> str:
-        return f"<device kernel {self._kernel.name}>"
-
-    def __call__(self, *arrays: Any, out: Any = None) -> Any:
+    def __call__(self, *operands: Any, out: Any = None) -> Any:
         """Apply the function to arrays, which are broadcast."""
-        key = layout_of(arrays)
-        plan = self._plans.get(key)
+        arrays: Sequence[Any] = operands
+        plan = self._plans.get(layout_of(arrays))
         if plan is not None and out is None:
             return plan.one(arrays)
         kernel = self._kernel
@@ -325,44 +316,24 @@ class DeviceElementwise:
         _refuse_wide(kernel.name, signature.loop)
         if signature.checked and kernel._check is not None:
             kernel._check(kernel.name, *arrays)
-        if signature is not self._accepted:
-            kernel.check_loop(signature.loop)
-            self._accepted = signature
-        if out is None:
-            results = (signature.result,)
-            result = self._map(arrays, signature.loop, results)[0]
-            if not (signature.checked and kernel._check is not None) and arrays is aligned(arrays):
-                keep(self._plans, key, self._map.plan(arrays, signature.loop, results))
-            return result
-        self._fill(arrays, signature, out)
-        return out
+        kernel.check_loop(signature.loop)
+        arrays = aligned(arrays)
+        plan = self._map.plan(arrays, signature.loop, (signature.result,))
+        if out is not None:
+            return self._fill(plan, arrays, signature.result, out)
+        if not signature.checked:
+            keep(self._plans, layout_of(arrays), plan)
+        return plan.one(arrays)
 
-    def _fill(self, arrays: Sequence[Any], signature: Any, out: Any) -> None:
-        name, result = self._kernel.name, signature.result
-        shape = broadcast_shapes(*[array.shape for array in arrays])
-        if out.shape != shape:
-            raise ValueError(f"{name}: out has shape {out.shape}, the result {shape}")
-        if not np.can_cast(result, out.dtype, "same_kind"):
-            raise TypeError(f"{name}: out has dtype {out.dtype}, the result {result}")
-        fits = out.dtype == result and out.flags.c_contiguous
-        alone = all(array is out or not _may_overlap(array, out) for array in arrays)
-        if fits and alone:
-            self._map(arrays, signature.loop, (result,), (out,))
+    def _fill(self, plan: Plan, arrays: Sequence[Any], result: np.dtype, out: Any) -> Any:
+        self._kernel.check_out(out, plan.shape, result)
+        overlap = adapter.array_module().may_share_memory
+        alone = all(array is out or not overlap(array, out) for array in arrays)
+        if out.dtype == result and out.flags.c_contiguous and alone:
+            plan(arrays, (out,))
         else:
-            out[...] = self._map(arrays, signature.loop, (result,))[0]
-
-
-def _may_overlap(x: Any, y: Any) -> bool:
-    """Return whether two arrays may share memory, by the ranges of their addresses."""
-    (a, b), (c, d) = _range(x), _range(y)
-    return a < d and c < b
-
-
-def _range(array: Any) -> tuple[int, int]:
-    low = high = array.__cuda_array_interface__["data"][0]
-    for size, stride in zip(array.shape, array.strides, strict=True):
-        low, high = low + min(0, stride * (size - 1)), high + max(0, stride * (size - 1))
-    return low, high + array.dtype.itemsize
+            out[...] = plan.one(arrays)
+        return out
 
 
 class DevicePointwise:
@@ -371,9 +342,6 @@ class DevicePointwise:
     def __init__(self, kernel: Pointwise) -> None:
         function = None if kernel.for_device is None else kernel.for_device()
         self._kernel, self._single = kernel, DeviceElementwise(kernel.single, function)
-
-    def __repr__(self) -> str:
-        return f"<device kernel {self._kernel.name}>"
 
     def __call__(self, *arrays: Any) -> Any:
         """Return an array, or a list of them where the function returns a tuple."""
@@ -384,16 +352,6 @@ class DevicePointwise:
         loop = self._kernel.single._signature(dtypes).loop
         _refuse_wide(self._kernel.name, loop)
         return self._single._map(arrays, loop, results)
-
-
-def elementwise(name: str, function: Callable, dtype: np.dtype) -> Callable[..., Any]:
-    """Return a function of arrays that applies `function`, computed in one dtype."""
-    kernel = Map(name, function)
-    return partial(_apply, kernel, dtype)
-
-
-def _apply(kernel: Map, dtype: np.dtype, *arrays: Any) -> Any:
-    return kernel(arrays, (dtype,) * len(arrays), (dtype,))[0]
 
 
 _copy = Map("copy", same)

@@ -22,8 +22,6 @@ MIN_SAVED_LAUNCHES = 4
 Role = Literal["read", "written", "constant"]
 """What kernels do with an array. A constant is the same array in each call."""
 
-Launch = Callable[[Sequence[Any], Any], None]
-
 
 def wanted() -> bool:
     """Return whether graphs are used: if TINYGRAD_CG_CUDA_GRAPHS is set, and not to 0."""
@@ -39,7 +37,7 @@ class Repeated:
     """
 
     def __init__(
-        self, launch: Launch, make: Callable[[], Any], roles: Sequence[Role], count: int
+        self, launch: Callable, make: Callable[[], Any], roles: Sequence[Role], count: int
     ) -> None:
         self._launch, self._make, self._roles, self._count = launch, make, roles, count
         self._graph: _Graph | None = None

@@ -141,16 +141,12 @@ def conv_filter(images: Any, upstream: Any, geometry: Geometry, window: Pair) ->
 # Pooling ---------------------------------------------------------------------------------------
 
 
-def _lowest(dtype: np.dtype) -> Any:
-    return limits(dtype)[0]
-
-
 def max_pool(images: Any, window: Window) -> Any:
     """Return the largest element under each window, as the CPU's function."""
     dtype = ordered_dtype("max_pool", images)
     images = cast(images, loop_dtype(dtype))
     out = window.output_size(images.shape[-3:-1])
-    padded = _pad(images, window.padding, _lowest(images.dtype))
+    padded = _pad(images, window.padding, limits(images.dtype)[0])
     parts = [padded[tap] for tap in _taps(window.size, out, window.strides)]
     return cast(reduce(adapter.array_module().maximum, parts, parts[0]), dtype)
 
@@ -160,31 +156,18 @@ def max_pool_indices(images: Any, window: Window) -> Any:
     images = cast(images, loop_dtype(ordered_dtype("max_pool_indices", images)))
     library, (height, width) = adapter.array_module(), images.shape[-3:-1]
     out = window.output_size((height, width))
-    (top, _), (left, _) = window.padding
-    padded = _pad(images, window.padding, _lowest(images.dtype))
-    starts = [
-        np.maximum(np.arange(count) * step - before, 0)
-        for count, step, before in zip(out, window.strides, (top, left), strict=True)
-    ]
+    padded = _pad(images, window.padding, limits(images.dtype)[0])
+    inside = library.arange(height * width, dtype=INT64).reshape(height, width, 1)
+    places = _pad(inside, window.padding, -1)
     shape = *images.shape[:-3], *out, images.shape[-1]
-    positions = library.asarray(starts[0][:, None, None] * width + starts[1][:, None])
-    positions = library.ascontiguousarray(library.broadcast_to(positions, shape)).astype(INT64)
-    best = library.full(shape, _lowest(images.dtype), dtype=images.dtype)
-    for (i, j), tap in zip(
-        np.ndindex(*window.size), _taps(window.size, out, window.strides), strict=True
-    ):
-        part = padded[tap]
-        better = part > best
+    best = library.full(shape, limits(images.dtype)[0], dtype=images.dtype)
+    positions = library.full(shape, -1, dtype=INT64)
+    for tap in _taps(window.size, out, window.strides):
+        part, place = padded[tap], places[tap]
+        better = (part > best) | ((positions < 0) & (place >= 0))  # the first, or a larger one
         if is_floating(part.dtype):
             better |= (part != part) & (best == best)
-        rows, columns = (
-            np.arange(count) * step - before + place
-            for count, step, before, place in zip(
-                out, window.strides, (top, left), (i, j), strict=True
-            )
-        )
-        index = library.asarray(rows[:, None, None] * width + columns[:, None])
-        best, positions = library.where(better, part, best), library.where(better, index, positions)
+        best, positions = library.where(better, part, best), library.where(better, place, positions)
     return positions
 
 

@@ -1,15 +1,14 @@
 """The device's counterparts of the CPU's kernels."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from tinygrad_cg_kernels.cuda import adapter, bounds, images, moves
+from tinygrad_cg_kernels.cuda import bounds, images, moves
 from tinygrad_cg_kernels.cuda.elementwise import DeviceElementwise, DevicePointwise
 from tinygrad_cg_kernels.cuda.normalisations import DeviceNormalisation
 from tinygrad_cg_kernels.cuda.reductions import (
     DeviceArgReduction,
-    DeviceLogSumExp,
     DeviceMoment,
     DeviceReduction,
 )
@@ -28,7 +27,7 @@ _MAKERS: dict[type, Callable[[Any], Callable[..., Any]]] = {
     Elementwise: DeviceElementwise,
     Pointwise: DevicePointwise,
     Reduction: DeviceReduction,
-    LogSumExp: DeviceLogSumExp,
+    LogSumExp: DeviceMoment,
     Moment: DeviceMoment,
     ArgReduction: DeviceArgReduction,
     Normalisation: DeviceNormalisation,
@@ -72,16 +71,3 @@ def device_run(kernel: Any) -> Callable[..., Any] | None:
     if run is None:
         run = _runs[kernel] = make(kernel)
     return run
-
-
-def launch(
-    kernel: Any, configuration: tuple[Any, Any], ins: Sequence[Any], outs: Sequence[Any]
-) -> None:
-    """Launch a user's kernel, made by ``numba.cuda.jit``, as ``kernel(*ins, *outs)``.
-
-    `configuration` has the number of blocks and the number of threads in a block. Each is a number
-    or a tuple of up to three numbers.
-    """
-    blocks, threads = configuration
-    arguments = [*map(adapter.argument, (*ins, *outs))]
-    adapter.launch(kernel, blocks, arguments, threads)

@@ -6,7 +6,6 @@ kernels take them. A launch writes them to fixed memory and calls the driver. In
 Numba launches the kernel.
 """
 
-import struct
 from collections.abc import Sequence
 from threading import Lock
 from typing import Any, NamedTuple
@@ -59,39 +58,18 @@ class DeviceKernel:
 
     def __init__(self, function: Any) -> None:
         self.function = function
-        self._ready: dict[tuple[Kind, ...], Ready] = {}
+        self._loaded: dict[tuple[Kind, ...], Any] = {}
 
     def launch(self, blocks: int, arrays: Sequence[Any], numbers: Sequence[Any] = ()) -> None:
         """Launch the kernel on arrays in C order, and numbers, or tuples."""
         prepare(self, blocks, arrays, numbers)(arrays)
 
-    def ready(self, driver: Any, arguments: Sequence[Any]) -> "Ready":
-        """Return the kernel as it is loaded for the kinds of arguments."""
+    def loaded(self, driver: Any, arguments: Sequence[Any]) -> Any:
+        """Return the kernel as a driver loaded it for the kinds of arguments."""
         signature = kinds(arguments)
-        ready = self._ready.get(signature)
-        if ready is None:
-            loaded, count = driver.load(self.function, signature), len(words(arguments))
-            ready = self._ready[signature] = Ready(driver, loaded, count)
-        return ready
-
-
-class Ready:
-    """A loaded kernel, and room for its arguments."""
-
-    def __init__(self, driver: Any, loaded: Any, count: int) -> None:
-        self._launch, self._loaded, self._threads = driver.launch, loaded, adapter.threads()
-        self._words: Any = np.zeros(count, np.int64)
-        first = self._words.ctypes.data
-        self._addresses = np.arange(first, first + 8 * count, 8, dtype=np.uint64)
-        self._room = self._addresses.ctypes.data
-        self._write = struct.Struct(f"={count}q").pack_into
-        self._lock = Lock()  # until the driver has read the arguments
-
-    def launch(self, blocks: int, numbers: Sequence[int]) -> None:
-        """Launch the kernel with the words of arguments."""
-        with self._lock:
-            self._write(self._words, 0, *numbers)
-            self._launch(self._loaded, blocks, self._threads, self._room)
+        if signature not in self._loaded:
+            self._loaded[signature] = driver.load(self.function, signature)
+        return self._loaded[signature]
 
 
 class Prepared:
@@ -100,6 +78,7 @@ class Prepared:
     def __init__(self, kernel: DeviceKernel, blocks: int, arguments: Sequence[Any]) -> None:
         self._kernel, self._blocks, self._arguments = kernel, blocks, arguments
         self._driver: Any = None
+        self._lock = Lock()  # until the driver has read the arguments
 
     def __call__(self, arrays: Sequence[Any]) -> None:
         """Launch the kernel on arrays, which are in the order of their places."""
@@ -112,19 +91,25 @@ class Prepared:
             ]
             adapter.launch(self._kernel.function, self._blocks, arguments)
             return
-        if driver is not self._driver:
-            self._prepare(driver)
-        numbers = self._words.copy()
-        for array, (position, offset) in zip(arrays, self._pointers, strict=True):
-            numbers[position] = array.data.ptr + offset
-        self._ready.launch(self._blocks, numbers)
+        with self._lock:
+            if driver is not self._driver:
+                self._load(driver)
+            numbers = self._numbers
+            for array, (position, offset) in zip(arrays, self._pointers, strict=True):
+                numbers[position] = array.data.ptr + offset
+            driver.launch(self._loaded, self._blocks, self._threads, self._room)
 
-    def _prepare(self, driver: Any) -> None:
-        self._words, self._pointers = words(self._arguments), []
+    def _load(self, driver: Any) -> None:
+        """Load the kernel, and write the words of its arguments to fixed memory."""
+        self._loaded = self._kernel.loaded(driver, self._arguments)
+        self._threads, self._pointers = adapter.threads(), []
         for k, x in enumerate(self._arguments):
             if type(x) is Place:
                 self._pointers.append((len(words(self._arguments[:k])) + POINTER, x.offset))
-        self._ready, self._driver = self._kernel.ready(driver, self._arguments), driver
+        self._numbers: Any = np.array(words(self._arguments), np.int64)
+        first = self._numbers.ctypes.data
+        self._addresses = first + np.arange(0, 8 * self._numbers.size, 8, dtype=np.uint64)
+        self._room, self._driver = self._addresses.ctypes.data, driver
 
 
 def prepare(

@@ -16,15 +16,8 @@ from tinygrad_cg_kernels.cuda import adapter, bounds
 from tinygrad_cg_kernels.cuda.elementwise import contiguous, define, keep, layout_of
 from tinygrad_cg_kernels.cuda.launches import Place, Prepared, aligned, place_of
 from tinygrad_cg_kernels.cuda.layouts import integers, merge, walk
-from tinygrad_cg_kernels.move import scatter
-from tinygrad_cg_kernels.move.gather import (
-    check_axis,
-    check_batch,
-    check_values,
-    count_indexed,
-    scatter_positions,
-)
-from tinygrad_cg_kernels.move.order import check_shapes
+from tinygrad_cg_kernels.move import gather as of_host
+from tinygrad_cg_kernels.move import order, scatter
 from tinygrad_cg_kernels.reduce.combine import larger, smaller
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.promotion import (
@@ -160,10 +153,10 @@ def _plan_lookup(
     Indices are the same for all lines of a batch. Without `batch_dims`, each line has its own.
     """
     if batch_dims is None:
-        axis, shape = check_shapes(name, x.shape, indices, axis), indices.shape
+        axis, shape = order.check_shapes(name, x.shape, indices, axis), indices.shape
     else:
-        axis = check_axis(name, axis, x.ndim)
-        check_batch(name, x.shape, indices, axis, batch_dims)
+        axis = of_host.check_axis(name, axis, x.ndim)
+        of_host.check_batch(name, x.shape, indices, axis, batch_dims)
         shape = x.shape[:axis] + indices.shape[batch_dims:] + x.shape[axis + 1 :]
     length, units, empty = x.shape[axis], prod(shape), adapter.array_module().empty
     check = bounds.check_of(name, indices, length)
@@ -207,14 +200,13 @@ def scatter_add(
 ) -> Any:
     """Return zeros(shape) with `values` added at `indices` along `axis`, in order."""
     library = adapter.array_module()
-    positions, middle = scatter_positions(
+    positions, middle = of_host.scatter_positions(
         shape, indices, values, axis, batch_dims, bounds.positions, library
     )
-    return _scatter_flat("scatter_add", shape, dtype, middle, positions, values)
+    return _scatter_flat(shape, dtype, middle, positions, values)
 
 
 def _scatter_flat(
-    name: str,
     shape: tuple[int, ...],
     dtype: np.dtype,
     middle: tuple[int, int, int],
@@ -222,7 +214,7 @@ def _scatter_flat(
     values: Any,
 ) -> Any:
     """Return zeros(shape), seen as (before, middle, after), with values added at positions."""
-    library, loop = adapter.array_module(), loop_dtype(native(name, dtype))
+    library, loop = adapter.array_module(), loop_dtype(native("scatter_add", dtype))
     out = library.zeros(shape, dtype=loop)
     values = contiguous(values, loop)
     _combine_at(_plus, out, positions.reshape(-1), values, middle)
@@ -236,25 +228,18 @@ def index_add(shape: tuple[int, ...], dtype: np.dtype, key: tuple[Any, ...], val
     """
     library = adapter.array_module()
     key = tuple([library.asarray(p) if isinstance(p, np.ndarray) else p for p in key])
-    rank = count_indexed(key, len(shape))
-    if rank > len(shape):
-        raise IndexError(f"index_add: {rank} indices for shape {shape}")
-    if not any(isinstance(part, library.ndarray) for part in key):
-        out = library.zeros(shape, dtype=dtype)
-        out[key] = values
-        return out
-    key = tuple(_checked(shape, key))
-    places = library.arange(prod(shape[:rank]), dtype=INT64).reshape(shape[:rank])
-    positions = places[key]
-    check_values("index_add", values, positions.shape + shape[rank:])
-    middle = (1, prod(shape[:rank]), prod(shape[rank:]))
-    return _scatter_flat("index_add", shape, dtype, middle, positions, values)
+    return of_host.index_add(shape, dtype, key, values, library, _positions_at, _scatter_flat)
+
+
+def _positions_at(shape: tuple[int, ...], key: tuple[Any, ...]) -> Any:
+    places = adapter.array_module().arange(prod(shape), dtype=INT64).reshape(shape)
+    return places[tuple(_checked(shape, key))]
 
 
 def _checked(shape: tuple[int, ...], key: tuple[Any, ...]) -> Iterator[Any]:
     """Yield the parts of a key, with indices in range, from 0 on. CuPy would wrap others."""
     ndarray = adapter.array_module().ndarray
-    after, axis = sum(_axes_of(part) for part in key), 0
+    after, axis = sum(of_host.axes_of(part) for part in key), 0
     for part in key:
         axis += len(shape) - after if part is Ellipsis else 0
         if isinstance(part, ndarray) and not is_bool(part.dtype):
@@ -263,60 +248,46 @@ def _checked(shape: tuple[int, ...], key: tuple[Any, ...]) -> Iterator[Any]:
             yield bounds.located(part, part.shape, (shape[axis],), True, check)
         else:
             yield part
-        axis += _axes_of(part)
+        axis += of_host.axes_of(part)
 
 
-def _axes_of(part: Any) -> int:
-    """Return how many axes a part of a key indexes."""
-    if part is None or part is Ellipsis:
-        return 0
-    is_mask = hasattr(part, "dtype") and is_bool(part.dtype)
-    return part.ndim if is_mask else 1
-
-
-def _rows_of(indices: Any, size: int, batch_dims: int) -> tuple[int, Any]:
-    """Return the number of batches, and the indices as rows of all batches."""
-    count = prod(indices.shape[:batch_dims])
+def _combined(
+    combine: Callable, start: Any, values: Any, indices: Any, size: int, batch_dims: int
+) -> Any:
+    """Return `size` rows for each batch: `start`, combined with the values sent there."""
+    library, batch = adapter.array_module(), indices.shape[:batch_dims]
+    count, tail = prod(batch), values.shape[indices.ndim :]
     rows = bounds.positions("scatter", indices, size).reshape(count, -1)
-    batches = adapter.array_module().arange(count, dtype=INT64).reshape(count, 1)
-    return count, rows + batches * size
+    rows = rows + library.arange(count, dtype=INT64).reshape(count, 1) * size
+    out = library.full((*batch, size, *tail), start, dtype=values.dtype)
+    _combine_at(combine, out, rows.reshape(-1), values, (1, count * size, prod(tail)))
+    return out
 
 
 def last_sources(indices: Any, size: int, batch_dims: int = 0) -> Any:
     """Return for each of `size` rows the last position in `indices` that names it, or -1."""
-    library = adapter.array_module()
-    count, rows = _rows_of(indices, size, batch_dims)
-    out = library.full((count, size), -1, dtype=INT64)
-    positions = library.broadcast_to(library.arange(rows.shape[1], dtype=INT64), rows.shape)
-    values = library.ascontiguousarray(positions)
-    _combine_at(larger, out, rows.reshape(-1), values, (1, count * size, 1))
-    return out.reshape(*indices.shape[:batch_dims], size)
+    library, shape = adapter.array_module(), indices.shape
+    positions = library.arange(prod(shape[batch_dims:]), dtype=INT64).reshape(shape[batch_dims:])
+    values = contiguous(library.broadcast_to(positions, shape))
+    return _combined(larger, -1, values, indices, size, batch_dims)
 
 
 def segment_extremum(x: Any, indices: Any, size: int, largest: bool, batch_dims: int = 0) -> Any:
     """Return `size` rows: the largest (or smallest) of the rows of `x` sent there."""
     if is_complex(x.dtype):
         raise TypeError(no_kernel("segment_extremum", x.dtype))
-    library = adapter.array_module()
-    batch, tail = x.shape[:batch_dims], x.shape[indices.ndim :]
-    count, rows = _rows_of(indices, size, batch_dims)
-    loop = loop_dtype(x.dtype)
     start = scatter.limits(x.dtype)[0 if largest else 1]
-    out = library.full((count * size, *tail), start, dtype=loop)
-    values = contiguous(x, loop)
-    middle = (1, count * size, prod(tail))
-    _combine_at(larger if largest else smaller, out, rows.reshape(-1), values, middle)
-    return out.astype(x.dtype, copy=False).reshape(*batch, size, *tail)
+    values = contiguous(x, loop_dtype(x.dtype))
+    out = _combined(larger if largest else smaller, start, values, indices, size, batch_dims)
+    return out.astype(x.dtype, copy=False)
 
 
 def add_along_axis(
     shape: tuple[int, ...], dtype: np.dtype, indices: Any, values: Any, axis: int
 ) -> Any:
     """Return zeros(shape) with `values` added at `indices` along `axis`, in order."""
-    axis = check_shapes("add_along_axis", shape, indices, axis)
-    if values.shape != indices.shape:
-        shapes = f"{values.shape}, indices {indices.shape}"
-        raise ValueError(f"add_along_axis: values have shape {shapes}")
+    axis = order.check_shapes("add_along_axis", shape, indices, axis)
+    of_host.check_values("add_along_axis", values, indices.shape)
     positions = bounds.positions("add_along_axis", indices, shape[axis])
     library = adapter.array_module()
     before, after = prod(shape[:axis]), prod(shape[axis + 1 :])
@@ -324,7 +295,7 @@ def add_along_axis(
     columns = library.arange(after, dtype=INT64)
     places = (lines + positions.reshape(before, indices.shape[axis], after)) * after + columns
     middle = (1, prod(shape), 1)
-    return _scatter_flat("add_along_axis", shape, dtype, middle, places, values)
+    return _scatter_flat(shape, dtype, middle, places, values)
 
 
 def sort(x: Any, axis: int, descending: bool = False) -> Any:

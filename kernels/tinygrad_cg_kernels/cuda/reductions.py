@@ -1,5 +1,6 @@
 """Reductions, moments and positions of extremes on the device."""
 
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -10,13 +11,14 @@ from tinygrad_cg_kernels.cuda import adapter
 from tinygrad_cg_kernels.cuda.elementwise import Map, same, truth
 from tinygrad_cg_kernels.cuda.folds import Fold
 from tinygrad_cg_kernels.move.scatter import limits
-from tinygrad_cg_kernels.reduce import moments, search
+from tinygrad_cg_kernels.reduce import moments, search, softmax
 from tinygrad_cg_kernels.reduce.axes import reduced_shape
 from tinygrad_cg_kernels.reduce.combine import add, larger, smaller
 from tinygrad_cg_kernels.reduce.exponentials import finite
 from tinygrad_cg_kernels.reduce.moments import Moment
 from tinygrad_cg_kernels.reduce.reduction import Reduction
 from tinygrad_cg_kernels.reduce.search import ArgReduction
+from tinygrad_cg_kernels.reduce.softmax import LogSumExp
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.promotion import (
     INT64,
@@ -43,17 +45,15 @@ class DeviceReduction:
         logical = kernel.kind == "logical"
         loop = native(kernel.name, x.dtype) if logical else loop_dtype(result)
         shape = reduced_shape(x.shape, axes, keepdims)
-        unordered = kernel.kind == "order" and is_complex(loop)
-        if unordered and x.ndim and len(axes) == x.ndim and not keepdims:
-            raise TypeError(no_kernel(kernel.name, loop))
+        alone = not logical and all(x.shape[axis] == 1 for axis in axes)
+        if kernel.kind == "order" and is_complex(loop):
+            everything = x.ndim and len(axes) == x.ndim and not keepdims
+            if everything or (x.size and not alone):
+                raise TypeError(no_kernel(kernel.name, loop))
         if not x.size and prod(shape) and kernel.identity is None:
             raise ValueError(f"{kernel.name} of an empty axis has no identity")
-        if not logical and all(x.shape[axis] == 1 for axis in axes):
+        if alone:
             return x.astype(result).reshape(shape)
-        if unordered and x.size:
-            raise TypeError(no_kernel(kernel.name, loop))
-        if unordered:
-            return adapter.array_module().empty(shape, dtype=result)
         start = kernel.identity
         if start is None:
             start = limits(loop)[0 if kernel.of_two is larger else 1]
@@ -72,29 +72,17 @@ def _plus_log(shift: Any, total: Any) -> Any:
     return finite(shift) + elementary.log(total)
 
 
-largest = Fold(same, larger)
+_largest = Fold(same, larger)
 _smallest = Fold(same, smaller)
-exp_sum = Fold(exp_of_finite, add)
+_exp_sum = Fold(exp_of_finite, add)
 _log_of_sum = Map("logsumexp", _plus_log)
 
 
-class DeviceLogSumExp:
-    """log(sum(exp(x))) over axes, without overflow."""
-
-    def __init__(self, kernel: Reduction) -> None:
-        self._kernel = kernel
-
-    def __call__(self, x: Any, axes: tuple[int, ...], keepdims: bool = False) -> Any:
-        """Reduce `x` over `axes`."""
-        result = self._kernel.result_dtype(x.dtype)
-        loop = loop_dtype(result)
-        if not x.size:
-            shape = reduced_shape(x.shape, axes, keepdims)
-            return adapter.array_module().full(shape, -np.inf, dtype=result)
-        shift = largest((x,), axes, (loop,), loop, -np.inf, True)
-        total = exp_sum((x, shift), axes, (loop, loop), loop, 0, True)
-        out = _log_of_sum((shift, total), (loop, loop), (result,))[0]
-        return out.reshape(reduced_shape(x.shape, axes, keepdims))
+def _logsumexp(x: Any, axes: tuple[int, ...], loop: np.dtype) -> Any:
+    """Return log(sum(exp(x))), without overflow."""
+    shift = _largest((x,), axes, (loop,), loop, -np.inf, True)
+    total = _exp_sum((x, shift), axes, (loop, loop), loop, 0, True)
+    return _log_of_sum((shift, total), (loop, loop), (loop,))[0]
 
 
 # Moments ---------------------------------------------------------------------------------------
@@ -147,19 +135,27 @@ def _norm(x: Any, axes: tuple[int, ...], loop: np.dtype) -> Any:
     return _root((total, scale), (loop, loop), (loop,))[0]
 
 
-class DeviceMoment:
-    """Variance or Euclidean norm over axes."""
+_SEVERAL: dict[Any, tuple[Callable[..., Any], float]] = {
+    softmax.logsumexp: (_logsumexp, -np.inf),
+    moments.variance: (_variance, np.nan),
+    moments.norm: (_norm, 0.0),
+}
+"""By kernel, the function that makes several launches, and the result over no elements."""
 
-    def __init__(self, kernel: Moment) -> None:
+
+class DeviceMoment:
+    """logsumexp, variance or Euclidean norm over axes."""
+
+    def __init__(self, kernel: LogSumExp | Moment) -> None:
         self._kernel = kernel
-        self._run = {moments.variance: _variance, moments.norm: _norm}[kernel]
+        self._run, self._empty = _SEVERAL[kernel]
 
     def __call__(self, x: Any, axes: tuple[int, ...], keepdims: bool = False) -> Any:
         """Reduce `x` over `axes`."""
         result = self._kernel.result_dtype(x.dtype)
         shape = reduced_shape(x.shape, axes, keepdims)
         if not x.size:
-            return adapter.array_module().full(shape, self._kernel.empty, dtype=result)
+            return adapter.array_module().full(shape, self._empty, dtype=result)
         out = self._run(x, axes, loop_dtype(result))
         return out.reshape(shape).astype(result, copy=False)
 
@@ -187,7 +183,6 @@ class DeviceArgReduction:
     def __call__(self, x: Any, axis: int, keepdims: bool = False) -> Any:
         """Return indices along `axis`, which is dropped (or kept as 1)."""
         kernel = self._kernel
-        kernel.result_dtype(x.dtype)
         loop = loop_dtype(native(kernel.name, x.dtype))
         library = adapter.array_module()
         shape = reduced_shape(x.shape, (axis,), keepdims)
@@ -197,7 +192,7 @@ class DeviceArgReduction:
             raise ValueError(f"{kernel.name} of an empty axis has no identity")
         if is_complex(loop):
             raise TypeError(no_kernel(kernel.name, loop))
-        fold = largest if self._largest else _smallest
+        fold = _largest if self._largest else _smallest
         start = limits(loop)[0 if self._largest else 1]
         best = fold((x,), (axis,), (loop,), loop, start, True)
         positions = library.arange(x.shape[axis], dtype=INT64)

@@ -5,6 +5,7 @@ first compute the effect of each chunk on its start value. A scan of these gives
 each chunk.
 """
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -75,33 +76,27 @@ class DeviceScan:
         starts = library.full(shape, kernel.first, dtype=state)
         if chunks > 1:
             ends = library.empty(shape, dtype=state)
-            self._run(_LAST, x, y, starts, ends, reverse)
+            self._run(_LAST, (x, y, starts, ends), reverse)
             factors = ends
             if kernel is recurrence:  # the effect of a chunk is ends + factors * start
                 factors = library.empty(shape, dtype=state)
                 ones = library.ones(shape, dtype=state)
-                _products._run(_LAST, x, x, ones, factors, reverse)
+                _products._run(_LAST, (x, x, ones, factors), reverse)
             starts = self._scan(factors, ends, state, state, False, True)
         out = library.empty(x.shape, dtype=result)
-        self._run(_ALL, x, y, starts, out, reverse, exclusive)
+        self._run(_ALL, (x, y, starts, out), reverse, exclusive)
         return out
 
     def _run(
-        self,
-        source: str,
-        x: Any,
-        y: Any,
-        starts: Any,
-        out: Any,
-        reverse: bool,
-        exclusive: bool = False,
+        self, source: str, arrays: Sequence[Any], reverse: bool, exclusive: bool = False
     ) -> None:
+        x, _, starts, _ = arrays
         advance = adapter.scalar_function(self._kernel.advance)
         kernel = define(source, advance=advance, kind=starts.dtype.type)
         _, length, after = x.shape
         chunks, units = starts.shape[1], starts.size
         numbers = [length, after, CHUNK, chunks, units, int(reverse), int(exclusive)]
-        kernel.launch(adapter.blocks_for(units), (x, y, starts, out), numbers)
+        kernel.launch(adapter.blocks_for(units), arrays, numbers)
 
 
 _products = DeviceScan(cumprod)

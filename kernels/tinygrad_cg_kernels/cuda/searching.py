@@ -1,6 +1,7 @@
 """Searches on the device: the indices of values in sorted rows, and of unique elements.
 
-Comparisons are those of NumPy's sorting: NaN is larger than all else, and equal to NaN.
+Numbers are real. Comparisons are those of NumPy's sorting: NaN is larger than all else, and equal
+to NaN.
 """
 
 from math import prod
@@ -9,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels.cuda import adapter
-from tinygrad_cg_kernels.cuda.elementwise import define
-from tinygrad_cg_kernels.runtime.promotion import INT64, is_bool, is_complex, loop_dtype, promote
+from tinygrad_cg_kernels.cuda.elementwise import contiguous, define
+from tinygrad_cg_kernels.runtime.promotion import INT64, is_bool, loop_dtype, promote
 
 _SEARCH = """
 def kernel(table, values, out, units, length, count, after_equal):
@@ -38,11 +39,6 @@ def _is_below(x: Any, y: Any) -> Any:
     return x < y or (y != y and x == x)
 
 
-def serves(dtype: np.dtype) -> bool:
-    """Return whether values of a dtype can be searched here: complex ones cannot."""
-    return not is_complex(dtype)
-
-
 def search(table: Any, values: Any, right: bool) -> Any:
     """Return the indices of values in sorted rows, before equal elements or after them (`right`).
 
@@ -54,7 +50,7 @@ def search(table: Any, values: Any, right: bool) -> Any:
         return out
     kind = loop_dtype(promote(table.dtype, values.dtype))
     kind = np.dtype(np.uint8) if is_bool(kind) else kind
-    operands = [library.ascontiguousarray(x.astype(kind, copy=False)) for x in (table, values)]
+    operands = [contiguous(x, kind) for x in (table, values)]
     kernel = define(_SEARCH, is_below=adapter.device_function(_is_below))
     numbers = [values.size, table.shape[-1], values.shape[-1], int(right)]
     kernel.launch(adapter.blocks_for(values.size), (*operands, out), numbers)

@@ -451,6 +451,13 @@ class Elementwise:
 
         return run_outer
 
+    def check_out(self, out: Any, shape: tuple[int, ...], result: np.dtype) -> None:
+        """Raise an error unless a result of a shape and dtype can be written to `out`."""
+        if out.shape != shape:
+            raise ValueError(f"{self.name}: out has shape {out.shape}, the result {shape}")
+        if not np.can_cast(result, out.dtype, "same_kind"):
+            raise TypeError(f"{self.name}: out has dtype {out.dtype}, the result {result}")
+
     def _is_free(self, arrays: tuple[np.ndarray, ...], out: np.ndarray) -> bool:
         """Return whether an output can be written to while other operands are read."""
         if not out.flags.num & WRITEABLE:
@@ -464,11 +471,8 @@ class Elementwise:
         """Write the result into an array, which may be an operand."""
         signature, operands = self._check_operands(arrays)
         arrays = tuple(map(np.asarray, operands, signature.loop))
-        plan, result = self._plan(arrays), signature.result
-        if out.shape != plan.shape:
-            raise ValueError(f"{self.name}: out has shape {out.shape}, the result {plan.shape}")
-        if not np.can_cast(result, out.dtype, "same_kind"):
-            raise TypeError(f"{self.name}: out has dtype {out.dtype}, the result {result}")
+        plan = self._plan(arrays)
+        self.check_out(out, plan.shape, signature.result)
         if not out.flags.writeable:
             raise ValueError(f"{self.name}: out is read-only")
         if not out.size:

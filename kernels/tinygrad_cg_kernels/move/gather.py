@@ -1,5 +1,6 @@
 """Gather, and its transposes: scatter-add along an axis, and at a key."""
 
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -151,36 +152,42 @@ def scatter_add(
 
 
 def index_add(
-    shape: tuple[int, ...], dtype: np.dtype, key: tuple[Any, ...], values: np.ndarray
-) -> np.ndarray:
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+    key: tuple[Any, ...],
+    values: Any,
+    library: Any = np,
+    positions_at: Callable | None = None,
+    scatter: Callable = _scatter_flat,
+) -> Any:
     """Return zeros(shape) with `values` added at `key`: the transpose of ``x[key]``.
 
     `key` is a key as in NumPy. Values for a position that occurs several times are added in order.
+    Another library of arrays has its functions that find positions, and that scatter.
     """
     rank = count_indexed(key, len(shape))
     if rank > len(shape):
         raise IndexError(f"index_add: {rank} indices for shape {shape}")
-    if not any(isinstance(part, np.ndarray) for part in key):
-        out = np.zeros(shape, dtype)
+    if not any(isinstance(part, library.ndarray) for part in key):
+        out = library.zeros(shape, dtype)
         out[key] = values
         return out
-    positions = _flat_positions(shape[:rank], key)
+    positions = (positions_at or _flat_positions)(shape[:rank], key)
     check_values("index_add", values, positions.shape + shape[rank:])
     middle = (1, prod(shape[:rank]), prod(shape[rank:]))
-    return _scatter_flat(shape, dtype, middle, positions, values)
+    return scatter(shape, dtype, middle, positions, values)
 
 
 def count_indexed(key: tuple[Any, ...], ndim: int) -> int:
     """Return the number of leading axes that a key indexes. The other axes are complete."""
-    if any(part is Ellipsis for part in key):
-        return ndim
-    rank = 0
-    for part in key:
-        if isinstance(part, np.ndarray) and is_bool(part.dtype):
-            rank += part.ndim
-        elif part is not None:
-            rank += 1
-    return rank
+    return ndim if any(part is Ellipsis for part in key) else sum(map(axes_of, key))
+
+
+def axes_of(part: Any) -> int:
+    """Return how many axes a part of a key indexes."""
+    if part is None or part is Ellipsis:
+        return 0
+    return part.ndim if hasattr(part, "dtype") and is_bool(part.dtype) else 1
 
 
 def _flat_positions(shape: tuple[int, ...], key: tuple[Any, ...]) -> np.ndarray:

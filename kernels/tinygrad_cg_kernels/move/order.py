@@ -5,7 +5,7 @@ from math import prod
 
 import numpy as np
 
-from tinygrad_cg_kernels.move.gather import check_axis, check_bounds, check_positions
+from tinygrad_cg_kernels.move.gather import check_axis, check_bounds, check_positions, check_values
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime.entries import ByDtype, array_type, numbers, words
 from tinygrad_cg_kernels.runtime.errstate import cast
@@ -181,9 +181,7 @@ def add_along_axis(
     Repeated indices add up, in order.
     """
     axis = check_shapes("add_along_axis", shape, indices, axis)
-    if values.shape != indices.shape:
-        shapes = f"{values.shape}, indices {indices.shape}"
-        raise ValueError(f"add_along_axis: values have shape {shapes}")
+    check_values("add_along_axis", values, indices.shape)
     positions = _non_negative_indices("add_along_axis", indices, shape[axis])
     loop = loop_dtype(native("add_along_axis", dtype))
     out = np.zeros(shape, loop)

@@ -63,9 +63,9 @@ def test_no_draw_is_one_by_rounding():
     from tinygrad_cg_kernels.cuda import draws
 
     largest = np.uint64(FULL)
-    assert draws._double(largest) == 1 - 2.0**-53
-    assert draws._single(largest) == 0
-    assert draws._single(np.uint64(2**63)) == 0.5
+    assert draws._double(largest, 0, (0, 0)) == 1 - 2.0**-53
+    assert draws._single(largest, 0, (0, 0)) == 0
+    assert draws._single(np.uint64(2**63), 0, (0, 0)) == 0.5
 
 
 def test_what_is_not_drawn_there():

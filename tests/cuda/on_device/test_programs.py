@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
+from tinygrad_cg._function.codegen import device_blocks
 from tinygrad_cg._function.codegen.device_target import DeviceExecutable
 
 RNG = np.random.default_rng(0)
@@ -173,6 +174,34 @@ def test_sizes_and_literals_are_no_part_of_texts():
     first = executable(lambda x: tf.exp(x * 2.5) + 7.25, LINE).sources[1:]
     other = executable(lambda x: tf.exp(x * 0.125) + 31.5, LINE[:3]).sources[1:]
     assert first == other
+
+
+WHOLE = np.arange(-40, 41, dtype=np.int8)
+
+
+@pytest.mark.parametrize(
+    ("program", "array", "each"),
+    [
+        (lambda x: x * 3 + 1, WHOLE, 4),
+        (lambda x: (x * 2, tf.reduce_max(x)), WHOLE[:10], 4),
+        (lambda x: x * tf.reduce_sum(x, 1, keepdims=True), (WIDE * 9).astype("h"), 4),
+        (totals, WIDE, 2),
+        (columns, WIDE, 2),
+        (transposes, MATRIX, 2),
+        (tf.grad(of_parts), WIDE[0], 2),
+        (totals, WIDE.astype("d"), 1),
+    ],
+)
+def test_values_of_several_elements_are_loaded_at_a_time(program, array, each, monkeypatch):
+    """The bits are those of a loop that loads one."""
+    text = "\n".join(executable(program, array).sources)
+    assert [f"_at_{n} = " in text for n in (1, 2, 3, 4)] == [n < each for n in (1, 2, 3, 4)]
+    x = tf.constant(array).gpu()
+    results = tf.nest.flatten(tf.function(program)(x))
+    monkeypatch.setattr(device_blocks, "MAX_REPEATED", 0)
+    assert "_at_1" not in "\n".join(executable(program, array).sources)
+    for one, other in zip(results, tf.nest.flatten(tf.function(program)(x)), strict=True):
+        assert one.numpy().tobytes() == other.numpy().tobytes()
 
 
 def test_arrays_of_both_devices_are_refused():

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.cuda import adapter, groups
+from tinygrad_cg_kernels.cuda import adapter, elementwise, groups
 from tinygrad_cg_kernels.runtime import generated
 
 from ..fusion.domains import ELEMENT, Access
@@ -30,6 +30,10 @@ from .statements import Code, Expression, Name, Statement, Suite, modules, rende
 
 MAX_PARTS = 512
 """A kernel that sums columns has at most this many blocks: each has its own sums in memory."""
+
+MAX_REPEATED = 16
+"""A pass with at most this many statements loads the values of several elements at a time. Others
+wait for their arithmetic more than for memory."""
 
 THREAD = "cuda.threadIdx.x"
 PART = Name("own")  # where a group's sums of columns begin
@@ -57,11 +61,11 @@ class DeviceLoop(LoopCode):
 
     def code(self) -> Code:
         """Return the statements of the pass, and those that combine its results per row."""
+        self._loads: dict[Name, tuple[np.dtype, Expression]] = {}
         body = self._body()
         starts: Code = [Statement(part, identity(node)) for node, part in self.parts.items()]
         starts.append(Statement(LEFT, Expression(self.first)))
         head = Expression(f"while {LEFT} < {{}}", self.end)  # a range would divide by the step
-        step = Statement(LEFT, Expression(f"{LEFT} + {self.step}"))
         ends: Code = []
         for node, part in self.parts.items():
             name = self._total(node)
@@ -70,7 +74,23 @@ class DeviceLoop(LoopCode):
             else:
                 total = combine(node, name, part)
             ends.append(Statement(name, total))
-        return [*starts, Suite(head, [*body, step]), *ends] if body else []
+        return [*starts, Suite(head, self._repeated(body)), *ends] if body else []
+
+    def _repeated(self, body: Code) -> Code:
+        """Return the statements for an element, or for some whose values are loaded at a time."""
+        dtypes = [dtype for dtype, _ in self._loads.values()]
+        each = elementwise.count_loaded(dtypes) if dtypes and len(body) <= MAX_REPEATED else 1
+        code: Code = [Statement(name, load) for name, (_, load) in self._loads.items()]
+        for n in range(1, each):  # the last element in place of those outside
+            at = Expression(f"min({LEFT} + {n} * {self.step}, {{}} - 1)", self.end)
+            for name, (_, load) in self._loads.items():
+                code.append(Statement(Name(f"{name}_at_{n}"), load.replaced(LEFT, at)))
+        body = [*body, Statement(LEFT, Expression(f"{LEFT} + {self.step}"))]
+        code += body
+        for n in range(1, each):
+            values = [Statement(name, Name(f"{name}_at_{n}")) for name in self._loads]
+            code.append(Suite(Expression(f"if {LEFT} < {{}}", self.end), [*values, *body]))
+        return code
 
     def _add(self, node: ReduceNode, value: Any) -> Statement:
         if node in self.parts:
@@ -87,12 +107,16 @@ class DeviceLoop(LoopCode):
         return False
 
     def _find_known(self, node: FusionNode, access: Access) -> Any:
-        key = (node, access)
+        key, count = (node, access), len(self._code)
         new = access == ELEMENT and key not in self._values
         if isinstance(node, TransposeNode) and new and not self.block.is_read(node, access):
             name = self._values[key] = self.block.fresh(node.label)
             self._code.append(Statement(name, self.block.transposed(node, LEFT)))
-        return super()._find_known(node, access)
+        value = super()._find_known(node, access)
+        if len(self._code) > count:  # what was added is the load of a value
+            (load,) = self._code.pop().parts()
+            self._loads[value] = node.dtype, load
+        return value
 
 
 class DeviceRow(RowCode):

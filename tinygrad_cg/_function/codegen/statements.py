@@ -26,6 +26,14 @@ class Expression:
     def __str__(self) -> str:
         return self.template.format(*self.operands)
 
+    def replaced(self, name: Name, value: Any) -> Expression:
+        """Return the expression with a value in place of a variable."""
+        operands = [
+            value if x == name else x.replaced(name, value) if isinstance(x, Expression) else x
+            for x in self.operands
+        ]
+        return Expression(self.template, *operands, modules=self._modules)
+
     @property
     def reads(self) -> list[Name]:
         """Return the variables in the expression, each as often as it occurs."""
