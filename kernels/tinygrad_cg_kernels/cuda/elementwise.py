@@ -222,7 +222,12 @@ class Map:
         self, arrays: Sequence[Any], loop: Sequence[np.dtype], results: Sequence[np.dtype]
     ) -> Plan:
         places = [place_of(array) for array in arrays]
-        layout = self._merge(arrays, places)
+        steps = tuple([place.steps for place in places])
+        try:
+            layout = merge(tuple([array.shape for array in arrays]), steps)
+        except ValueError:
+            shapes = " and ".join(str(array.shape) for array in arrays)
+            raise ValueError(f"{self.name}: shapes {shapes} do not broadcast") from None
         if not layout.count:
             return Plan(layout.shape, results, None)
         dtypes = tuple([array.dtype for array in arrays])
@@ -232,28 +237,19 @@ class Map:
             each = count_loaded([*dtypes, *results])
             source = _source(layout, len(results), each)
             arguments = [layout.count] if layout.flat else [layout.count, layout.sizes]
-            steps: list[tuple] = [(row,) for row in layout.steps]
+            own: list[tuple] = [(row,) for row in layout.steps]
             blocks = adapter.blocks_for(-(-layout.count // each))
         else:
-            turned, arguments, steps = tiles
+            turned, arguments, own = tiles
             source = _tiled_source(turned, len(results))
             names |= {f"kind{k}": dtype.type for k, dtype in enumerate(dtypes)}
             blocks = adapter.blocks_for(arguments[0] * THREADS)
-        for place, own in zip(places, steps, strict=True):
-            arguments += [place] if layout.flat else [place, *own, place.first]
+        for place, steps in zip(places, own, strict=True):
+            arguments += [place] if layout.flat else [place, *steps, place.first]
         arguments += [Place(dtype, layout.count) for dtype in results]
         names |= converters(dtypes, loop)
         names["f"] = adapter.scalar_function(self._function, self._kernel)
         return Plan(layout.shape, results, Prepared(define(source, **names), blocks, arguments))
-
-    def _merge(self, arrays: Sequence[Any], places: Sequence[Place]) -> DeviceLayout:
-        try:
-            return merge(
-                tuple([array.shape for array in arrays]), tuple([place.steps for place in places])
-            )
-        except ValueError:
-            shapes = " and ".join(str(array.shape) for array in arrays)
-            raise ValueError(f"{self.name}: shapes {shapes} do not broadcast") from None
 
 
 def count_loaded(dtypes: Sequence[np.dtype]) -> int:

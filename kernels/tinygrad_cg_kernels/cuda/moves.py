@@ -129,7 +129,10 @@ _LOOKUPS = {
     name: _LOOKUP.format(
         at=at, walk=walk("(line * length + row) * after + column", "sizes", [("p", "steps")], 2)
     )
-    for name, at in [("gather", "line // between * count + j"), ("take_along_axis", "unit")]
+    for name, at in [
+        ("gather", "index(line) // index(between) * index(count) + index(j)"),
+        ("take_along_axis", "unit"),
+    ]
 }
 """Each thread checks the index that it looks up, as in `bounds`."""
 
