@@ -195,9 +195,11 @@ def _absent(*arrays: Any, **params: Any) -> NoReturn:
 
 
 _LIBRARIES = "cupy", "cupyx", "numpy"
+_ASKED = "no implementation found for 'numpy.", "returned NotImplemented from __array_ufunc__"
+"""NumPy's errors if it asked a library of arrays for a function that the library does not have."""
 
 
-def _is_of_library(error: Exception) -> bool:
+def is_of_library(error: Exception) -> bool:
     """Return whether an error says that the library of arrays does not have or support something.
 
     It is raised by the library, or names an attribute of a module or an array of the library.
@@ -205,7 +207,7 @@ def _is_of_library(error: Exception) -> bool:
     if isinstance(error, AttributeError):
         home = error.obj if isinstance(error.obj, ModuleType) else type(error.obj)
         name = home.__name__ if isinstance(home, ModuleType) else home.__module__
-    elif str(error).startswith("no implementation found for 'numpy."):  # NumPy asked the library
+    elif any(text in str(error) for text in _ASKED):
         return True
     else:
         trace: Any = error.__traceback__
@@ -231,7 +233,7 @@ class _Checked:
             with self.errors():
                 result = self.run(*arrays, **params)
         except (TypeError, AttributeError, NotImplementedError) as error:
-            if str(error).startswith(self.names) or not _is_of_library(error):
+            if str(error).startswith(self.names) or not is_of_library(error):
                 raise  # what the operation refuses everywhere; a failure of the compiler; a mistake
             raise _Absent from error
         for part in result if type(result) in (list, tuple) else (result,):

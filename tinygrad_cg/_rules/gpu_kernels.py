@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 from .._core import devices
+from .._core.device_runs import is_of_library
 from .._core.tensor import Aval
 from ..errors import DeviceError
 
@@ -128,9 +129,9 @@ def _run(
         try:  # NumPy's functions ask their operands, which are copies: a kernel may write to them
             result = kernel(*[array.copy() for array in arrays], **attrs)
         except Exception as error:
-            is_refusal = isinstance(error, (TypeError, AttributeError, NotImplementedError))
+            refusal = isinstance(error, (TypeError, AttributeError, NotImplementedError))
             is_numba = type(error).__module__.startswith("numba.")  # it compiled the function
-            if is_refusal or is_numba:
+            if is_numba or (refusal and is_of_library(error)):
                 raise _absent(name) from error
             raise
     outs = list(result) if isinstance(result, (list, tuple)) else [result]

@@ -196,11 +196,24 @@ def test_what_a_kernel_gives_is_checked():
     compiled = tf.primitive("CudaNjit", kernel=numba.njit(lambda x: x * 2.0), replace=True)
     with pytest.raises(DeviceError, match=r"CudaNjit: its kernel does not run on a GPU.*cuda="):
         compiled(x)
+    lacking = tf.primitive("CudaLacking", kernel=lambda x: np.spacing(x), replace=True)
+    with pytest.raises(DeviceError, match=r"CudaLacking: its kernel does not run on a GPU.*cuda="):
+        lacking(x)
     wrong = tf.primitive(
         "CudaWrong", kernel=lambda x: x + 1, shape=lambda x: (3,), elementwise=True, replace=True
     )
     with pytest.raises(ValueError, match="the shape rule says"):
         wrong(x)
+
+
+@pytest.mark.parametrize("error", [TypeError, AttributeError, NotImplementedError])
+def test_mistakes_in_a_kernel_of_numpy_are_not_taken_for_a_missing_one(error):
+    def mistaken(x):
+        raise error("a mistake of the kernel")
+
+    operation = tf.primitive("CudaMistake", kernel=mistaken, replace=True)
+    with pytest.raises(error, match="a mistake of the kernel"):
+        operation(tf.ones(2).gpu())
 
 
 def test_attributes_have_the_names_of_parameters():
