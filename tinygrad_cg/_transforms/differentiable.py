@@ -167,7 +167,7 @@ class Differentiable:
         if not is_tensor(leaf):
             raise TypeError(
                 f"{name} returned {type(leaf).__name__}, not a Tensor; did the function leave the "
-                "library?"
+                "library? A custom_gradient declares its derivative"
             )
         tensor = convert(leaf)
         if not is_differentiable(tensor.dtype):
