@@ -184,7 +184,7 @@ RULES = {
     "affine": (
         rule(cube, lambda dy, x: 3 * x**2 * dy + 5.0),
         V,
-        "affine in the upstream gradient: for zeros it is 5 and not 0",
+        "affine in the upstream gradient: for zeros it is 5, not 0",
     ),
     "no upstream": (rule(cube, lambda dy, x: 3 * x**2), V, "the product with it forgotten?"),
     "upstream twice": (rule(cube, lambda dy, x: 3 * x**2 * dy * dy), V, "multiplied by it twice?"),
