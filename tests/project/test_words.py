@@ -27,6 +27,14 @@ def test_few_stiff_phrases_are_left():
         ("The rule, by which it stands.", "of which"),
         ("Each room has tests.", "room"),
         ("The one is false from order 2 on.", "from order 2 on"),
+        ("The value is asked for.", "is asked for"),
+        ("`jvp`, `vjp` and their kin.", "their kin"),
+        ("A TypeError for what does not fit.", "what does not fit"),
+        ("So many axes.", "so many"),
+        ("After ``tf.gather``.", "After tf.f"),
+        ("None is returned as it is.", "works as it is"),
+        ("A name that is none.", "it is none"),
+        ("The loop goes on.", "goes on, mends"),
     ],
 )
 def test_a_phrase_is_seen(text, name):

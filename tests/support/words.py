@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-NOUNS = r"(?:gradient|derivative|slope|Jacobian|Hessian|differentiat\w+|derive\w*)s?"
+NOUNS = r"(?:gradient|derivative|slope|Jacobian|Hessian|differentia[tb]\w+|derive\w*)s?"
 LIBRARIES = r"(?:jax|keras|tensorflow|numpy|pytorch|hips|autograd)\b"
 PATTERNS = {
-    "derivative by x": rf"\b{NOUNS}(?: of \S+)? by (?:(?:its|the|their|all|an?|each|complex) )?"
-    r"(?:(?:first|second|last|upstream|other|real) )?(?:`\w+`|[a-z]{1,2}\b|arguments?|parameters?|"
+    "derivative by x": rf"\b{NOUNS}(?: of \S+)? by (?:(?:its|the|their|all|an?|each|one|both) )?"
+    r"(?:(?:complex|first|second|last|upstream|other|real) )?(?:`\w+`|[a-z]{1,2}\b|arguments?|parameters?|"
     r"Variables?|inputs?|sources?|upstreams?|gradient|divisor|elements?|rows)",
     "the original": r"\bthe original\b",
     "a negated noun": r"(?<!here) (?:is|are|was|were|be) no (?!longer|more\b|other)\w+",
@@ -40,12 +40,12 @@ PATTERNS = {
     "is asked for": r"\b(?:is|are|was|were) asked (?:for|of|by)\b|\bif asked\b",
     "their kin": r"\b(?:its|their) kin\b",
     "what does not fit": r"\bfor what (?:does|cannot|they|it|you)\b|\band what (?:they|it|he) ",
-    "so many": r"\bso (?:many|much) (?!that\b|as\b)|\bbut for\b",
+    "so many": r"\b[Ss]o (?:many|much) (?!that\b|as\b)|\bbut for\b",
     "cannot be made": r"\b(?:cannot|can) be made: [A-Z]\w+Error\b",
     "After tf.f": r"\bAfter `{2}(?:tf|jax|np|numpy|torch|keras|autograd|scipy)\.",
     "works as it is": r"\b(?:returned|used|left|run|runs) as (?:it is|they are|it stands)\b",
     "it is none": r"\b(?:that|which|who|it) (?:is|are) none\b|\bthere (?:is|are) none\b",
-    "forgets, brings": r"\b(?:mends?|mended|refuses|anew|goes on|go on|going on)\b",
+    "goes on, mends": r"\b(?:mends?|mended|refuses|anew|goes on|go on|going on)\b",
 }
 COMPILED = {name: re.compile(pattern, re.MULTILINE) for name, pattern in PATTERNS.items()}
 

@@ -121,7 +121,7 @@ def test_maps_over_nothing(run):
 
     assert run(lambda x: tf.map_fn(counted, x))(nothing).shape == (0, 3)
     assert float(total) == 0.0
-    with pytest.raises(TypeError, match=r"asks for .'int32'., `fn` returned .'float32'."):
+    with pytest.raises(TypeError, match=r"declares .'int32'., `fn` returned .'float32'."):
         run(lambda x: tf.map_fn(tf.sin, x, fn_output_signature=tf.int32))(nothing)
 
 
@@ -232,9 +232,9 @@ def test_what_loops_refuse():
         tf.foldl(lambda a, x: a, 1.0)
     with pytest.raises(ValueError, match="2 tensors for 1"):
         tf.scan(lambda a, x: (a, x), x)
-    with pytest.raises(TypeError, match=r"asks for \['int32'\], `fn` returned \['float32'\]"):
+    with pytest.raises(TypeError, match=r"declares \['int32'\], `fn` returned \['float32'\]"):
         tf.map_fn(tf.sin, x, fn_output_signature=tf.int32)
-    with pytest.raises(TypeError, match=r"asks for \['float32', 'float32'\]"):
+    with pytest.raises(TypeError, match=r"declares \['float32', 'float32'\]"):
         tf.map_fn(tf.sin, x, fn_output_signature=(tf.float32, tf.float32))
 
 

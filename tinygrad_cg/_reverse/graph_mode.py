@@ -82,7 +82,7 @@ def disable_eager_execution() -> None:
 
 
 def enable_eager_execution() -> None:
-    """Undo `disable_eager_execution`, in this thread and for threads yet to start.
+    """Undo `disable_eager_execution`, in this thread and in threads that start later.
 
     A thread that runs already continues recording until it calls this function.
     """

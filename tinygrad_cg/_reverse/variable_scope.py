@@ -115,11 +115,11 @@ def get_variable(
     synchronization: Any = None,
     aggregation: Any = None,
 ) -> Variable:
-    """Return a Variable by name: a new one, or in a Graph the one of that name if `reuse` is set.
+    """Return a Variable by name: a new one, or in a Graph the existing one if `reuse` is set.
 
     `initializer` is a value, a function of (shape, dtype), or None: Glorot's uniform draws for
-    floats, zeros for other dtypes. Raises ValueError where a name exists and must not, or must
-    and does not, and where the shape is missing.
+    floats, zeros for other dtypes. Raises ValueError if a name must not exist but does, or must
+    exist but does not, and if the shape is missing.
     """
     scope, graph = get_variable_scope(), default_graph()
     full = f"{scope.name}/{name}" if scope.name else name

@@ -1,4 +1,4 @@
-"""The names of ``autograd.builtins``: Python's own, whose containers hold tensors as they are.
+"""The names of ``autograd.builtins``: Python's own types; their containers can hold tensors.
 
 `isinstance` and `type` see the value of a tensor: a number is NumPy's, as float64 a float, and
 anything with axes an array.

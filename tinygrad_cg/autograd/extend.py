@@ -88,7 +88,7 @@ def _array(x: Any) -> Any:
 
 
 def notrace_primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `f_raw` as a function of values: its result is a constant to all derivatives."""
+    """Return `f_raw` as a function of values: its result is a constant in all derivatives."""
 
     @functools.wraps(f_raw)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -105,10 +105,10 @@ def defvjp(
 ) -> None:
     """Define the gradient of a function that `primitive` has made.
 
-    ``vjpmaker(answer, *args)`` gives a function from the upstream gradient to the gradient by one
-    argument, the first, second, ... or those of `argnums`; None for an argument that has none.
-    Written with differentiable functions it is right at every order. Raises TypeError for a
-    function that `primitive` has not made. Modelled on ``autograd.extend.defvjp``.
+    ``vjpmaker(answer, *args)`` returns a function from the upstream gradient to the gradient with
+    respect to one argument: the first, second, ... or those of `argnums`; None if it has no
+    gradient. If it is written with differentiable functions, it is right at every order. Raises
+    TypeError for a function that `primitive` has not made. Modelled on ``autograd.extend.defvjp``.
     """
     _declare("defvjp", fun, "_vjp_makers", vjpmakers, argnums)
 
@@ -120,10 +120,10 @@ def defjvp(
 ) -> None:
     """Define the forward mode of a function that `primitive` has made.
 
-    ``jvpfun(tangent, answer, *args)`` gives the tangent of the result for that of one argument, the
-    first, second, ... or those of `argnums`; "same" for an argument that the function is linear in;
-    None for an argument that has none. Where `defvjp` has been called for the function too, forward
-    mode is the transpose of its rule, the same number. Raises TypeError for a function that
+    ``jvpfun(tangent, answer, *args)`` returns the tangent of the result for the tangent of one
+    argument: the first, second, ... or those of `argnums`; "same" if the function is linear in it,
+    None if it has no tangent. If `defvjp` has also been called for the function, forward mode is
+    the transpose of that rule, which gives the same number. Raises TypeError for a function that
     `primitive` has not made. Modelled on ``autograd.extend.defjvp``.
     """
     for jvpfun in jvpfuns:

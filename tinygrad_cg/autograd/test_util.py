@@ -20,9 +20,9 @@ def check_grads(
 ) -> Callable[..., None]:
     """Return a function of f's arguments that compares its derivatives with central differences.
 
-    Along directions drawn at random, in forward mode ("fwd") and reverse mode ("rev"), for
-    derivatives up to `order`. Raises AssertionError where they differ by more than 1e-6,
-    relatively or absolutely, as for ``autograd.test_util.check_grads``.
+    It compares along random directions, in forward mode ("fwd") and reverse mode ("rev"), for
+    derivatives up to `order`. Raises AssertionError where they differ by more than 1e-6, relatively
+    or absolutely, as for ``autograd.test_util.check_grads``.
     """
     if not set(modes) <= {"fwd", "rev"}:
         raise ValueError(f"check_grads: modes must be among 'fwd' and 'rev', got {modes!r}")

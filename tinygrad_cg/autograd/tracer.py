@@ -1,4 +1,4 @@
-"""``autograd.tracer``: asking whether a value is differentiated, and for its number."""
+"""``autograd.tracer``: whether a value is being differentiated, and its number."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Box = Tensor
 
 
 def isbox(x: Any) -> bool:
-    """Return whether `x` belongs to a differentiated function: it is a tensor there."""
+    """Return whether `x` is a value of a differentiated function, that is, a tensor."""
     return isinstance(x, Tensor)
 
 
 def getval(x: Any) -> Any:
-    """Return the value of a tensor, a copy, as an array or a number; everything else as it is.
+    """Return a copy of a tensor's value, as an array or a number; everything else unchanged.
 
     A tensor that has no value, in a compiled function, is returned as a constant.
     """

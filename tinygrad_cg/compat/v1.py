@@ -1,4 +1,4 @@
-"""The names that programs for TensorFlow 1 and the older documents use."""
+"""The names that programs and documentation for TensorFlow 1 use."""
 
 from functools import partial
 

@@ -21,11 +21,12 @@ def fixed_point(
     distance: Callable[[Any, Any], Any],
     tol: float,
 ) -> Any:
-    """Return the x with ``f(a)(x) = x``, found by iteration from `x0`, differentiable by `a`.
+    """Return the x with ``f(a)(x) = x``, by iteration from `x0`; differentiable with respect to
+    `a`.
 
-    `a` and x are tensors, arrays or numbers. Iteration ends where two iterates are at a `distance`
-    below `tol`. The gradient is that of the implicit function, by an iteration of its own with the
-    same `distance` and `tol`; it is right at every order. None goes to `x0`. An iteration that does
+    `a` and x are tensors, arrays or numbers. Iteration ends when the `distance` of two iterates is
+    below `tol`. The gradient is that of the implicit function, by another iteration with the same
+    `distance` and `tol`; it is right at every order. `x0` has no gradient. An iteration that does
     not converge does not end. Modelled on ``autograd.misc.fixed_points``.
     """
 

@@ -16,11 +16,11 @@ __dir__ = __all__.copy
 
 
 def flatten(value: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """Return the numbers of nested lists, tuples and dicts as a vector, and a function back.
+    """Return the numbers of nested lists, tuples and dicts as a vector, and the inverse function.
 
-    Entries of dicts come in the order of sorted keys. The vector is an array, and a tensor where
-    one of the entries is; the function back takes either, differentiably. It raises ValueError for
-    a vector of another size. Modelled on ``autograd.misc.flatten``.
+    Entries of dicts are in the order of sorted keys. The vector is an array, or a tensor if one of
+    the entries is; the inverse function accepts both, and is differentiable. It raises ValueError
+    for a vector of another size. Modelled on ``autograd.misc.flatten``.
     """
     parts: list[Any] = []
     rebuild = _take_apart(value, parts)

@@ -1,8 +1,8 @@
 """Optimizers over nested parameters: autograd's ``misc.optimizers``.
 
-Each takes ``grad(params, iteration)``, the first parameters, and optionally
-``callback(params, iteration, gradient)``, and returns the last parameters in the structure of the
-first. They run on arrays, and are not differentiated themselves.
+Each takes ``grad(params, iteration)``, the first parameters, and optionally ``callback(params,
+iteration, gradient)``, and returns the last parameters in the structure of the first. They run on
+arrays, and are not differentiable.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def sgd(
 ) -> Any:
     """Return the parameters after stochastic gradient descent with momentum.
 
-    The velocity is a mean of gradients with decay `mass`, and a step goes against it.
+    The velocity is a mean of gradients with decay `mass`; each step subtracts it.
     """
     velocity: Any = 0.0
 

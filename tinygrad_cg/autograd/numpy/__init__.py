@@ -1,8 +1,8 @@
-"""NumPy's functions, on arrays NumPy's own, on tensors those of `tinygrad_cg.numpy`.
+"""NumPy's functions: NumPy's own for arrays, `tinygrad_cg.numpy` for tensors.
 
-As ``autograd.numpy``: outside of a differentiated function all values are arrays,
-which item assignment changes; inside, what depends on its arguments is a tensor. All other names
-of NumPy are here as they are.
+As ``autograd.numpy``: outside of a differentiated function all values are arrays, which item
+assignment changes; inside, what depends on its arguments is a tensor. All other names are NumPy's
+own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``numpy.fft``: on arrays NumPy's own functions, on tensors those of `tinygrad_cg.numpy.fft`."""
+"""``numpy.fft``: NumPy's own functions for arrays, `tinygrad_cg.numpy.fft` for tensors."""
 
 from __future__ import annotations
 

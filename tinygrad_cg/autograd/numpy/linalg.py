@@ -1,4 +1,4 @@
-"""``numpy.linalg``: on arrays NumPy's own, on tensors those of `tinygrad_cg.numpy.linalg`."""
+"""``numpy.linalg``: NumPy's own functions for arrays, `tinygrad_cg.numpy.linalg` for tensors."""
 
 from __future__ import annotations
 

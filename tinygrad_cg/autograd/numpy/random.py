@@ -1,4 +1,4 @@
-"""``numpy.random`` as it is: draws are arrays, and have no gradient."""
+"""NumPy's ``numpy.random``, unchanged: draws are arrays and have no gradient."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counterparts of ``autograd.scipy``, made of this library's operations."""
+"""The names of ``autograd.scipy``, written with this library's operations."""
 
 from . import integrate, linalg, signal, special, stats
 

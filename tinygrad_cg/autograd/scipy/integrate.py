@@ -1,4 +1,4 @@
-"""The solver of ``autograd.scipy.integrate``, by steps that are recorded."""
+"""The solver of ``autograd.scipy.integrate``, in recorded steps."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Linear algebra under SciPy's names, where autograd has gradients or this library does.
+"""Linear algebra under SciPy's names, if autograd or this library has gradients.
 
-Of arrays and numbers they give arrays, of tensors tensors. ``check_finite`` and ``overwrite_*`` of
-SciPy are accepted and change nothing: no argument is written to.
+They return arrays for arrays and numbers, and tensors for tensors. ``check_finite`` and
+``overwrite_*`` of SciPy are accepted without effect: no argument is written to.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _as_columns(name: str, b: Any, rows: int) -> tuple[Any, bool]:
 
 @for_arrays
 def sqrtm(A: Any, disp: bool = True, blocksize: int = 64) -> Any:
-    """Return the square root of a square matrix; ``disp=False`` is a ValueError."""
+    """Return the square root of a square matrix; ``disp=False`` raises ValueError."""
     if not disp:
         raise ValueError("sqrtm: disp=False is not supported: compare sqrtm(A) @ sqrtm(A) with A")
     return ours.sqrtm(_square("sqrtm", "A", A))
@@ -100,7 +100,7 @@ def cholesky(
 ) -> Any:
     """Return the Cholesky factor of a positive definite matrix: upper, unless `lower`.
 
-    Of `a` that triangle is read which is returned.
+    It reads the triangle of `a` that it returns.
     """
     a = _square("cholesky", "a", a)
     triangle = np.tril(a) if lower else np.conj(np.triu(a)).T
@@ -126,10 +126,11 @@ def cho_solve(
 
 @for_arrays
 def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
-    """Return x with a x + x b = q, for square `a` and `b`; `q` is rows of `a` by columns of `b`.
+    """Return x with a x + x b = q, for square `a` and `b`; `q` has the rows of `a` and the columns
+    of `b`.
 
-    It solves a system of as many unknowns as `q` has elements: for small matrices. Raises
-    LinAlgError where an eigenvalue of `a` is one of -`b`.
+    It solves a system with an unknown for each element of `q`: for small matrices. Raises
+    LinAlgError if `a` and -`b` have a common eigenvalue.
     """
     a, b, q = _square("solve_sylvester", "a", a), _square("solve_sylvester", "b", b), real(q)
     if tuple(q.shape) != (a.shape[0], b.shape[0]):
@@ -153,7 +154,7 @@ def solve_banded(
     """Return x with a x = b for a banded `a`, whose diagonals are the rows of `ab`.
 
     ``ab[u + i - j, j]`` is ``a[i, j]``, for `l` diagonals below and `u` above the main one. A
-    tridiagonal system takes time in proportion to its size; others are solved as full matrices.
+    tridiagonal system takes linear time; others are solved as full matrices.
     """
     below, above = l_and_u
     ab = real(ab)
@@ -182,7 +183,7 @@ def solve_banded(
 
 @for_arrays
 def block_diag(*arrays: Any) -> Any:
-    """Return a matrix with the given ones along its diagonal, and 0 elsewhere."""
+    """Return a matrix with the given matrices along its diagonal, and 0 elsewhere."""
     blocks = [np.atleast_2d(real(array)) for array in arrays] or [np.zeros((1, 0))]
     columns = sum(block.shape[1] for block in blocks)
     rows, start = [], 0

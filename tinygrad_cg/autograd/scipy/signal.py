@@ -27,9 +27,9 @@ def convolve(
     `axes` has the axes of `A` and those of `B` that are convolved, by default all. Axes in
     `dot_axes` are multiplied and summed, as by ``tensordot``. The result has the remaining axes of
     `A`, then the axes of `B`, then the convolved ones: of size a + b - 1 ("full"), a ("same", the
-    middle of these), or where one covers the other, abs(a - b) + 1 ("valid"). Differentiable by
-    both arrays, at every order. Raises ValueError for other modes, axes that do not fit, and for
-    "valid" where neither array covers the other.
+    middle of these), or abs(a - b) + 1 ("valid", if one array covers the other). Differentiable
+    with respect to both arrays, at every order. Raises ValueError for other modes, axes that do not
+    fit, and for "valid" where neither array covers the other.
     """
     if mode not in ("full", "same", "valid"):
         raise ValueError(f"convolve: mode must be 'full', 'same' or 'valid', got {mode!r}")

@@ -173,7 +173,7 @@ ndtr = _of_real(
     "Return the distribution function of the normal distribution, accurate in its left tail.",
 )
 ndtri = _of_real(
-    "ndtri", math.ndtri, "Return the number below which the normal distribution has the share `x`."
+    "ndtri", math.ndtri, "Return the quantile `x` of the standard normal distribution."
 )
 
 
@@ -224,7 +224,7 @@ j1 = _of_real("j1", bessel.bessel_j1, "Return the Bessel function of the first k
 def jn(n: Any, x: Any) -> Any:
     """Return the Bessel function of the first kind of whole order `n`, up to 10,000 in size.
 
-    Orders that are not whole are a ValueError. No gradient flows to the order.
+    Orders that are not whole raise ValueError. No gradient flows to the order.
     """
     return bessel.bessel_j(*_of_order(n, x, "jn"))
 

@@ -1,4 +1,4 @@
-"""Densities under the names of ``scipy.stats``, each distribution a module."""
+"""Densities under the names of ``scipy.stats``, with a module for each distribution."""
 
 from . import beta, chi2, dirichlet, gamma, multivariate_normal, norm, poisson, t
 

@@ -35,8 +35,8 @@ def pdf(x: Any, alpha: Any) -> Any:
 def rvs(alpha: Any, size: Any = 1, random_state: Any = None) -> numpy.ndarray:
     """Return draws, an array whose last axis holds the probabilities; no gradient flows to `alpha`.
 
-    `random_state` is a seed, or a generator of NumPy's; by default NumPy's global one. They are the
-    draws that SciPy makes of it.
+    `random_state` is a seed or a NumPy generator; by default NumPy's global state. SciPy draws the
+    same numbers.
     """
     if random_state is None:
         random_state = numpy.random

@@ -21,7 +21,7 @@ def logpdf(x: Any, mean: Any, cov: Any) -> Any:
     The last axis of `x` has the variables; `mean` is a vector or a number. `cov` is a matrix, a
     vector (a diagonal) or a number (a multiple of the identity). In one dimension `x` may be a
     number, and a vector is several points. Raises numpy.linalg.LinAlgError for a `cov` that is not
-    positive definite. Correct at every order by each argument. Modelled on
+    positive definite. Correct at every order with respect to each argument. Modelled on
     ``scipy.stats.multivariate_normal.logpdf``.
     """
     x, mean, cov = real(x), real(mean), real(cov)

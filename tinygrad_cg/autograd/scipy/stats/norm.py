@@ -17,7 +17,7 @@ __dir__ = __all__.copy
 def logpdf(x: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
     """Return the logarithm of the density at `x` for mean `loc` and deviation `scale`.
 
-    Arguments broadcast. Correct at every order by each of them.
+    Arguments broadcast. Correct at every order with respect to each.
     """
     scale = real(scale)
     return -0.5 * ((real(x) - loc) / scale) ** 2 - 0.5 * math.log(2 * math.pi) - np.log(scale)
