@@ -19,8 +19,8 @@ NOUNS = r"(?:gradient|derivative|slope|Jacobian|Hessian|differentia[tb]\w+|deriv
 LIBRARIES = r"(?:jax|keras|tensorflow|numpy|pytorch|hips|autograd)\b"
 PATTERNS = {
     "derivative by x": rf"\b{NOUNS}(?: of \S+)? by (?:(?:its|the|their|all|an?|each|one|both) )?"
-    r"(?:(?:complex|first|second|last|upstream|other|real) )?(?:`\w+`|[a-z]{1,2}\b|arguments?|parameters?|"
-    r"Variables?|inputs?|sources?|upstreams?|gradient|divisor|elements?|rows)",
+    r"(?:(?:complex|first|second|last|upstream|other|real) )?(?:`\w+`|[a-z]{1,2}\b|arguments?|"
+    r"parameters?|Variables?|inputs?|sources?|upstreams?|gradient|divisor|elements?|rows)",
     "the original": r"\bthe original\b",
     "a negated noun": r"(?<!here) (?:is|are|was|were|be) no (?!longer|more\b|other)\w+",
     "what as a subject": r"(?:^|[.:;] +)What (?!if\b)[^?]*?[.]",
