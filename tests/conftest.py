@@ -9,16 +9,22 @@ import gc
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tinygrad_cg import _ops
 from tinygrad_cg_kernels.runtime import threads, tiers
 
 _ops.load_all()  # before tests are collected: processes that share them have them in one order
 
-# The first example of a property may compile a kernel, so no deadline; derandomised, so that
-# a run of the tests gives the same result each time.
-settings.register_profile("tinygrad_cg", deadline=None, derandomize=True, database=None)
+# The first example of a property may compile a kernel, and the machine may have other work, so
+# nothing is timed; derandomised, so that a run of the tests gives the same result each time.
+settings.register_profile(
+    "tinygrad_cg",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("tinygrad_cg")
 
 gc.set_threshold(20_000, 20, 20)  # by default a tenth of the time to compile goes to its passes

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 OPERATIONS = ("sin", "cos", "exp", "tanh", "sigmoid", "sqrt", "square", "negative")
-WAIT = 60  # seconds that a process may take
+WAIT = 300  # seconds that a process may take
 
 
 def run_in_child(action: Callable[[], object]) -> None:
