@@ -1,12 +1,10 @@
 """docs/behaviour.md, decision 16: floating point never warns, and what is too large is infinite."""
 
-import threading
-
 import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tests.support.orders import gradient
+from tests.support.orders import gradient, run_in_threads
 from tinygrad_cg_kernels.linear import matmul
 from tinygrad_cg_kernels.reduce import reduction as kreduce
 from tinygrad_cg_kernels.reduce import softmax as ksoftmax
@@ -93,17 +91,8 @@ def test_the_callers_handling_of_floating_point_stays():
 
 
 def test_products_in_other_threads_do_not_warn():
-    results = []
-
     def work():
         for _ in range(50):
-            results.append(
-                errstate.ignore_errors(np.matmul, np.array([[np.inf]]), np.array([[0.0]]))
-            )
+            errstate.ignore_errors(np.matmul, np.array([[np.inf]]), np.array([[0.0]]))
 
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(results) == 150
+    run_in_threads(*[work] * 3)

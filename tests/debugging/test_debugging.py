@@ -3,7 +3,6 @@
 import gc
 import inspect
 import linecache
-import threading
 import weakref
 from functools import partial
 from html.parser import HTMLParser
@@ -18,7 +17,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 import tinygrad_cg as tf
 from tests.support.composites import FAKE, POINT, TRUE, log1pexp
 from tests.support.op_cases import examples, first_gradients, names
-from tests.support.orders import assert_clean_state, gradient, gradient_function, second_gradient
+from tests.support.orders import (
+    assert_clean_state,
+    gradient,
+    gradient_function,
+    run_in_a_thread,
+    second_gradient,
+)
 from tinygrad_cg._core.levels import state
 from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg.debugging._repeats import Repeat, collapse_repeats
@@ -263,20 +268,9 @@ def test_two_watches_and_one_that_is_entered_again():
 def test_left_elsewhere():
     events = trace()
     events.__enter__()
-    errors = []
-
-    def leave():
-        try:
-            events.__exit__()
-        except ValueError as error:
-            errors.append(str(error))
-
-    thread = threading.Thread(target=leave)
-    thread.start()
-    thread.join()
+    with pytest.raises(ValueError, match="is not active in this thread"):
+        run_in_a_thread(events.__exit__)
     events.__exit__()
-    assert len(errors) == 1
-    assert "is not active in this thread" in errors[0]
     assert_clean_state()
 
 

@@ -1,8 +1,8 @@
 """The memory of compiled programs: who shares it, what is kept, and that nobody ever notices."""
 
 import gc
-import threading
 import weakref
+from functools import partial
 
 import numpy as np
 import pytest
@@ -20,6 +20,7 @@ from tests.support.graph_cases import (
     perceptron,
     random_graph,
 )
+from tests.support.orders import run_in_threads
 from tests.support.peaks import peak_bytes
 from tinygrad_cg._core.primitive import OPS
 from tinygrad_cg._function.codegen import buffers
@@ -191,19 +192,12 @@ def test_callers_with_threads_of_their_own():
 
     inputs = [tf.constant(RNG.normal(size=3000)) for _ in range(4)]
     wanted = [np.sort(np.exp(np.sort(np.exp(-x.numpy())))) for x in inputs]
-    good = []
 
-    def work(x, expected):
-        good.append(all(np.allclose(program(x), expected, 1e-12) for _ in range(100)))
+    def is_right(x, expected):
+        return all(np.allclose(program(x), expected, 1e-12) for _ in range(100))
 
-    workers = [
-        threading.Thread(target=work, args=pair) for pair in zip(inputs, wanted, strict=True)
-    ]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert good == [True] * 4
+    pairs = zip(inputs, wanted, strict=True)
+    assert run_in_threads(*[partial(is_right, *pair) for pair in pairs]) == [True] * 4
 
 
 def test_a_program_that_calls_itself_and_an_operation_that_keeps_its_operand():

@@ -1,14 +1,14 @@
 """function: signatures, programs, Variables, randomness, errors, methods, threads."""
 
 import functools
-import threading
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tests.support.orders import assert_clean_state
+from tests.support.orders import assert_clean_state, run_in_threads
 from tinygrad_cg import errors
 from tinygrad_cg._function.tracing.function import Function
 
@@ -551,20 +551,12 @@ def test_gradients_and_graphs_inside():
 def test_threads():
     v = tf.Variable(np.float64(0.0))
     f = tf.function(lambda x: (v.assign_add(1.0), tf.reduce_sum(x * x))[1])
-    failures = []
 
-    def work(size):
+    def is_right(size):
         x = tf.constant(np.ones(size))
-        for _ in range(50):
-            if f(x).numpy() != size:
-                failures.append(size)
+        return all(f(x).numpy() == size for _ in range(50))
 
-    threads = [threading.Thread(target=work, args=(size,)) for size in (1, 2, 3, 3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    assert all(run_in_threads(*[partial(is_right, size) for size in (1, 2, 3, 3)]))
     assert numbers(v) == 200.0
     assert f.cache_size == 3
 

@@ -1,13 +1,14 @@
 """Loops with products of matrices: in machine code, with the bits of NumPy's own products."""
 
 import sys
-import threading
+from functools import partial
 
 import numpy as np
 import pytest
 
 import tinygrad_cg as tf
 from tests.support.compiled import orders, same
+from tests.support.orders import run_in_threads
 from tests.support.python import run_python
 from tests.support.recurrences import lstm
 from tinygrad_cg._function.codegen import rounds
@@ -396,16 +397,11 @@ def test_threads_run_one_loop_at_the_same_time():
     function = tf.function(recurrence)
     operands = [(normal(9, 9), normal(5, 9), normal(200, 8, 5)) for _ in range(4)]
     expected = [bits(function(*args)) for args in operands]
-    results = [[] for _ in operands]
 
-    def work(k):
-        results[k] += [bits(function(*operands[k])) for _ in range(20)]
+    def work(args):
+        return [bits(function(*args)) for _ in range(20)]
 
-    workers = [threading.Thread(target=work, args=(k,)) for k in range(len(operands))]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    results = run_in_threads(*[partial(work, args) for args in operands])
     assert results == [[pattern] * 20 for pattern in expected]
 
 

@@ -1,13 +1,13 @@
 """Programs that Numba code calls, and C functions: `function(f).numba` and `.cfunc`."""
 
 import ctypes
-import threading
 
 import numba
 import numpy as np
 import pytest
 
 import tinygrad_cg as tf
+from tests.support.orders import run_in_threads
 
 ONE = tf.TensorSpec((), tf.float64)
 X = np.linspace(-1.0, 1.0, 5)
@@ -146,13 +146,8 @@ def test_runs_without_the_interpreter():
             result += value + slope
         return result
 
-    expected, results = total(1000), []
-    threads = [threading.Thread(target=lambda: results.append(total(1000))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert results == [expected] * 4
+    expected = total(1000)
+    assert run_in_threads(*[lambda: total(1000)] * 4) == [expected] * 4
     (text,) = total.inspect_llvm().values()
     body = text.split("define ")[1]
     assert "PyObject" not in body
@@ -171,12 +166,7 @@ def test_loops_in_threads():
         return result
 
     expected = sum(np.sqrt(2 + k * 1e-2) + 0.5 / np.sqrt(2 + k * 1e-2) for k in range(300))
-    results = []
-    threads = [threading.Thread(target=lambda: results.append(total(300))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    results = run_in_threads(*[lambda: total(300)] * 4)
     np.testing.assert_allclose(results, [expected] * 4, rtol=1e-12)
 
 

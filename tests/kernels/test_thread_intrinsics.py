@@ -2,11 +2,12 @@
 
 import ctypes
 import re
-import threading
+from functools import partial
 
 import numpy as np
 import pytest
 
+from tests.support.orders import run_in_threads
 from tests.support.pool_tasks import compiled
 from tinygrad_cg_frontend import Intrinsic, IRModule, text_scope
 from tinygrad_cg_kernels.runtime import (
@@ -146,10 +147,6 @@ def test_no_update_is_lost():
     ]
     words = np.zeros(4, np.int64)
     runs = [ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address) for address, _ in entries]
-    threads = [threading.Thread(target=runs[k % 2], args=(words.ctypes.data,)) for k in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_in_threads(*[partial(runs[k % 2], words.ctypes.data) for k in range(3)])
     total = 3 * ADDITIONS
     assert words.tolist() == [total, total, 0, total]

@@ -5,11 +5,13 @@ import os
 import signal
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.support.orders import run_in_threads
 from tests.support.pool_tasks import compiled, many_tasks, run
 from tests.support.python import run_python
 from tinygrad_cg_kernels.runtime import generated, service, thread_pool, thread_pool_code
@@ -51,16 +53,8 @@ def test_each_block_is_done_once_after_pauses(four, code):
 
 
 def test_several_callers(four, code):
-    results = []
     kernel = code.address("count")
-    callers = [
-        threading.Thread(target=lambda k=k: results.append(many_tasks(four, kernel, k, 2000)))
-        for k in range(4)
-    ]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join()
+    results = run_in_threads(*[partial(many_tasks, four, kernel, k, 2000) for k in range(4)])
     assert [wrong for wrong, _ in results] == [[]] * 4
 
 

@@ -1,13 +1,13 @@
 """Splitting over threads: the same bits, forks, and threads of the caller's own."""
 
 import os
-import threading
 from functools import partial
 
 import numpy as np
 import pytest
 
 from tests.support import pool_tasks
+from tests.support.orders import run_in_threads
 from tests.support.python import run_python
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops.engine import Elementwise
@@ -263,14 +263,6 @@ def test_callers_with_threads_of_their_own(layer):
 
 def test_first_use_from_many_threads_at_once():
     square = Elementwise("square", elementary.square, 1)
-    x, results = np.arange(5.0), []
-
-    def work():
-        results.append(square(x).tolist())
-
-    workers = [threading.Thread(target=work) for _ in range(8)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    x = np.arange(5.0)
+    results = run_in_threads(*[lambda: square(x).tolist()] * 8)
     assert results == [[0, 1, 4, 9, 16]] * 8

@@ -3,11 +3,10 @@
 Reading and assigning tells tapes and running custom gradients, innermost first.
 """
 
-import threading
-
 import pytest
 
 import tinygrad_cg as tf
+from tests.support.orders import run_in_a_thread
 
 pytestmark = pytest.mark.quick
 
@@ -214,9 +213,7 @@ def test_another_thread_is_not_heard():
 
     @tf.custom_gradient
     def function(x):
-        thread = threading.Thread(target=v.read_value)
-        thread.start()
-        thread.join()
+        run_in_a_thread(v.read_value)
         return x * 1.0, lambda dy: 10.0 * dy
 
     assert gradients(function, v) == [10.0, None]

@@ -3,13 +3,12 @@
 import copy
 import operator
 import pickle
-import threading
 
 import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tests.support.orders import assert_next_gradient_is_right, numbers
+from tests.support.orders import assert_next_gradient_is_right, numbers, run_in_threads
 
 pytestmark = pytest.mark.quick
 
@@ -402,11 +401,7 @@ def test_adding_from_several_threads_loses_nothing():
         for _ in range(500):
             v.assign_add(1.0)
 
-    threads = [threading.Thread(target=add) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_in_threads(*[add] * 4)
     assert float(v) == 2000.0
 
 

@@ -67,13 +67,33 @@ def slope_of_sum(function: Callable[..., Any], at: float = 3.0) -> Any:
     return None if gradient is None else gradient.numpy()
 
 
+def run_in_threads(*functions: Callable[[], Any]) -> list[Any]:
+    """Return the results of functions that run at the same time, each in a thread of its own.
+
+    An error of theirs is raised here.
+    """
+    results: list[Any] = [None] * len(functions)
+    errors: list[BaseException] = []
+
+    def run(k: int) -> None:
+        try:
+            results[k] = functions[k]()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(k,)) for k in range(len(functions))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for error in errors:
+        raise error
+    return results
+
+
 def run_in_a_thread(function: Callable[[], Any]) -> Any:
-    """Return the result of a function that runs in another thread."""
-    results = []
-    thread = threading.Thread(target=lambda: results.append(function()))
-    thread.start()
-    thread.join()
-    return results[0]
+    """Return the result of a function that runs in another thread; its error is raised here."""
+    return run_in_threads(function)[0]
 
 
 def assert_raises(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +13,7 @@ from numpy.testing import assert_allclose
 
 import tinygrad_cg as tf
 from tests.support.compiled import unfused
+from tests.support.orders import run_in_threads
 from tests.support.outside_code import KINDS, array_cubic, array_jvp, array_vjp, cubic, on_values
 
 MATRIX = np.array([[3.0, 1.0], [1.0, 2.0]])
@@ -443,11 +443,7 @@ def test_threads_call_the_code_once_for_each_call():
     program = tf.function(
         lambda x: tf.numpy_function(lambda x: calls.append(1) or x + 1, [x], tf.float64)
     )
-    threads = [threading.Thread(target=lambda: [program(POINT) for _ in range(20)]) for _ in "123"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_in_threads(*[lambda: [program(POINT) for _ in range(20)]] * 3)
     assert 60 <= len(calls) <= 62  # those that trace at the same time learn the shape each
 
 

@@ -1,13 +1,13 @@
 """What a tape watches, and when (docs/behaviour.md 2.1 and 4.2)."""
 
-import threading
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tests.support.orders import values
+from tests.support.orders import run_in_a_thread, run_in_threads, values
 
 pytestmark = pytest.mark.quick
 
@@ -195,26 +195,11 @@ class TestWatchedVariables:
 class TestThreads:
     """2.1: a tape is local to its thread."""
 
-    def run(self, program):
-        """The result of `program` on a thread of its own, or its exception."""
-        result = []
-
-        def target():
-            try:
-                result.append(program())
-            except BaseException as error:
-                result.append(error)
-
-        thread = threading.Thread(target=target)
-        thread.start()
-        thread.join()
-        return result[0]
-
     def test_ops_of_another_thread(self):
         x = tf.constant(3.0)
         with tf.GradientTape() as tape:
             tape.watch(x)
-            y = self.run(lambda: x * x)
+            y = run_in_a_thread(lambda: x * x)
         assert y.numpy() == 9.0
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", tf.errors.TapeWarning)
@@ -223,7 +208,7 @@ class TestThreads:
     def test_variables_read_by_another_thread(self):
         v = tf.Variable(3.0)
         with tf.GradientTape() as tape:
-            self.run(lambda: v * v)
+            run_in_a_thread(lambda: v * v)
         assert tape.watched_variables() == ()
 
     def test_gradient_on_another_thread(self):
@@ -231,7 +216,7 @@ class TestThreads:
         with tf.GradientTape() as tape:
             tape.watch(x)
             y = x * x
-        assert self.run(lambda: tape.gradient(y, x)).numpy() == 6.0
+        assert run_in_a_thread(lambda: tape.gradient(y, x)).numpy() == 6.0
 
     def test_many_at_once(self):
         def program(number):
@@ -244,15 +229,10 @@ class TestThreads:
                         y = x * x * x
                     first = inner.gradient(y, x)
                 second = outer.gradient(first, x)
-            results[number] = values([first, second])
+            return values([first, second])
 
-        results = {}
-        threads = [threading.Thread(target=program, args=(number,)) for number in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert results == {n: [3.0 * n * n, 6.0 * n] for n in range(4)}
+        results = run_in_threads(*[partial(program, number) for number in range(4)])
+        assert results == [[3.0 * n * n, 6.0 * n] for n in range(4)]
 
 
 class TestWarningsNameTheLine:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 
 import tinygrad_cg as tf
 from tests.support.compiled import unfused
-from tests.support.orders import assert_clean_state
+from tests.support.orders import assert_clean_state, run_in_threads
 
 X = tf.constant([0.7, -1.2, 1.9], tf.float64)
 W = tf.constant([2.0, -0.5, 3.0], tf.float64)
@@ -410,16 +410,8 @@ def test_forward_mode():
 
 def test_threads():
     cube, _ = counted()
-    jacobians = [np.zeros(())] * 4
-
-    def work(i):
-        jacobians[i] = tf.jacobian(cube)(X * float(i)).numpy()
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    jacobian = tf.jacobian(cube)
+    jacobians = run_in_threads(*[partial(jacobian, X * float(i)) for i in range(4)])
     for i in range(4):
         assert_allclose(jacobians[i], np.diag(3 * (i * X.numpy()) ** 2))
 
