@@ -1,14 +1,12 @@
 """Long chains and many runs: what a tape costs, measured in processes of their own."""
 
 import json
-import os
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.support.python import run_python
+
 HEAD = """
 import gc, json, resource, sys
 import numpy as np
@@ -33,15 +31,7 @@ def chain(count):
 
 def run(body):
     """What a program prints as JSON."""
-    done = subprocess.run(
-        [sys.executable, "-c", HEAD + body],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'kernels'}"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return json.loads(done.stdout)
+    return json.loads(run_python(HEAD + body).stdout)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no resource module")

@@ -406,9 +406,7 @@ def test_a_folder_that_others_can_write_to_is_not_used(tmp_path, monkeypatch):
 def test_forks_exits_and_exchanged_files():
     """A few of what `python -m tests.support.processes` tries many times."""
     for kind, count in (("forks", "3"), ("exits", "1"), ("files", "2")):
-        command = [sys.executable, "-m", "tests.support.processes", kind, count]
-        run = subprocess.run(command, capture_output=True, text=True, timeout=500)
-        assert run.returncode == 0, run.stdout + run.stderr
+        run_python("-m", "tests.support.processes", kind, count)
 
 
 def test_generated_code_is_shown_in_tracebacks_while_it_exists():

@@ -1,14 +1,12 @@
 """Sweeps overwrite large arrays that they made, and no others."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 import tinygrad_cg as tf
 from tests.support import keepers
+from tests.support.python import run_python
 from tinygrad_cg._core import record
 from tinygrad_cg._function.codegen import fused_rules
 from tinygrad_cg._reverse import sweep
@@ -131,10 +129,8 @@ def test_a_persistent_tape_gives_the_same_twice():
 @pytest.mark.parametrize("tracer", keepers.TRACERS)
 def test_what_somebody_keeps_stays(tracer):
     """In a process that something watched while the library was imported, or goes on to watch."""
-    command = [sys.executable, "-m", "tests.support.keepers", tracer]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert run.returncode == 0, run.stdout + run.stderr
-    assert run.stdout.endswith("changed: []\n")
+    done = run_python("-m", "tests.support.keepers", tracer)
+    assert done.stdout.endswith("changed: []\n")
 
 
 def test_what_a_rule_of_the_users_returns_stays():
