@@ -210,8 +210,7 @@ class CosineDecay(_Decay):
 class CosineDecayRestarts(_Decay):
     """Repeated `CosineDecay`: each period is `t_mul` times as long as the previous one.
 
-    Each starts at `m_mul` times the rate of the previous period, and ends at `alpha` times the
-    first.
+    Each starts at `m_mul` times the previous rate, and ends at `alpha` times the first.
     """
 
     def __init__(

@@ -69,8 +69,7 @@ def primitive(
         by default each element of the first result has a thread, in blocks of 256; the last block
         may have spare threads. The gradient is the same on either device. Without `cuda`, an
         `elementwise` kernel and the derivatives from its source are compiled for the GPU (only
-        tested in Numba's CUDA simulator); another kernel runs there if CuPy has the functions that
-        it uses.
+        tested in Numba's CUDA simulator); another kernel runs there if CuPy has its functions.
 
     The function takes tensors or array-likes by position, attributes by keyword.
     Raises KeyError for a name in use, TypeError for a kernel that is not callable, or for

@@ -183,8 +183,7 @@ def sample_candidates(
     Modelled on ``tf.random.uniform_candidate_sampler``, where all are as probable, and
     ``tf.random.log_uniform_candidate_sampler``, where class k has the probability ``log((k + 2) /
     (k + 1)) / log(range_max + 1)``. If `unique` none is drawn twice, and what is expected follows
-    from how many draws that took. Counts are float32. Raises InvalidArgumentError for sizes that do
-    not fit.
+    from how many draws that took. Counts are float32. Raises InvalidArgumentError for wrong sizes.
     """
     name = f"{sampler}_candidate_sampler"
     true = _true(name, true_classes, num_true)
@@ -310,8 +309,7 @@ def sampled_softmax_loss(
     a list of its parts, and `biases` (classes,) give the logits of `inputs` (batch, size); `labels`
     are (batch, num_true). The sample is `sampled_values`, or `num_sampled` different classes of a
     log-uniform distribution; the logarithms of expected counts are subtracted. Sampled classes that
-    are true do not count if `remove_accidental_hits`. Raises InvalidArgumentError for sizes that do
-    not fit.
+    are true do not count if `remove_accidental_hits`. Raises InvalidArgumentError for wrong sizes.
     """
     logits, truth = _sampled_logits(
         "sampled_softmax_loss",

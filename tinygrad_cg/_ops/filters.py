@@ -96,8 +96,7 @@ def depthwise_conv2d_backprop_input(
     """Return the gradient of ``depthwise_conv2d`` with respect to its images, whose shape is
     `input_sizes`.
 
-    Modelled on ``tf.nn.depthwise_conv2d_backprop_input``. InvalidArgumentError for shapes that do
-    not fit.
+    Modelled on ``tf.nn.depthwise_conv2d_backprop_input``. InvalidArgumentError for wrong shapes.
     """
     op_name = "depthwise_conv2d_backprop_input"
     filters, dy = convert_operands((filter, out_backprop))
@@ -129,8 +128,7 @@ def depthwise_conv2d_backprop_filter(
     """Return the gradient of ``depthwise_conv2d`` with respect to its filters, whose shape is
     `filter_sizes`.
 
-    Modelled on ``tf.nn.depthwise_conv2d_backprop_filter``. InvalidArgumentError for shapes that do
-    not fit.
+    Modelled on ``tf.nn.depthwise_conv2d_backprop_filter``. InvalidArgumentError for wrong shapes.
     """
     op_name = "depthwise_conv2d_backprop_filter"
     x, dy = convert_operands((input, out_backprop))

@@ -103,8 +103,7 @@ def lstsq(x: Any, y: Any, rtol: Any = None) -> Tensor:
     """Return the z of least length for which the length of ``matmul(x, z) - y`` is the least.
 
     `x` has shape (..., m, n), `y` (..., m, k), or (m,) for one column; z (..., n, k), or (n,). See
-    `pinv` for `rtol`, the derivative and dtypes. Raises InvalidArgumentError for shapes that do
-    not fit.
+    `pinv` for `rtol`, the derivative and dtypes. Raises InvalidArgumentError for wrong shapes.
     """
     x, y = convert_operands((x, y))
     x, column = matrices("lstsq", x), y._data.ndim == 1

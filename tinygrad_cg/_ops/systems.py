@@ -299,7 +299,7 @@ def tridiagonal_solve(
     "matrix" is a tensor (..., m, m) with these diagonals. `rhs` is (..., m, k), or (..., m) for one
     column. It always pivots, even without `partial_pivoting`. Integers become float64. Raises
     errors.MatrixError for a singular matrix (`perturb_singular` is not supported),
-    InvalidArgumentError for shapes that do not fit.
+    InvalidArgumentError for wrong shapes.
     """
     op_name = "tridiagonal_solve"
     if perturb_singular:
@@ -343,8 +343,7 @@ def banded_triangular_solve(
     diagonal and the diagonals below it, aligned right (the first j elements of row j are ignored);
     else the diagonals above it and then the main diagonal, aligned left. `rhs` is (..., m, n).
     `adjoint` solves with the conjugate transposes. Integers become float64. Raises
-    errors.MatrixError for a zero on the main diagonal, InvalidArgumentError for shapes that do not
-    fit.
+    errors.MatrixError for a zero on the main diagonal, InvalidArgumentError for wrong shapes.
     """
     op_name = "banded_triangular_solve"
     diagonals, y = convert_operands((bands, rhs))

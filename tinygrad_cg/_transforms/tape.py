@@ -390,8 +390,7 @@ class GradientTape(levels.Listener):
 
         It reads the tape's record, and the source of the calling function and of the functions
         called there. Call it before or after `gradient`, which frees the record of a non-persistent
-        tape. Raises TypeError for anything but a tensor, RuntimeError for a tape that never
-        recorded.
+        tape. Raises TypeError for anything but a tensor, RuntimeError for an unused tape.
 
         >>> def why(x):
         ...     with tf.GradientTape() as tape:

@@ -66,8 +66,7 @@ def value_and_grad(
         The blocks: an iterable that can be read repeatedly, a function that returns an iterator,
         `blocks`, `files`, or a Dask array, dataframe or bag, whose partitions are the blocks. A
         tuple has several of these, which are read in parallel. If a block is a tuple, `f` gets
-        several arguments; a dataframe becomes a dict of its columns, a list a stack of its
-        elements.
+        several arguments; a dataframe becomes a dict of its columns, a list a stack.
     executor:
         The engine: None for this process, an executor with the interface of
         ``concurrent.futures``, or a Dask client. For Dask's collections, None is the current client

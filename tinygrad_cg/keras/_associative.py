@@ -34,8 +34,7 @@ def associative_scan(
     It combines neighbours in pairs, then pairs of pairs, so it calls `f` about 2 log2(n) times.
     Rounding differs from that of `scan`. Modelled on ``jax.lax.associative_scan``; G. Blelloch,
     "Prefix sums and their applications" (1990). Raises TypeError if `f` is not callable,
-    InvalidArgumentError for different sizes, ValueError if `f` returns another structure or other
-    shapes.
+    InvalidArgumentError for different sizes, ValueError if `f` returns another structure or shape.
 
     Examples
     --------

@@ -38,8 +38,7 @@ def set_floatx(value: str) -> None:
     `one_hot`, `linspace`, draws). Functions of reals (`sqrt`, `mean`, `divide`) convert integers to
     it. As in Keras, tensors and arrays keep their dtypes, and `convert_to_tensor` converts Python
     floats to float32: pass ``dtype=`` there. With integers they also count as float32 (in Keras as
-    `floatx`). Loss objects compute in the dtype of the predictions. Other namespaces do not depend
-    on this.
+    `floatx`). Loss objects compute in the dtype of the predictions. Other namespaces ignore this.
 
     Raises ValueError for other values; "bfloat16" is not supported.
 

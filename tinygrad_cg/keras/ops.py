@@ -729,8 +729,8 @@ def linspace(
     axis: Axes = 0,
 ) -> Any:
     """Return `num` evenly spaced numbers from `start` to `stop` (included if `endpoint`), along a
-    new `axis`; an integer `dtype` rounds down. With `retstep`, return a pair: the numbers and the
-    step."""
+    new `axis`; an integer `dtype` rounds down. With `retstep`, return the numbers and the step.
+    """
     dtype = dtype or _of_ends(start, stop)
     spaced = space_evenly(start, stop, num, endpoint, dtype)
     spaced = spaced if axis == 0 else numpy.moveaxis(spaced, 0, axis)
@@ -1089,7 +1089,7 @@ def solve(a: TensorLike, b: TensorLike) -> Tensor:
     """Return the solution z of ``matmul(a, z) = b`` for square matrices `a`; of the shape of `b`.
 
     `a` (..., n, n) and `b` (..., n, k) broadcast over their leading axes; a 1-D `b` is one column.
-    Raises errors.MatrixError for a singular `a`, InvalidArgumentError for shapes that do not fit.
+    Raises errors.MatrixError for a singular `a`, InvalidArgumentError for wrong shapes.
     """
     return _decompositions.solve(a, b)
 
@@ -1099,7 +1099,7 @@ def solve_triangular(a: TensorLike, b: TensorLike, lower: bool = False) -> Tenso
 
     `a` (..., n, n) and `b` (..., n, k) broadcast over their leading axes; a 1-D `b` is one column.
     Elements of the other triangle have the gradient 0. Raises errors.MatrixError for a zero on the
-    diagonal, InvalidArgumentError for shapes that do not fit.
+    diagonal, InvalidArgumentError for wrong shapes.
     """
     return _decompositions.triangular_solve(a, b, lower)
 

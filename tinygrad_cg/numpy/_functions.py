@@ -599,8 +599,9 @@ def linspace(
     device: Any = None,
 ) -> Tensor:
     """Return `num` evenly spaced numbers from `start` to `stop` (included if `endpoint`); float64
-    by default, an integer `dtype` rounds down. With `retstep`, return a pair: the numbers and the
-    step. `axis` is their axis if the ends are not scalars."""
+    by default, an integer `dtype` rounds down. With `retstep`, return the numbers and the step.
+    `axis` is their axis if the ends are not scalars.
+    """
     return _on("linspace", device, _linspace(start, stop, num, endpoint, retstep, dtype, axis))
 
 

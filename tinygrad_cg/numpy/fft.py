@@ -66,8 +66,7 @@ def irfft2(a: TensorLike, s: Any = None, axes: Any = (-2, -1), norm: Any = None)
 def fftn(a: TensorLike, s: Any = None, axes: Any = None, norm: Any = None) -> Tensor:
     """Return the discrete Fourier transform over several axes, by default all; see `fft`.
 
-    `a` is cut or padded to the sizes `s` along `axes` (None or -1: unchanged), by default the last
-    axes.
+    `a` is cut or padded to the sizes `s` along `axes` (None or -1: unchanged), by default the last.
     """
     return _fourier.fftn(_array(a), s, axes, norm)
 

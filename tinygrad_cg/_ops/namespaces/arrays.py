@@ -275,8 +275,8 @@ def pad(
     name: str | None = None,
 ) -> Tensor:
     """Return `tensor` with elements added before and after along each axis: `paddings` has a pair
-    for each axis. They are `constant_values` or mirrored elements; only SYMMETRIC repeats the
-    border."""
+    for each axis. They are `constant_values` or mirrored; only SYMMETRIC repeats the border.
+    """
     rank = convert(tensor).ndim
     if np.shape(paddings) != (rank, 2):
         raise InvalidArgumentError(

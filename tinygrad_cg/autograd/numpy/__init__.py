@@ -1,8 +1,7 @@
 """NumPy's functions: NumPy's own for arrays, `tinygrad_cg.numpy` for tensors.
 
 As ``autograd.numpy``: outside of a differentiated function all values are arrays, which item
-assignment changes; inside, what depends on its arguments is a tensor. All other names are NumPy's
-own.
+assignment changes; inside, what depends on its arguments is a tensor. All other names are NumPy's.
 """
 
 from __future__ import annotations

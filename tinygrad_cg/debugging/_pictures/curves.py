@@ -47,8 +47,7 @@ def plot_derivatives(
         Matplotlib axes to draw on, with `panels` a sequence of ``order + 1``; by default those of
         a new figure.
     panels:
-        True for one panel per order, stacked with a shared x axis: for derivatives of different
-        size.
+        True for one panel per order, stacked with a shared x axis.
     scale:
         "linear", or "symlog" for a symmetric-log y axis: linear near zero, logarithmic beyond. The
         linear part ends at a hundredth of the top of the smallest curve of a panel, rounded

@@ -75,8 +75,7 @@ class Picture:
     def pdf(self) -> bytes:
         """Return a PDF document of one page: vectors, with the letters of DejaVu Sans in it.
 
-        Raises ImportError without matplotlib, ValueError for names with letters that the font
-        lacks.
+        Raises ImportError without matplotlib, ValueError for letters that the font lacks.
         """
         return plotted(self._drawing, self._title, self._scale, "pdf")
 

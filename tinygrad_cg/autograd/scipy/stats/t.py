@@ -17,8 +17,7 @@ __dir__ = __all__.copy
 def logpdf(x: Any, df: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
     """Return the logarithm of the density at `x` with `df` degrees of freedom.
 
-    Arguments broadcast; `loc` and `scale` shift and stretch. Correct at every order with respect to
-    each.
+    Arguments broadcast; `loc` and `scale` shift and stretch. Correct at every order.
     """
     df, scale = real(df), real(scale)
     z = (real(x) - loc) / scale
