@@ -55,12 +55,12 @@ def compressed(matrix, colors):
 
 def recovered(coloring, matrix):
     """The matrix, from the products that a colouring asks for."""
-    data = np.full(coloring.pattern.nnz, np.nan)
-    for colors, by_rows in ((coloring.columns, False), (coloring.rows, True)):
-        if colors is not None and data.size:
-            products = compressed(matrix.T if by_rows else matrix, colors)
-            places = coloring.places(by_rows)
-            data[places >= 0] = products.reshape(-1)[places[places >= 0]]
+    products = []
+    for colors, values in ((coloring.columns, matrix), (coloring.rows, matrix.T)):
+        products += [] if colors is None else list(compressed(values, colors))
+    assert len(products) == coloring.count
+    pairs = zip(coloring.products(), coloring.lines(), strict=True)
+    data = [products[product][line] for product, line in pairs]
     dense = np.zeros(matrix.shape)
     dense[coloring.pattern.rows(), coloring.pattern.indices] = data
     return dense

@@ -13,7 +13,7 @@ from tinygrad_cg_kernels.sparse.index_sets import transposed_places
 from ..errors import InvalidArgumentError
 from .sparsity import SparsityPattern
 
-_INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
+_INT32 = np.dtype(np.int32)
 
 REVERSE_COST = 1.5
 """The cost of a product with the transposed matrix, in products with the matrix."""
@@ -140,32 +140,18 @@ class Coloring:
             "tf.jacobian_coloring and tf.hessian_coloring return valid colourings"
         )
 
-    def _numbers(self) -> np.ndarray:
-        """Return the colour that each entry is read by."""
+    def products(self) -> np.ndarray:
+        """Return the number of the product that each entry is read from, columns before rows."""
         columns, rows = self._sides()
         across = columns[self.pattern.indices]
         if not self._by_rows.any():
             return across
-        return np.where(self._by_rows, rows[self.pattern.rows()], across)
+        first = _count(self.columns) if self.mode == "both" else 0
+        return np.where(self._by_rows, rows[self.pattern.rows()] + first, across)
 
-    def places(self, by_rows: bool) -> np.ndarray:
-        """Return where each entry is in the products of all colours; -1 if it is not there.
-
-        Product `c` begins at c times its size. It is a product with the matrix, or, if `by_rows`,
-        with the transposed matrix.
-        """
-        pattern, marks, lines = self.pattern, self._by_rows, self.pattern.shape[by_rows]
-        dtype = _INT32 if self.count * lines < 2**31 else _INT64
-        places = self._numbers().astype(dtype) * dtype.type(lines)
-        places += np.where(marks, pattern.indices, pattern.rows()).astype(dtype)
-        if self.mode == "both":
-            places[marks != by_rows] = -1
-        return places
-
-    def products(self) -> np.ndarray:
-        """Return the number of the product that each entry is read from, columns before rows."""
-        is_later = self._by_rows & (self.mode == "both")
-        return self._numbers() + _count(self.columns) * is_later
+    def lines(self) -> np.ndarray:
+        """Return which element of its product each entry is: its row, or for rows its column."""
+        return np.where(self._by_rows, self.pattern.indices, self.pattern.rows())
 
     def __repr__(self) -> str:
         height, width = self.pattern.shape

@@ -388,16 +388,19 @@ class _SparseDerivative:
         self, coloring: Coloring, passes: list[_Pass]
     ) -> tuple[Function[..., Any] | None, list[_Chunk]]:
         """Return the program for all entries; several, if its products take too much memory."""
-        chunks, total, places = [], 0, np.int32(0)
+        products, lines = coloring.products(), coloring.lines()
+        chunks, places, total, end = [], np.zeros(lines.size, np.int32), 0, 0
         for part in passes:
-            own, first = coloring.places(part.by_rows), 0
-            places = np.where(own < 0, places, own + total)
+            size, base = coloring.pattern.shape[part.by_rows], end
+            end += int(part.colors.max(initial=-1)) + 1
             for number in part.numbers:
-                size = number.size * coloring.pattern.shape[part.by_rows]
-                inside = np.flatnonzero((own >= first) & (own < first + size))
-                chunks.append(_Chunk(part.program, number, inside, own[inside] - first))
-                first += size
-            total += first
+                first = base + int(number[0])
+                some = (products >= first) & (products < min(first + number.size, end))
+                inside = np.flatnonzero(some)
+                own = (products[inside] - first) * size + lines[inside]
+                chunks.append(_Chunk(part.program, number, inside, own))
+                places[inside] = total + own
+                total += number.size * size
         if total > _MAX_ELEMENTS or not 0 < len(chunks) <= len(passes):
             return None, chunks
 

@@ -14,7 +14,7 @@ Sparsity Detection for Efficient Automatic Differentiation", TMLR 2025.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -59,15 +59,6 @@ class Effect(NamedTuple):
     is_elementwise: bool = False
 
 
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-# The operations that select elements: they are run on numbers of elements, instead of elements.
-_SELECTIONS = _names(
-    "getitem gather set_row identity optimization_barrier cast reshape expand_dims squeeze "
-    "transpose broadcast_to concatenate stack take_along_axis pad"
-)
 _INDICES = ("indices", "index")
 # Transposes of selections by the selection, and its parameters with their names in the transpose.
 # They add elements up, or choose among them.
@@ -78,17 +69,15 @@ _SCATTERS = {
     "segment_extremum": ("gather", {"axis": "batch_dims", "batch_dims": "batch_dims"}),
 }
 # Elementwise operations whose second derivatives are zero, apart from jumps.
-_PIECEWISE = _names("where real imag conj relu maximum minimum clip remainder absolute")
-_PRODUCTS = _names("multiply multiply_upstream multiply_tangent")
-_QUOTIENTS = _names("divide divide_upstream")
-_WITHOUT_SLOPE = _names("sign")  # of real numbers; others say so in their record
-_SCANS = _names("cumsum cumprod recurrence")
-_ALONG_AXIS = _names("softmax log_softmax softmax_pull log_softmax_pull sort")
-_TRANSFORMS = _names("fft rfft irfft")
-_SOLVERS = _names("solve triangular_solve tridiagonal_solve banded_triangular_solve lstsq")
+_PIECEWISE = {"where", "real", "imag", "conj", "relu", "absolute"}
+_PIECEWISE |= {"maximum", "minimum", "clip", "remainder"}
+_PRODUCTS = ("multiply", "multiply_upstream", "multiply_tangent")
+_QUOTIENTS = ("divide", "divide_upstream")
+_WITHOUT_SLOPE = ("sign",)  # of real numbers; others say so in their record
+_SOLVERS = {"solve", "triangular_solve", "tridiagonal_solve", "banded_triangular_solve", "lstsq"}
 _CONVOLUTIONS = {"conv": "ifo", "conv_input": "ofi", "conv_filter": "iof"}
 """By the operation what its operands and its result are: images, filters or outputs."""
-_UNCOMPUTED = _names("impure user control")
+_UNCOMPUTED = ("impure", "user", "control")
 _MAX_SIZE = 2**26
 """The largest table of connections, in entries, that is made of a product or convolution."""
 MAX_ROUNDS = 4096
@@ -98,6 +87,16 @@ MAX_ROUNDS = 4096
 def numbered(shape: Sequence[int]) -> np.ndarray:
     """Return the numbers of the elements of an array, in row-major order."""
     return np.arange(prod(shape)).reshape(shape)
+
+
+def lines_of(shape: Shape, axes: Iterable[int], result: Shape) -> np.ndarray:
+    """Return for each element of a result the number of the line through it, along axes.
+
+    Shapes are broadcast. Lines are numbered as `IndexFlow.reduced` returns them.
+    """
+    along = {axis % len(shape) for axis in axes}
+    lines = [1 if axis in along else size for axis, size in enumerate(shape)]
+    return np.broadcast_to(numbered(lines), result).reshape(-1)
 
 
 Part = Callable[["IndexFlow", Value, list[Any]], tuple[list[Dependence], list[Pair]]]
@@ -219,7 +218,7 @@ class IndexFlow:
     def product(self, groups: Table, table: Table) -> Table:
         return multiply_rows(groups, table, self.columns)
 
-    def reduced(self, table: Table, shape: Shape, axes: Sequence[int]) -> Table:
+    def reduced(self, table: Table, shape: Shape, axes: Iterable[int]) -> Table:
         """Return the union along axes, a row for each element of the other axes."""
         axes = [axis % len(shape) for axis in axes]
         rest = [axis for axis in range(len(shape)) if axis not in axes]
@@ -334,6 +333,10 @@ class OperationFlow:
     def taken(self, k: int, rows: np.ndarray | None) -> Table:
         return self.table(k) if rows is None else take_rows(self.table(k), rows)
 
+    def all_taken(self) -> list[Table]:
+        """Return for each element of the result what each operand's element depends on."""
+        return [self.taken(k, self.sources(k)) for k in self.moving]
+
     def elementwise(self) -> Effect:
         arrays = [operand.array for operand in self.operands]
         rows = {k: self.sources(k, _kept(self.name, k, arrays)) for k in self.moving}
@@ -343,9 +346,7 @@ class OperationFlow:
         if self.name in _PIECEWISE and not bends:
             pairs = []
         elif self.name in _PRODUCTS or self.name in _QUOTIENTS:
-            whole = [
-                self.taken(k, self.sources(k)) for k in self.moving
-            ]  # at a point, slopes are 0
+            whole = self.all_taken()  # at a point, slopes are 0
             pairs = [(whole[0], whole[1])] if len(whole) == 2 else []
             if self.name in _QUOTIENTS and 1 in self.moving:
                 pairs.append((whole[-1], whole[-1]))
@@ -354,46 +355,41 @@ class OperationFlow:
 
     # selections and their transposes
 
-    def selection(self) -> Effect | None:
-        arrays, offset, tables = [], 0, []
-        names = self.primitive.inputs
-        for k, operand in enumerate(self.operands):
-            if len(names) > 1 and names[k] in _INDICES:
+    def selection(self) -> Effect:
+        """Run the operation on numbers of elements.
+
+        If an index is unknown, a lookup along an axis gives the union of the axis, and a row that
+        is written may be any row.
+        """
+        arrays, tables, starts, count = [], [], {}, 0
+        indices = [k for k, name in enumerate(self.primitive.inputs) if name in _INDICES]
+        for k, (operand, shape) in enumerate(zip(self.operands, self.shapes, strict=True)):
+            if k in indices:
+                if operand.array is None and self.name == "set_row":
+                    axis, shape = self.params["batch_dims"], self.shapes[1]
+                    self.shapes[1] = (*shape[:axis], 1, *shape[axis:])
+                    return Effect(self.flow.union(self.all_taken()))
                 if operand.array is None:
-                    return self.unknown_index()
-                arrays.append(operand.array)
+                    axis, shape_of_x = self.params["axis"], self.shapes[0]
+                    lines = self.flow.reduced(tables[0], shape_of_x, [axis])
+                    tables = [take_rows(lines, lines_of(shape_of_x, [axis], shape_of_x))]
+                index = np.zeros(shape, np.int64) if operand.array is None else operand.array
+                arrays.append(index)
             elif k in self.moving:
-                arrays.append(numbered(self.shapes[k]) + offset)
+                starts[k] = count
+                arrays.append(numbered(shape) + count)
                 tables.append(self.table(k))
-                offset += arrays[-1].size
+                count += arrays[-1].size
             else:
-                arrays.append(np.full(self.shapes[k], -1))
+                arrays.append(np.full(shape, -1))
         if self.name == "cast":
             return Effect(tables[0], is_elementwise=True)
         rows = self.primitive.run(*arrays, **self.params).reshape(-1)
-        table, sources, start = take_rows(stack_rows(tables), rows), {}, 0
-        for k in self.moving if self.flow.second else ():
-            size = prod(self.shapes[k])
-            sources[k] = np.where((rows >= start) & (rows < start + size), rows - start, -1)
-            start += size
+        table, sources = take_rows(stack_rows(tables), rows), {}
+        for k, start in starts.items() if self.flow.second else ():
+            end = start + prod(self.shapes[k])
+            sources[k] = np.where((rows >= start) & (rows < end), rows - start, -1)
         return Effect(table, sources=sources)
-
-    def unknown_index(self) -> Effect | None:
-        """Indices that are unknown: a lookup along an axis gives the union of the axis.
-
-        A row that is written may be any row.
-        """
-        if self.name == "set_row":
-            axis, shape = self.params["batch_dims"], self.shapes[1]
-            self.shapes[1] = (*shape[:axis], 1, *shape[axis:])
-            return Effect(self.flow.union([self.taken(k, self.sources(k)) for k in self.moving]))
-        if self.moving != [0]:
-            return None
-        axis, shape = self.params["axis"] % len(self.shapes[0]), self.shapes[0]
-        table = self.flow.reduced(self.table(0), shape, [axis])
-        numbers = numbered((*shape[:axis], 1, *shape[axis + 1 :]))
-        rows = self.primitive.run(numbers, np.zeros(self.shapes[1], np.int64), **self.params)
-        return Effect(take_rows(table, rows.reshape(-1)))
 
     def scatter(self) -> Effect | None:
         """Each element of the first operand goes to the element of the result at its target."""
@@ -427,51 +423,41 @@ class OperationFlow:
         shape, flow = self.shapes[self.moving[0]], self.flow
         reduced = flow.union([flow.reduced(self.table(k), shape, axes) for k in self.moving])
         assert reduced is not None
-        lines = [1 if k in [a % len(shape) for a in axes] else n for k, n in enumerate(shape)]
-        rows = np.broadcast_to(numbered(lines), self.shape)
         pairs = [] if self.name == "sort" else self.all_interact(reduced)
-        return Effect(take_rows(reduced, rows.reshape(-1)), pairs)
+        return Effect(take_rows(reduced, lines_of(shape, axes, self.shape)), pairs)
 
     def scan(self) -> Effect:
-        axis = self.params["axis"] % len(self.shape)
-        total = self.flow.union([self.taken(k, self.sources(k)) for k in self.moving])
+        """Each element depends on those before it."""
+        lines = np.moveaxis(numbered(self.shape), self.params["axis"], -1)
+        length, total = lines.shape[-1], self.flow.union(self.all_taken())
+        if lines.size * length > _MAX_SIZE:
+            return self.along_axes()
+        before = np.tri(length, k=-int(self.params["exclusive"]))
+        ends, members = np.nonzero(before.T if self.params["reverse"] else before)
         assert total is not None
-        lines = np.moveaxis(numbered(self.shape), axis, 0)
-        count = lines.shape[0]
-        state, columns = self.flow.empty(prod(lines.shape[1:])), []
-        for i in range(count)[:: -1 if self.params["reverse"] else 1]:
-            after = merge_rows(state, take_rows(total, lines[i].reshape(-1)))
-            columns.append(state if self.params["exclusive"] else after)
-            state = after
-        if not columns:
-            return Effect(total)
-        order = numbered(lines.shape)
-        order = np.moveaxis(order[::-1] if self.params["reverse"] else order, 0, axis)
-        table = take_rows(stack_rows(columns), order.reshape(-1))
-        return Effect(table, self.all_interact(state))
+        table = self.flow.grouped(lines[..., ends], lines[..., members], lines.size, total)
+        return Effect(table, self.all_interact(table))
 
     def by_matrices(self) -> Effect:
         """The result depends on all of the last axes of the operands that belong together.
 
         Columns of the right-hand sides of linear equations are apart, and do not interact.
         """
-        flow, core, solves = self.flow, self.primitive.core, self.name in _SOLVERS
-        batches = [shape[: len(shape) - n] for shape, n in zip(self.shapes, core, strict=True)]
-        batch = np.broadcast_shapes(*batches)
-        inner = (1,) * (len(self.shape) - len(batch))
-        tables, wholes = [], []
+        flow, solves, tables, wholes = self.flow, self.name in _SOLVERS, [], []
+        cores = list(zip(self.shapes, self.primitive.core, strict=True))
+        batch = np.broadcast_shapes(*[shape[: len(shape) - n] for shape, n in cores])
+        inner = range(len(batch), len(self.shape))
         for k in self.moving:
-            shape = self.shapes[k]
-            last = range(len(shape) - core[k], len(shape))
-            rows = np.broadcast_to(numbered(batches[k]), batch)
-            whole = take_rows(flow.reduced(self.table(k), shape, last), rows.reshape(-1))
-            wholes.append(whole)
-            rows = np.broadcast_to(numbered(batch).reshape((*batch, *inner)), self.shape)
+            shape, count = cores[k]
+            matrices = flow.reduced(self.table(k), shape, range(-count, 0))
+            batches = shape[: len(shape) - count]
+            wholes.append(take_rows(matrices, lines_of(batches, (), batch)))
             if solves and k == 1:
-                whole = flow.reduced(self.table(1), shape, [-2])
-                lines = numbered((*shape[:-2], 1, shape[-1]))
-                rows = np.broadcast_to(lines, self.shape)
-            tables.append(take_rows(whole, rows.reshape(-1)))
+                lines = flow.reduced(self.table(1), shape, [-2])
+                tables.append(take_rows(lines, lines_of(shape, [-2], self.shape)))
+            else:
+                rows = lines_of(self.shape, inner, self.shape)
+                tables.append(take_rows(wholes[-1], rows))
         if solves:
             pairs = [(wholes[0], whole) for whole in wholes] if 0 in self.moving else []
         else:
@@ -483,55 +469,43 @@ class OperationFlow:
     def contraction(self) -> Effect | None:
         """The product of matrices, or of matrices and vectors."""
         flow, vector = self.flow, self.name == "matvec"
-        x_shape = self.shapes[0]
-        y_shape = (*self.shapes[1], 1) if vector else self.shapes[1]
-        batch = np.broadcast_shapes(x_shape[:-2], y_shape[:-2])
-        height, inner, width = x_shape[-2], x_shape[-1], y_shape[-1]
-        tables: list[Table] = []
+        shapes = [self.shapes[0], (*self.shapes[1], 1) if vector else self.shapes[1]]
+        batch = np.broadcast_shapes(*[shape[:-2] for shape in shapes])
+        (height, inner), width = shapes[0][-2:], shapes[1][-1]
+        whole, tables = (*batch, height, width), []
         for k in self.moving:
-            shape, axis = (x_shape, -1) if k == 0 else (y_shape, -2)
-            table, factor = self.table(k), self.operands[1 - k].array
-            if factor is not None:
+            factor, axis = self.operands[1 - k].array, -1 if k == 0 else -2
+            if factor is not None and not np.all(factor):
                 factor = factor[..., None] if vector and k == 0 else factor
                 some = np.broadcast_to(factor != 0, (*batch, *factor.shape[-2:]))
-                if not some.all():
-                    if np.count_nonzero(some) * (height if k == 0 else width) > _MAX_SIZE:
-                        return None
-                    tables.append(self._by_factor(k, shape, batch, some, (height, inner, width)))
-                    continue
-            reduced = flow.reduced(table, shape, [axis])
-            line = list(shape)
-            line[axis] = 1
-            rows = np.broadcast_to(numbered(line), (*batch, height, width))
-            tables.append(take_rows(reduced, rows.reshape(-1)))
+                if np.count_nonzero(some) * (height if k == 0 else width) > _MAX_SIZE:
+                    return None
+                tables.append(self._by_factor(k, shapes[k], some, whole))
+            else:
+                reduced = flow.reduced(self.table(k), shapes[k], [axis])
+                tables.append(take_rows(reduced, lines_of(shapes[k], [axis], whole)))
         if len(self.moving) < 2:
             return Effect(flow.union(tables))
-        sides = ((0, x_shape, -2), (1, y_shape, -1))
-        left, right = [
+        left, right = [  # the columns of x, and the rows of y
             take_rows(
-                flow.reduced(self.table(k), shape, [axis]),
-                np.broadcast_to(numbered((*shape[:-2], inner)), (*batch, inner)).reshape(-1),
+                flow.reduced(self.table(k), shapes[k], [axis]),
+                lines_of((*shapes[k][:-2], inner), (), (*batch, inner)),
             )
-            for k, shape, axis in sides
+            for k, axis in ((0, -2), (1, -1))
         ]
         return Effect(flow.union(tables), [(left, right)])
 
-    def _by_factor(
-        self, k: int, shape: Shape, batch: Shape, some: np.ndarray, sizes: Shape
-    ) -> Table:
-        """Return the table of a product with a constant that has zeros."""
-        height, _, width = sizes
-        which, *places = np.nonzero(some.reshape(-1, *some.shape[-2:]))
-        numbers = np.broadcast_to(numbered(shape), (*batch, *shape[-2:])).reshape(-1, *shape[-2:])
+    def _by_factor(self, k: int, shape: Shape, some: np.ndarray, whole: Shape) -> Table:
+        """Return the table of a product, of shape `whole`, with a constant that has zeros."""
+        numbers = np.broadcast_to(numbered(shape), (*whole[:-2], *shape[-2:]))
+        numbers = numbers.reshape(-1, *shape[-2:])
+        results = numbered(whole).reshape(-1, *whole[-2:])
+        batch, first, last = np.nonzero(some.reshape(-1, *some.shape[-2:]))
         if k == 0:  # x[b, i, k] y[b, k, j]
-            at, columns = places
-            i = np.arange(height)[:, None]
-            members, rows = numbers[which, i, at], (which * height + i) * width + columns
+            members, rows = numbers[batch, :, first], results[batch, :, last]
         else:
-            lines, at = places
-            j = np.arange(width)[:, None]
-            members, rows = numbers[which, at, j], (which * height + lines) * width + j
-        return self.flow.grouped(rows, members, prod(batch) * height * width, self.table(k))
+            members, rows = numbers[batch, last], results[batch, first]
+        return self.flow.grouped(rows, members, prod(whole), self.table(k))
 
     def convolution(self) -> Effect | None:
         roles = _CONVOLUTIONS[self.name]
@@ -608,12 +582,17 @@ def _kept(name: str, k: int, arrays: Sequence[Any]) -> Any:
 
 
 _RULES: dict[str, Callable[[OperationFlow], Effect | None]] = {
-    **dict.fromkeys(_SELECTIONS, OperationFlow.selection),
-    **dict.fromkeys(_SCATTERS, OperationFlow.scatter),
-    **dict.fromkeys(_SCANS, OperationFlow.scan),
-    **dict.fromkeys(_ALONG_AXIS | _TRANSFORMS, OperationFlow.along_axes),
-    **dict.fromkeys(_CONVOLUTIONS, OperationFlow.convolution),
-    **dict.fromkeys(("max_pool", "mean_pool", "mean_pool_adjoint"), OperationFlow.pool),
-    "matmul": OperationFlow.contraction,
-    "matvec": OperationFlow.contraction,
+    name: rule
+    for rule, names in {
+        OperationFlow.selection: "getitem gather set_row identity optimization_barrier cast pad "
+        "reshape expand_dims squeeze transpose broadcast_to concatenate stack take_along_axis",
+        OperationFlow.scatter: _SCATTERS,
+        OperationFlow.scan: "cumsum cumprod recurrence",
+        OperationFlow.along_axes: "softmax log_softmax softmax_pull log_softmax_pull sort fft rfft "
+        "irfft",
+        OperationFlow.convolution: _CONVOLUTIONS,
+        OperationFlow.pool: "max_pool mean_pool mean_pool_adjoint",
+        OperationFlow.contraction: "matmul matvec",
+    }.items()
+    for name in (names.split() if isinstance(names, str) else names)
 }
