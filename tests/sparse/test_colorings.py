@@ -10,7 +10,6 @@ import tinygrad_cg as tf
 from tinygrad_cg.errors import InvalidArgumentError
 from tinygrad_cg_kernels.runtime import service
 from tinygrad_cg_kernels.sparse import coloring as kernels
-from tinygrad_cg_kernels.sparse.index_sets import transposed_places
 
 SIZES = st.integers(0, 14)
 ORDERS = ["best", *kernels.ORDERS]
@@ -100,10 +99,9 @@ def test_colorings_of_hessians(pattern, order):
 @given(patterns(square=True), st.sampled_from(kernels.ORDERS))
 def test_star_colorings(pattern, order):
     rows = tf.SparsityPattern.of(pattern).table
-    reverse = transposed_places(rows, len(pattern))
     numbers = kernels.order_vertices(rows, rows, order, kernels.degrees(rows, rows))
     assert sorted(numbers) == list(range(len(pattern)))
-    assert is_star(pattern, kernels.color_star(rows, reverse, numbers))
+    assert is_star(pattern, kernels.color_star(rows, numbers))
 
 
 @settings(max_examples=200, deadline=None)
@@ -211,8 +209,8 @@ def test_colors_are_numbered_in_their_order():
             "symmetric pattern",
         ),
         (lambda: tf.hessian_coloring(np.ones((2, 3))), InvalidArgumentError, "square pattern"),
-        (lambda: tf.hessian_coloring(np.eye(2), "fast"), ValueError, "order must be one of best"),
-        (lambda: tf.jacobian_coloring(np.eye(2), "fwd"), ValueError, "mode must be one of auto"),
+        (lambda: tf.hessian_coloring(np.eye(2), "fast"), ValueError, "order must be one of 'best'"),
+        (lambda: tf.jacobian_coloring(np.eye(2), "fwd"), ValueError, "mode must be one of 'auto'"),
     ],
 )
 def test_bad_arguments(call, error, words):

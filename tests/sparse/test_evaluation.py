@@ -200,9 +200,13 @@ def test_nothing_is_differentiated_through():
     ("call", "error", "words"),
     [
         (lambda: tf.sparse_jacobian(3), TypeError, "f must be a function"),
-        (lambda: tf.sparse_jacobian(tf.sin, mode="fwd"), ValueError, "mode must be one of auto"),
-        (lambda: tf.sparse_jacobian(tf.sin, format="bsr"), ValueError, "format must be one of csr"),
-        (lambda: tf.sparse_jacobian(tf.sin, chunk_size=0), ValueError, "positive integer, got 0"),
+        (lambda: tf.sparse_jacobian(tf.sin, mode="fwd"), ValueError, "mode must be one of 'auto'"),
+        (
+            lambda: tf.sparse_jacobian(tf.sin, format="bsr"),
+            ValueError,
+            "format must be one of 'csr'",
+        ),
+        (lambda: tf.sparse_jacobian(tf.sin, chunk_size=0), ValueError, "at least 1, got 0"),
         (lambda: tf.sparse_jacobian(tf.sin, argnums=())(X), ValueError, "selects no tensor"),
         (lambda: tf.sparse_jacobian(tf.sin)(X + 1j), TypeError, "complex argument"),
         (lambda: tf.sparse_jacobian(lambda x: x * 1j)(X), TypeError, "needs a real output"),

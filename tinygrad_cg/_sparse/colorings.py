@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tinygrad_cg_kernels.sparse import coloring as kernels
-from tinygrad_cg_kernels.sparse.index_sets import transposed_places
+from tinygrad_cg_kernels.sparse.index_sets import take_rows, transposed_places
 
+from .._ops.validation import as_choice
 from ..errors import InvalidArgumentError
 from .sparsity import SparsityPattern
 
@@ -58,7 +60,7 @@ class Coloring:
     <Coloring forward, 2 colors for 2 x 3>
     """
 
-    __slots__ = ("_by_rows", "columns", "count", "mode", "pattern", "rows")
+    __slots__ = ("_by_rows", "columns", "mode", "pattern", "rows")
 
     def __init__(
         self, pattern: Any, columns: Any = None, rows: Any = None, symmetric: bool = False
@@ -73,24 +75,24 @@ class Coloring:
         height, width = pattern.shape
         columns = None if columns is None else _colors("columns", columns, width)
         rows = None if rows is None else _colors("rows", rows, height)
-        self._take(pattern, columns, rows, symmetric)
-        self._by_rows = self._choose()
-        self._take(pattern, columns, rows, symmetric)
-
-    def _take(self, pattern: SparsityPattern, columns: Any, rows: Any, symmetric: bool) -> None:
-        """Take colours from 0, and count them."""
         modes = {"symmetric": symmetric, "forward": rows is None, "reverse": columns is None}
         self.mode = next((name for name in modes if modes[name]), "both")
         self.pattern, self.columns, self.rows = pattern, columns, rows
-        self.count = _count(columns) + _count(rows)
+        self._by_rows = self._choose()
 
     @classmethod
     def _of_one_side(cls, pattern: SparsityPattern, columns: Any, rows: Any) -> Coloring:
         """Return the colouring of one side by colours that are right."""
         coloring = cls.__new__(cls)
-        coloring._take(pattern, columns, rows, False)
+        coloring.mode = "forward" if rows is None else "reverse"
+        coloring.pattern, coloring.columns, coloring.rows = pattern, columns, rows
         coloring._by_rows = np.full(pattern.nnz, columns is None)
         return coloring
+
+    @property
+    def count(self) -> int:
+        """The number of products."""
+        return _count(self.columns) + _count(self.rows)
 
     def _sides(self) -> list[np.ndarray]:
         """Return the colours of columns and of rows, -1 where there are none."""
@@ -221,8 +223,8 @@ def jacobian_coloring(pattern: Any, mode: str = "auto", order: str = "best") -> 
     (50, 3)
     """
     pattern = SparsityPattern.of(pattern)
-    check_choice("jacobian_coloring", "mode", mode, ("auto", "forward", "reverse", "both"))
-    check_choice("jacobian_coloring", "order", order, ("best", *kernels.ORDERS))
+    as_choice("jacobian_coloring", "mode", mode, ("auto", "forward", "reverse", "both"))
+    as_choice("jacobian_coloring", "order", order, ("best", *kernels.ORDERS))
     columns = pattern.transposed()
     widest, tallest = (int(np.diff(x.indptr).max(initial=0)) for x in (pattern, columns))
     long, estimate = _long_rows(pattern, tallest)
@@ -269,9 +271,8 @@ def _long_rows(pattern: SparsityPattern, tallest: int) -> tuple[np.ndarray, floa
 
 def _select(pattern: SparsityPattern, keep: np.ndarray) -> SparsityPattern:
     """Return the pattern with the rows that are not kept empty."""
-    lengths = np.diff(pattern.indptr)
-    indptr = np.concatenate([[0], np.cumsum(lengths * keep)])
-    return SparsityPattern(indptr, pattern.indices[np.repeat(keep, lengths)], pattern.shape)
+    rows = np.where(keep, np.arange(keep.size), -1)
+    return SparsityPattern(*take_rows(pattern.table, rows), pattern.shape)
 
 
 def _distance2(vertices: SparsityPattern, lines: SparsityPattern, order: str) -> np.ndarray:
@@ -281,9 +282,7 @@ def _distance2(vertices: SparsityPattern, lines: SparsityPattern, order: str) ->
     if bound == count:
         return np.arange(count, dtype=_INT32)
 
-    def color(numbers: np.ndarray) -> np.ndarray:
-        return kernels.color_distance2(vertices.table, height, numbers)
-
+    color = functools.partial(kernels.color_distance2, vertices.table, height)
     best, spent = _best_order(color, vertices, lines, order, vertices.nnz)
     fewest, idle = int(best.max()), 0
     for turn in range(_ROUNDS if order == "best" else 0):
@@ -351,7 +350,7 @@ def hessian_coloring(pattern: Any, order: str = "best") -> Coloring:
     <Coloring symmetric, 2 colors for 50 x 50>
     """
     pattern = SparsityPattern.of(pattern)
-    check_choice("hessian_coloring", "order", order, ("best", *kernels.ORDERS))
+    as_choice("hessian_coloring", "order", order, ("best", *kernels.ORDERS))
     _check_symmetric("hessian_coloring", pattern)
     degrees = np.diff(pattern.indptr)
     steps = np.square(degrees, dtype=float)
@@ -359,16 +358,7 @@ def hessian_coloring(pattern: Any, order: str = "best") -> Coloring:
     if steps.sum() > max(_MIN_PEELED, 100 * pattern.nnz):
         apart = degrees > max(16 * degrees.mean(), 16)
     inner = _select(_select(pattern, ~apart).transposed(), ~apart)
-    reverse = transposed_places(inner.table, inner.shape[1])
-
-    def color(numbers: np.ndarray) -> np.ndarray:
-        return kernels.color_star(inner.table, reverse, numbers)
-
+    color = functools.partial(kernels.color_star, inner.table)
     colors, _ = _best_order(color, inner, inner, order, 4 * float(steps[~apart].sum()))
     colors[apart] = colors.max(initial=0) + 1 + np.arange(apart.sum())
     return Coloring(pattern, colors - 1, symmetric=True)
-
-
-def check_choice(name: str, role: str, value: Any, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name}: {role} must be one of {', '.join(choices)}, got {value!r}")

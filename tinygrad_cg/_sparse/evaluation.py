@@ -26,6 +26,7 @@ from .._ops.creation import fill_zeros
 from .._ops.elementwise import equal
 from .._ops.indexing import gather
 from .._ops.shape import cast, concatenate, reshape
+from .._ops.validation import as_choice, as_count
 from .._reverse.sweep import differentiate_once
 from .._transforms.batching import vmap
 from .._transforms.differentiable import Differentiable
@@ -33,7 +34,7 @@ from .._transforms.forward import ForwardAccumulator
 from .._transforms.functional import gradient_function
 from .._transforms.ravel import ravel_tree
 from ..errors import InvalidArgumentError
-from .colorings import Coloring, check_choice, hessian_coloring, jacobian_coloring
+from .colorings import Coloring, hessian_coloring, jacobian_coloring
 from .sparsity import SparsityPattern, import_scipy
 from .sparsity_detection import Detection
 
@@ -104,7 +105,7 @@ def sparse_jacobian(
            [ 0., -1.,  6.]])
     """
     own = "sparse_jacobian"
-    check_choice(own, "mode", mode, ("auto", "forward", "reverse", "both"))
+    as_choice(own, "mode", mode, ("auto", "forward", "reverse", "both"))
     return _SparseDerivative(own, f, argnums, pattern, coloring, mode, format, chunk_size).wrapped()
 
 
@@ -187,9 +188,9 @@ class _SparseDerivative:
         format: str,
         chunk_size: int | None,
     ):
-        check_choice(name, "format", format, _FORMATS)
-        if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size < 1):
-            raise ValueError(f"{name}: chunk_size must be a positive integer, got {chunk_size!r}")
+        as_choice(name, "format", format, _FORMATS)
+        if chunk_size is not None:
+            as_count(name, "chunk_size", chunk_size, least=1)
         self.name, self.mode, self.format, self.chunk_size = name, mode, format, chunk_size
         self.scipy: Any = None if format == "arrays" else import_scipy(name, "format='arrays'")
         self.given = Differentiable(name, f, argnums)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.sparse.index_sets import Table, transpose_rows
+from tinygrad_cg_kernels.sparse.index_sets import Table, starts, transpose_rows
 
 _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
 
@@ -126,9 +126,7 @@ class SparsityPattern:
 
 def _of_sorted(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> SparsityPattern:
     """Return the pattern of entries that are sorted by rows and then by columns."""
-    indptr = np.zeros(shape[0] + 1, _INT64)
-    np.cumsum(np.bincount(rows, minlength=shape[0]), out=indptr[1:])
-    return SparsityPattern(indptr, columns, shape)
+    return SparsityPattern(starts(np.bincount(rows, minlength=shape[0])), columns, shape)
 
 
 def _checked(indptr: Any, indices: Any, shape: Any) -> SparsityPattern:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import operator
 import os
 import pickle
@@ -30,26 +29,23 @@ from ..errors import BlockError, InvalidArgumentError
 # Functions for other processes ---------------------------------------------------------------
 
 
-class Packed(NamedTuple):
-    """A pickled object, and a token that tells it from others."""
-
-    content: bytes
-    token: str
+class Packed(bytes):
+    """A pickled object."""
 
     def unpack(self, build: Callable[..., Any] | None = None) -> Any:
         """Return the object, or what `build` makes of its items; a process keeps the latest."""
         with _lock:
-            if self.token not in _objects:
-                value = pickle.loads(self.content)
-                _objects[self.token] = value if build is None else build(*value)
-            _objects.move_to_end(self.token)
+            if self not in _objects:
+                value = pickle.loads(self)
+                _objects[self] = value if build is None else build(*value)
+            _objects.move_to_end(self)
             if len(_objects) > _MAX_OBJECTS:
                 _objects.popitem(last=False)
-            return _objects[self.token]
+            return _objects[self]
 
 
 _MAX_OBJECTS = 16  # with their programs
-_objects: OrderedDict[str, Any] = OrderedDict()
+_objects: OrderedDict[Packed, Any] = OrderedDict()
 _lock = ForkLock()
 
 
@@ -60,14 +56,13 @@ def pack(name: str, value: Any) -> Packed:
     except ImportError:
         dumps = pickle.dumps
     try:
-        content = dumps(value)
+        return Packed(dumps(value))
     except Exception as error:
         raise TypeError(
             f"{name}: functions for other processes must be pickled, with all that they use: "
             f"{type(error).__name__}: {error}. For lambdas and functions of a notebook, install "
             "cloudpickle, or define them in a module. Open files with distributed.files"
         ) from error
-    return Packed(content, hashlib.sha256(content).hexdigest())
 
 
 def failure(name: str, index: int | None, error: BaseException, is_remote: bool) -> BlockError:

@@ -132,7 +132,7 @@ def run_on_dask(client: Any, task: Evaluation, rows: list[tuple], add_up: BlockS
     if not rows:
         return None
     dask = import_module("dask")
-    content = pack(task.name, task).content
+    content = pack(task.name, task)
     prefix = f"{task.name}-{uuid.uuid4().hex}"
     delayed = functools.partial(dask.delayed, pure=False)
     shared = delayed(pickle.loads)(content)

@@ -10,8 +10,7 @@ algorithms with application to computing Hessians", SIAM J. Sci. Comput. 29 (200
 import numpy as np
 
 from tinygrad_cg_kernels.runtime.compile import jitable
-from tinygrad_cg_kernels.runtime.promotion import INT64
-from tinygrad_cg_kernels.sparse.index_sets import INT32, TABLE, Table, compiled
+from tinygrad_cg_kernels.sparse.index_sets import INT32, TABLE, Table, compiled, starts
 
 INT8, UINT64 = np.dtype(np.int8), np.dtype(np.uint64)
 PHASE = 64
@@ -114,8 +113,7 @@ def degrees(vertices: Table, lines: Table) -> np.ndarray:
     sizes = np.diff(lines[0]) - 1
     if sizes.size and sizes.min() == sizes.max():
         return (np.diff(vertices[0]) * sizes[0]).astype(INT32)
-    others = np.concatenate([[0], np.cumsum(sizes[vertices[1]])])
-    return np.diff(others[vertices[0]]).astype(INT32)
+    return np.diff(starts(sizes[vertices[1]])[vertices[0]]).astype(INT32)
 
 
 def order_vertices(vertices: Table, lines: Table, name: str, degrees: np.ndarray) -> np.ndarray:
@@ -145,87 +143,72 @@ def color_distance2(vertices: Table, lines: int, order: np.ndarray) -> np.ndarra
 # Star colouring ------------------------------------------------------------------------------
 
 
-def _greedy_star(
-    indptr, indices, reverse, order, colors, stamps, first, edges, treated, stars, hubs, sizes
-):
+@jitable
+def _has(bits, place):
+    """Return whether a bit is set."""
+    word = bits[np.uintp(place >> np.uint64(6))]
+    return (word >> (place & np.uint64(63))) & np.uint64(1) != np.uint64(0)
+
+
+@jitable
+def _add(bits, place):
+    """Set a bit."""
+    bits[np.uintp(place >> np.uint64(6))] |= np.uint64(1) << (place & np.uint64(63))
+
+
+def _greedy_star(indptr, indices, order, once, twice, taken, colors, sizes):
     """Colour a symmetric graph so that each path of four vertices has three colours.
 
-    Vertices of two colours form stars. `stars` has the star of each edge, `hubs` the centre of each
-    star, -1 for a single edge. `first` and `edges` have for a colour the last vertex that has a
-    neighbour of it, and the edge there.
+    `once` and `twice` have bits for each vertex: the colours of its neighbours, and those of two
+    neighbours or more. A vertex for which there are too few bits gets no colour.
     """
-    (count,) = sizes
-    made = np.uintp(0)
-    for i in range(np.uintp(count)):
-        v = np.uintp(order[i])
-        start, end = np.uintp(indptr[v]), np.uintp(indptr[v + np.uintp(1)])
+    words = np.uint64(sizes[0])
+    width = words * np.uint64(64)
+    for i in range(np.uintp(order.size)):
+        v = np.uint64(order[i])
+        start, end = np.uintp(indptr[np.uintp(v)]), np.uintp(indptr[np.uintp(v) + np.uintp(1)])
+        for k in range(words):
+            taken[np.uintp(k)] = once[np.uintp(v * words + k)]
         for a in range(start, end):
-            w = np.uintp(indices[a])
-            if w != v:
-                stamps[np.uintp(colors[w])] = v
-        for a in range(start, end):
-            w = np.uintp(indices[a])
-            color = np.uintp(colors[w])
-            if w != v and color > 0:
-                if first[color] == np.int64(v):
-                    for turn in range(2):
-                        u = w if turn == 1 else np.uintp(indices[np.uintp(edges[color])])
-                        if treated[u] != np.int64(v):
-                            treated[u] = v
-                            for b in range(np.uintp(indptr[u]), np.uintp(indptr[u + np.uintp(1)])):
-                                x = np.uintp(indices[b])
-                                if x != v:
-                                    stamps[np.uintp(colors[x])] = v
+            w = np.uint64(indices[a])
+            color = np.uint64(colors[np.uintp(w)])
+            if w != v and color > np.uint64(0):
+                color -= np.uint64(1)
+                if _has(twice, v * width + color):
+                    for k in range(words):
+                        taken[np.uintp(k)] |= once[np.uintp(w * words + k)]
                 else:
-                    first[color], edges[color] = v, a
-                    for b in range(np.uintp(indptr[w]), np.uintp(indptr[w + np.uintp(1)])):
-                        x = np.uintp(indices[b])
-                        if x != v and x != w and colors[x] > 0:
-                            hub = hubs[np.uintp(stars[b])]
-                            if hub == np.int64(x):
-                                stamps[np.uintp(colors[x])] = v
-        own = np.uintp(1)
-        while stamps[own] == np.int64(v):
-            own += np.uintp(1)
-        colors[v] = own
-        for a in range(start, end):
-            w = np.uintp(indices[a])
-            color = np.uintp(colors[w])
-            if w != v and color > 0:
-                star = np.int64(-1)
-                for b in range(np.uintp(indptr[w]), np.uintp(indptr[w + np.uintp(1)])):
-                    x = np.uintp(indices[b])
-                    if x != v and x != w and np.uintp(colors[x]) == own:
-                        star = stars[b]
-                        break
-                if star >= 0:
-                    hubs[np.uintp(star)] = w
-                elif np.uintp(edges[color]) != a:
-                    star = stars[np.uintp(edges[color])]
-                    hubs[np.uintp(star)] = v
-                else:
-                    star = np.int64(made)
-                    made += np.uintp(1)
-                stars[a] = star
-                stars[np.uintp(reverse[a])] = star
+                    first, last = indptr[np.uintp(w)], indptr[np.uintp(w) + np.uintp(1)]
+                    for b in range(np.uintp(first), np.uintp(last)):
+                        x = np.uint64(indices[b])
+                        of_x = np.uint64(colors[np.uintp(x)])
+                        is_other = x != v and x != w and of_x > np.uint64(0)
+                        if is_other and _has(twice, x * width + color):
+                            _add(taken, of_x - np.uint64(1))
+        own = np.uint64(0)
+        while own < width and _has(taken, own):
+            own += np.uint64(1)
+        if own < width:
+            colors[np.uintp(v)] = own + np.uint64(1)
+            for a in range(start, end):
+                w = np.uint64(indices[a])
+                if w != v:
+                    if _has(once, w * width + own):
+                        _add(twice, w * width + own)
+                    _add(once, w * width + own)
 
 
-_star_kernel = compiled(
-    _greedy_star,
-    "greedy_star",
-    *(*TABLE, INT64, INT32, INT32, INT32, INT32, INT64, INT32, INT64, INT32),
-)
+_star_kernel = compiled(_greedy_star, "greedy_star", *TABLE, INT32, *(UINT64,) * 3, INT32)
 
 
-def color_star(pattern: Table, reverse: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Return a star colouring of a symmetric pattern; `reverse` has the places of its transpose."""
-    count, edges = pattern[0].size - 1, pattern[1].size
-    colors, treated = np.zeros(count, INT32), np.full(count, -1, INT32)
-    stamps, first = np.full(count + 2, -1, INT32), np.full(count + 2, -1, INT32)
-    of_color, stars = np.zeros(count + 2, INT64), np.zeros(edges, INT64)
-    hubs = np.full(max(edges, 1), -1, INT32)
-    marks = colors, stamps, first, of_color, treated, stars, hubs
-    _star_kernel(*pattern, reverse, order, *marks, (count,))
+def color_star(pattern: Table, order: np.ndarray) -> np.ndarray:
+    """Return a star colouring of a symmetric pattern, of the vertices in an order."""
+    words, colors = 1, np.zeros(order.size, INT32)
+    while not colors.all():
+        colors[:] = 0
+        once, twice = np.zeros((2, order.size * words), UINT64)
+        _star_kernel(*pattern, order, once, twice, np.zeros(words, UINT64), colors, (words,))
+        words *= 2
     return colors
 
 

@@ -52,30 +52,18 @@ def _merge(first_indptr, first, second_indptr, second, out_indptr, out, sizes):
         out_indptr[i + 1] = at
 
 
-def _count_products(first_indptr, first, second_indptr, second, marks, out_indptr, sizes):
-    for i in range(np.uintp(sizes[0])):
-        stamp = np.int32(i)
-        count = np.int64(0)
-        for k in range(first_indptr[i], first_indptr[i + 1]):
-            row = np.uintp(first[np.uintp(k)])
-            end = second_indptr[row + 1] if count < marks.size else second_indptr[row]
-            for j in range(second_indptr[row], end):
-                column = np.uintp(second[np.uintp(j)])
-                if marks[column] != stamp:
-                    marks[column] = stamp
-                    count += 1
-        out_indptr[i + 1] = out_indptr[i] + count
-
-
-def _fill_products(first_indptr, first, second_indptr, second, marks, out_indptr, out, sizes):
+def _multiply(first_indptr, first, second_indptr, second, marks, out_indptr, out, sizes):
+    """Count the entries of each row if `out` is empty, else write them."""
+    counts = out.size == 0
     for i in range(np.uintp(sizes[0])):
         stamp = np.int32(i)
         begin = out_indptr[i]
+        full = begin + marks.size if counts else out_indptr[i + 1]
+        inserts = not counts and full - begin <= SHORT
         at = begin
-        inserts = out_indptr[i + 1] - begin <= SHORT
         for k in range(first_indptr[i], first_indptr[i + 1]):
             row = np.uintp(first[np.uintp(k)])
-            end = second_indptr[row + 1] if at < out_indptr[i + 1] else second_indptr[row]
+            end = second_indptr[row + 1] if at < full else second_indptr[row]
             for j in range(second_indptr[row], end):
                 column = second[np.uintp(j)]
                 if marks[np.uintp(column)] != stamp:
@@ -85,8 +73,10 @@ def _fill_products(first_indptr, first, second_indptr, second, marks, out_indptr
                         while place > begin and out[np.uintp(place - 1)] > column:
                             out[np.uintp(place)] = out[np.uintp(place - 1)]
                             place -= 1
-                    out[np.uintp(place)] = column
+                    if not counts:
+                        out[np.uintp(place)] = column
                     at += 1
+        out_indptr[i + 1] = at
 
 
 def _transpose(indptr, indices, starts, lines, places, sizes):
@@ -110,12 +100,12 @@ def _transpose(indptr, indices, starts, lines, places, sizes):
 
 _run_take = compiled(_take, "take_rows", *TABLE, INT64, *TABLE)
 _run_merge = compiled(_merge, "merge_rows", *TABLE, *TABLE, *TABLE)
-_run_count = compiled(_count_products, "count_products", *TABLE, *TABLE, INT32, INT64)
-_run_fill = compiled(_fill_products, "fill_products", *TABLE, *TABLE, INT32, *TABLE)
+_run_multiply = compiled(_multiply, "multiply_rows", *TABLE, *TABLE, INT32, *TABLE)
 _run_transpose = compiled(_transpose, "transpose_rows", *TABLE, *TABLE, INT64)
 
 
-def _starts(lengths: np.ndarray) -> np.ndarray:
+def starts(lengths: np.ndarray) -> np.ndarray:
+    """Return `indptr` for rows of these lengths."""
     indptr = np.zeros(lengths.size + 1, INT64)
     np.cumsum(lengths, out=indptr[1:])
     return indptr
@@ -126,7 +116,7 @@ def take_rows(table: Table, rows: np.ndarray) -> Table:
     rows = np.ascontiguousarray(rows, INT64)
     lengths = np.diff(table[0])
     taken = lengths[rows] if lengths.size else np.zeros(rows.size, INT64)
-    indptr = _starts(np.where(rows < 0, 0, taken))
+    indptr = starts(np.where(rows < 0, 0, taken))
     out = np.empty(indptr[-1], INT32)
     _run_take(*table, rows, indptr, out, (rows.size,))
     return indptr, out
@@ -146,12 +136,15 @@ def multiply_rows(groups: Table, table: Table, columns: int) -> Table:
 
     This is the Boolean product of two sparse matrices; `table` has `columns` columns.
     """
-    marks, count = np.full(columns, -1, INT32), groups[0].size - 1
-    indptr = np.zeros_like(groups[0])
-    _run_count(*groups, *table, marks, indptr, (count,))
-    out = np.empty(indptr[-1], INT32)
-    marks.fill(-1)
-    _run_fill(*groups, *table, marks, indptr, out, (count,))
+    count, indptr = groups[0].size - 1, np.zeros_like(groups[0])
+
+    def run(out: np.ndarray) -> np.ndarray:
+        marks = np.full(columns, -1, INT32)
+        _run_multiply(*groups, *table, marks, indptr, out, (count,))
+        return out
+
+    run(np.empty(0, INT32))
+    out = run(np.empty(indptr[-1], INT32))
     if out.size and np.diff(indptr).max() > SHORT:
         return transpose_rows(transpose_rows((indptr, out), columns), count)
     return indptr, out
@@ -162,7 +155,7 @@ def stack_rows(tables: Sequence[Table]) -> Table:
     if len(tables) == 1:
         return tables[0]
     lengths = np.concatenate([np.diff(indptr) for indptr, _ in tables])
-    return _starts(lengths), np.concatenate([indices for _, indices in tables])
+    return starts(lengths), np.concatenate([indices for _, indices in tables])
 
 
 def transpose_rows(table: Table, columns: int) -> Table:
@@ -176,7 +169,7 @@ def transposed_places(table: Table, columns: int) -> np.ndarray:
 
 
 def _transposed(table: Table, columns: int, places: int) -> tuple[Table, np.ndarray]:
-    starts, lines = np.zeros(columns + 1, INT64), np.empty(table[1].size, INT32)
+    indptr, lines = np.zeros(columns + 1, INT64), np.empty(table[1].size, INT32)
     origins = np.empty(places, INT64)
-    _run_transpose(*table, starts, lines, origins, (table[0].size - 1,))
-    return (starts, lines), origins
+    _run_transpose(*table, indptr, lines, origins, (table[0].size - 1,))
+    return (indptr, lines), origins
