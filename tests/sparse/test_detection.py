@@ -342,6 +342,8 @@ def test_loops_that_may_have_no_round_and_rows_at_unknown_places():
     assert tf.jacobian_sparsity(written, X).density == 1.0  # the row that is read may be any
     row = tf.jacobian_sparsity(lambda x: (2.0 * x).at[tf.argmax(x)].set(x[0]), X).toarray()
     np.testing.assert_array_equal(row, np.eye(6, dtype=bool) | (np.arange(6) == 0))
+    read = tf.hessian_sparsity(lambda x: tf.gather(x**3, tf.argmax(x)), X).toarray()
+    np.testing.assert_array_equal(read, np.eye(6, dtype=bool))  # any element may be read
 
 
 def test_branches_are_united():

@@ -144,15 +144,6 @@ def sparse_hessian(
     ).wrapped()
 
 
-class _Pass(NamedTuple):
-    """The products for colours of columns, or of rows: `program` computes those of `numbers[k]`."""
-
-    by_rows: bool
-    colors: np.ndarray
-    numbers: list[Tensor]
-    program: Function[..., Any]
-
-
 class _Chunk(NamedTuple):
     """A call of a program with some numbers of colours, and the entries that its products have."""
 
@@ -166,7 +157,6 @@ class _Prepared(NamedTuple):
     """What is kept for one signature: a program for all entries, or chunks that give them."""
 
     coloring: Coloring
-    passes: list[_Pass]
     program: Function[..., Any] | None
     chunks: list[_Chunk]
     indptr: np.ndarray
@@ -347,62 +337,46 @@ class _SparseDerivative:
             indptr = indptr.astype(indices.dtype)
         dtype = functools.reduce(promote, [source.dtype for source in sources])
         coloring = self._color(pattern)
-        sides = ((False, coloring.columns), (True, coloring.rows))
-        passes = [
-            self._pass(call, coloring, by_rows, colors)
-            for by_rows, colors in sides
-            if colors is not None
-        ]
-        program, chunks = self._programs(coloring, passes)
+        program, chunks = self._programs(call, coloring)
         matrix = None
         if self.scipy is not None:
             parts = indices, indices, indptr  # each matrix gets its own, and other numbers
             matrix = self.scipy.csr_array(parts, shape=pattern.shape)
             matrix.has_canonical_format = True
-        plan = _Prepared(coloring, passes, program, chunks, indptr, dtype, matrix)
+        plan = _Prepared(coloring, program, chunks, indptr, dtype, matrix)
         if is_declared:
             self._check(plan, call)
         return plan
 
-    def _pass(
-        self, call: FunctionCall, coloring: Coloring, by_rows: bool, colors: np.ndarray
-    ) -> _Pass:
-        made_of, count = call.without_leaves(), int(colors.max(initial=-1)) + 1
-        shape = coloring.pattern.shape
-        lines = shape[by_rows]
-        batch = self.chunk_size or max(_MAX_ELEMENTS // max(lines, 1), 1)
-        # Transposed products scatter: in a batch, this takes longer than one after the other.
-        is_linear = not by_rows and self.mode != "symmetric"
-        is_batch = bool(self.chunk_size) or (is_linear and count * max(shape) <= _MAX_BATCH)
-        batch = -(-count // max(-(-count // batch), 1))  # all calls take about as many
-        colors = colors.astype(np.int8 if count < 64 else np.int32)  # fewer bytes to read
-        starts = range(0, count, max(batch, 1))
-        numbers = [convert(np.arange(k, k + batch, dtype=colors.dtype)) for k in starts]
-
-        def products(number: Any, *leaves: Any) -> Any:
-            filled = made_of.fill_leaves(leaves)
-            return self._products(by_rows, number, colors, lines, filled, is_batch)
-
-        return _Pass(by_rows, colors, numbers, function(products, autograph=False))
-
     def _programs(
-        self, coloring: Coloring, passes: list[_Pass]
+        self, call: FunctionCall, coloring: Coloring
     ) -> tuple[Function[..., Any] | None, list[_Chunk]]:
         """Return the program for all entries; several, if its products take too much memory."""
-        products, lines = coloring.products(), coloring.lines()
+        shape, products, lines = coloring.pattern.shape, coloring.products(), coloring.lines()
+        sides = [
+            side for side in enumerate((coloring.columns, coloring.rows)) if side[1] is not None
+        ]
         chunks, places, total, end = [], np.zeros(lines.size, np.int32), 0, 0
-        for part in passes:
-            size, base = coloring.pattern.shape[part.by_rows], end
-            end += int(part.colors.max(initial=-1)) + 1
-            for number in part.numbers:
-                first = base + int(number[0])
-                some = (products >= first) & (products < min(first + number.size, end))
-                inside = np.flatnonzero(some)
-                own = (products[inside] - first) * size + lines[inside]
-                chunks.append(_Chunk(part.program, number, inside, own))
+        for by_rows, colors in sides:
+            base, count = end, int(colors.max(initial=-1)) + 1
+            end += count
+            batch = self.chunk_size or max(_MAX_ELEMENTS // max(shape[by_rows], 1), 1)
+            # Transposed products scatter: in a batch, this takes longer than one after the other.
+            is_linear = not by_rows and self.mode != "symmetric"
+            is_batch = bool(self.chunk_size) or (is_linear and count * max(shape) <= _MAX_BATCH)
+            batch = -(-count // max(-(-count // batch), 1))  # all calls take about as many
+            colors = colors.astype(np.int8 if count < 64 else np.int32)  # fewer bytes to read
+            program = self._program(call, bool(by_rows), colors, shape[by_rows], is_batch)
+            for k in range(0, count, max(batch, 1)):
+                first = base + k
+                last = min(first + batch, end)
+                inside = np.flatnonzero((products >= first) & (products < last))
+                own = (products[inside] - first) * np.int64(shape[by_rows]) + lines[inside]
+                number = convert(np.arange(k, k + batch, dtype=colors.dtype))
+                chunks.append(_Chunk(program, number, inside, own))
                 places[inside] = total + own
-                total += number.size * size
-        if total > _MAX_ELEMENTS or not 0 < len(chunks) <= len(passes):
+                total += batch * shape[by_rows]
+        if total > _MAX_ELEMENTS or not 0 < len(chunks) <= len(sides):
             return None, chunks
 
         def read(*leaves: Any) -> Any:
@@ -410,6 +384,18 @@ class _SparseDerivative:
             return gather(concatenate([reshape(part, (-1,)) for part in products]), places)
 
         return function(read, autograph=False), []
+
+    def _program(
+        self, call: FunctionCall, by_rows: bool, colors: Any, lines: int, is_batch: bool
+    ) -> Function[..., Any]:
+        """Return the program that takes numbers of colours and the leaves of a call."""
+        made_of = call.without_leaves()
+
+        def products(numbers: Any, *leaves: Any) -> Any:
+            filled = made_of.fill_leaves(leaves)
+            return self._products(by_rows, numbers, colors, lines, filled, is_batch)
+
+        return function(products, autograph=False)
 
     def _color(self, pattern: SparsityPattern) -> Coloring:
         coloring, is_symmetric = self.coloring, self.mode == "symmetric"
@@ -437,21 +423,20 @@ class _SparseDerivative:
 
         Sums of random columns (or rows) are compared with a product for each.
         """
-        part, pattern = plan.passes[0], plan.coloring.pattern
+        pattern, by_rows = plan.coloring.pattern, plan.coloring.columns is None
         data, ends = self._values(plan, call.leaves), (pattern.rows(), pattern.indices)
-        lines, others = ends[::-1] if part.by_rows else ends
-        count, ones = pattern.shape[part.by_rows], np.ones(1, part.colors.dtype)
-        made_of = call.without_leaves()
+        lines, others = ends[::-1] if by_rows else ends
+        count, made_of = pattern.shape[by_rows], call.without_leaves()
 
         @function(autograph=False)
         def derivative(marks: Any, *leaves: Any) -> Any:
             filled = made_of.fill_leaves(leaves)
-            return self._products(part.by_rows, ones, marks, count, filled, True)[0]
+            return self._products(by_rows, np.ones(1, np.int8), marks, count, filled, True)[0]
 
         sizes = np.bincount(lines, abs(data), count)
         generator, tolerance = np.random.default_rng(0), np.sqrt(np.finfo(plan.dtype).eps)
         for _ in range(_CHECKS):
-            marks = generator.integers(0, 2, part.colors.size).astype(ones.dtype)
+            marks = generator.integers(0, 2, pattern.shape[not by_rows]).astype(np.int8)
             product = self._run(derivative, convert(marks), *call.leaves)
             sums = np.bincount(lines, data * marks[others], count)
             wrong = abs(sums - product) > tolerance * (sizes + abs(product))  # False for NaN
@@ -459,7 +444,7 @@ class _SparseDerivative:
                 source = "pattern=" if self.pattern else "a pattern of declare_sparsity"
                 raise InvalidArgumentError(
                     f"{self.name}: {source} lacks an entry of "
-                    f"{'column' if part.by_rows else 'row'} {int(wrong.argmax())} that is not "
+                    f"{'column' if by_rows else 'row'} {int(wrong.argmax())} that is not "
                     "zero, so other entries would be wrong. Pass no pattern, or compare it with "
                     "jacobian at a small size"
                 )

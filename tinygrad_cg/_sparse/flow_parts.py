@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -20,13 +21,12 @@ from .._function.graph.loop_drafts import Body, replaced
 from .._function.graph.values import FuncGraph, OutputItem, Value, reach
 from .._function.tracing.trace import FunctionTrace, TraceTensor, thread_state
 from .._ops.creation import zeros
-from .index_flow import Dependence, IndexFlow, OperationFlow, Pair, part
+from .index_flow import PARTS, Dependence, IndexFlow, OperationFlow, Pair
 from .sparsity import SparsityPattern
 
 # Loops ---------------------------------------------------------------------------------------
 
 
-@part("loop")
 def _loop(flow: IndexFlow, value: Value, operands: list[Any]) -> tuple[list[Dependence], list]:
     """Follow the rounds if their number is known and small, else until the tables stop growing."""
     return _Rounds(flow, value.params["loop"].body, operands).run()
@@ -68,11 +68,10 @@ class _Rounds:
             return [*self.carries, Dependence(None, np.asarray(done))], self.pairs
         stacked = []
         for k, aval in enumerate(body.rows):
-            every = (rows[i][k].table if i in rows else None for i in range(body.length))
+            tables = [rows[i][k].table if i in rows else None for i in range(body.length)]
             nothing = flow.empty(prod(aval.shape))
-            tables = [nothing if table is None else table for table in every]
-            moves = any(table is not nothing for table in tables)
-            stacked.append(Dependence(stack_rows(tables) if moves else None))
+            table = stack_rows([table or nothing for table in tables]) if any(tables) else None
+            stacked.append(Dependence(table))
         return [*self.carries, *stacked], self.pairs
 
     def _round(self, slices: list[Dependence]) -> list[Dependence]:
@@ -104,9 +103,7 @@ class _Rounds:
         while grows:
             self.carries, self.pairs = carries, before
             rows = self._round(slices)
-            pairs = zip(carries, self.carries, strict=True)
-            tables = [[x.table for x in pair if x.table is not None] for pair in pairs]
-            self.carries = [Dependence(flow.union(some)) for some in tables]
+            self.carries = flow.united(zip(carries, self.carries, strict=True))
             grows = _count(self.carries) > _count(carries)
             carries = self.carries
         if length is None:
@@ -125,7 +122,6 @@ def _count(states: Sequence[Dependence]) -> int:
 # Branches ------------------------------------------------------------------------------------
 
 
-@part("cond")
 def _choice(flow: IndexFlow, value: Value, operands: list[Any]) -> tuple[list[Dependence], list]:
     """Return the union of the branches; only the chosen branch if it is known."""
     graphs = value.params["choice"].graphs
@@ -135,9 +131,7 @@ def _choice(flow: IndexFlow, value: Value, operands: list[Any]) -> tuple[list[De
     pairs = [pair for _, some in runs for pair in some]
     if len(runs) == 1:
         return runs[0][0], pairs
-    columns = zip(*[results for results, _ in runs], strict=True)
-    tables = [[x.table for x in column if x.table is not None] for column in columns]
-    return [Dependence(flow.union(some)) for some in tables], pairs
+    return flow.united(zip(*[results for results, _ in runs], strict=True)), pairs
 
 
 # Custom gradients ----------------------------------------------------------------------------
@@ -184,12 +178,9 @@ def keep_rule(
     present = [x for x in inputs if x is not None]
     own = [trace.value(x) for x in present]
     rule = KeptRule([output.aval for output in outputs], len(own))
-    mark = Value(Aval((), np.dtype(bool))).serial
     closure: list[Value] = []
-    try:
-        rule.graph, closure = _trace_rule(trace, call, inputs, outputs, own, mark, rule)
-    except Exception:
-        rule.graph, closure = None, []
+    with suppress(Exception):
+        rule.graph, closure = _trace_rule(trace, call, inputs, outputs, own, rule)
     kept = Value(rule.avals, RULED, [*outputs, *own, *closure], {"rule": rule})
     return [OutputItem(kept, k) for k in range(len(outputs))]
 
@@ -200,9 +191,9 @@ def _trace_rule(
     inputs: Sequence[Any],
     outputs: Sequence[Value],
     own: list[Value],
-    mark: int,
     rule: KeptRule,
 ) -> tuple[FuncGraph, list[Value]]:
+    mark = Value(Aval((), np.dtype(bool))).serial  # values of the rule are later
     rule.upstream = [k for k, y in enumerate(outputs) if is_differentiable(y.dtype)]
     seeds = {k: Value(outputs[k].aval) for k in rule.upstream}
     with thread_state({"frame": add_level(None, trace)}):
@@ -219,11 +210,10 @@ def _trace_rule(
     def behind(value: Value) -> Sequence[Value]:
         return () if value in starts or value.serial < mark else value.inputs
 
-    leaves = [x for x in reach(ends, behind) if not behind(x) and x.array is None]
-    leaves = [x for x in leaves if x not in starts and (x.serial < mark or x.primitive is None)]
-    closure = [x for x in dict.fromkeys(leaves) if x not in own]
+    leaves = [x for x in reach(ends, behind) if x.array is None and x not in (*starts, *own)]
+    closure = [x for x in leaves if x.serial < mark or not (x.primitive or x.inputs)]
     fresh = {x: Value(x.aval) for x in dict.fromkeys([*own, *closure])}
-    graph = [*seeds.values(), *[fresh[x] for x in own], *[fresh[x] for x in closure]]
+    graph = [*seeds.values(), *[fresh[x] for x in [*own, *closure]]]
     return FuncGraph(graph, replaced(ends, fresh)), closure
 
 
@@ -241,7 +231,6 @@ def keep_pattern(
     return [TraceTensor(OutputItem(kept, k), trace) for k in range(len(values))]
 
 
-@part("custom_gradient")
 def _custom(flow: IndexFlow, value: Value, operands: list[Any]) -> tuple[list[Dependence], list]:
     """Return the union of what the function and the rule depend on."""
     rule: KeptRule = value.params["rule"]
@@ -291,6 +280,8 @@ def _custom(flow: IndexFlow, value: Value, operands: list[Any]) -> tuple[list[De
     array = [x.array for x in results]
     return [Dependence(*pair) for pair in zip(merged, array, strict=True)], pairs
 
+
+PARTS |= {"loop": _loop, "cond": _choice, "custom_gradient": _custom}
 
 STOPPED = Primitive(
     "stopped_gradient", lambda x: x.copy(), ("x",), lambda x: Aval(x.shape, x.dtype)

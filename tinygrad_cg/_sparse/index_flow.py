@@ -13,6 +13,7 @@ Sparsity Detection for Efficient Automatic Differentiation", TMLR 2025.
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from math import prod
@@ -100,18 +101,8 @@ def lines_of(shape: Shape, axes: Iterable[int], result: Shape) -> np.ndarray:
 
 
 Part = Callable[["IndexFlow", Value, list[Any]], tuple[list[Dependence], list[Pair]]]
-_PARTS: dict[str, Part] = {}
-"""The rules of operations with graphs of their own: loops, choices, custom gradients."""
-
-
-def part(name: str) -> Callable[[Part], Part]:
-    """Return a decorator that enters the rule of an operation with graphs of its own."""
-
-    def enter(rule: Part) -> Part:
-        _PARTS[name] = rule
-        return rule
-
-    return enter
+PARTS: dict[str, Part] = {}
+"""The rules of operations with graphs of their own, which `flow_parts` enters."""
 
 
 class IndexFlow:
@@ -160,12 +151,8 @@ class IndexFlow:
                 pairs += [(take_rows(a, rows), take_rows(b, rows)) for a, b in effect.pairs]
             for k in moving:
                 operand, sources = value.inputs[k], effect.sources.get(k)
-                if sources is None and not effect.is_elementwise:
-                    reached[operand] = None
-                    continue
-                if sources is None:
-                    mask = some
-                else:
+                mask = some if effect.is_elementwise else None
+                if sources is not None:
                     sources = sources if some is None else sources[some]
                     mask = np.zeros(prod(operand.shape), bool)
                     mask[sources[sources >= 0]] = True
@@ -183,8 +170,8 @@ class IndexFlow:
         primitive = value.primitive
         if primitive is None:
             return Dependence(None, value.array), Effect(None), []
-        if primitive.name in _PARTS:
-            states, pairs = _PARTS[primitive.name](self, value, operands)
+        if primitive.name in PARTS:
+            states, pairs = PARTS[primitive.name](self, value, operands)
             rule = value.params.get("rule")
             first = 0 if rule is None or rule.pattern is None else len(rule.avals)
             return states, Effect(None, pairs), range(first, len(operands))
@@ -210,10 +197,13 @@ class IndexFlow:
 
     def union(self, tables: Sequence[Table]) -> Table | None:
         """Return the union of tables row by row."""
-        total = None
-        for table in tables:
-            total = table if total is None or total is table else merge_rows(total, table)
-        return total
+        distinct = {id(table): table for table in tables}
+        return functools.reduce(merge_rows, distinct.values()) if tables else None
+
+    def united(self, states: Iterable[Sequence[Dependence]]) -> list[Dependence]:
+        """Return the union of what several runs know of each value."""
+        tables = [[x.table for x in several if x.table is not None] for several in states]
+        return [Dependence(self.union(some)) for some in tables]
 
     def product(self, groups: Table, table: Table) -> Table:
         return multiply_rows(groups, table, self.columns)
@@ -363,18 +353,14 @@ class OperationFlow:
         """
         arrays, tables, starts, count = [], [], {}, 0
         indices = [k for k, name in enumerate(self.primitive.inputs) if name in _INDICES]
+        unknown = [k for k in indices if self.operands[k].array is None]
+        if unknown and self.name == "set_row":
+            axis, shape = self.params["batch_dims"], self.shapes[1]
+            self.shapes[1] = (*shape[:axis], 1, *shape[axis:])
+            return Effect(self.flow.union(self.all_taken()))
         for k, (operand, shape) in enumerate(zip(self.operands, self.shapes, strict=True)):
             if k in indices:
-                if operand.array is None and self.name == "set_row":
-                    axis, shape = self.params["batch_dims"], self.shapes[1]
-                    self.shapes[1] = (*shape[:axis], 1, *shape[axis:])
-                    return Effect(self.flow.union(self.all_taken()))
-                if operand.array is None:
-                    axis, shape_of_x = self.params["axis"], self.shapes[0]
-                    lines = self.flow.reduced(tables[0], shape_of_x, [axis])
-                    tables = [take_rows(lines, lines_of(shape_of_x, [axis], shape_of_x))]
-                index = np.zeros(shape, np.int64) if operand.array is None else operand.array
-                arrays.append(index)
+                arrays.append(np.zeros(shape, np.int64) if k in unknown else operand.array)
             elif k in self.moving:
                 starts[k] = count
                 arrays.append(numbered(shape) + count)
@@ -382,11 +368,15 @@ class OperationFlow:
                 count += arrays[-1].size
             else:
                 arrays.append(np.full(shape, -1))
+        if unknown:
+            shape, axes = self.shapes[0], [self.params["axis"]]
+            lines = self.flow.reduced(tables[0], shape, axes)
+            tables = [take_rows(lines, lines_of(shape, axes, shape))]
         if self.name == "cast":
             return Effect(tables[0], is_elementwise=True)
         rows = self.primitive.run(*arrays, **self.params).reshape(-1)
         table, sources = take_rows(stack_rows(tables), rows), {}
-        for k, start in starts.items() if self.flow.second else ():
+        for k, start in starts.items() if self.flow.second and not unknown else ():
             end = start + prod(self.shapes[k])
             sources[k] = np.where((rows >= start) & (rows < end), rows - start, -1)
         return Effect(table, sources=sources)
@@ -427,16 +417,20 @@ class OperationFlow:
         return Effect(take_rows(reduced, lines_of(shape, axes, self.shape)), pairs)
 
     def scan(self) -> Effect:
-        """Each element depends on those before it."""
-        lines = np.moveaxis(numbered(self.shape), self.params["axis"], -1)
-        length, total = lines.shape[-1], self.flow.union(self.all_taken())
-        if lines.size * length > _MAX_SIZE:
-            return self.along_axes()
-        before = np.tri(length, k=-int(self.params["exclusive"]))
-        ends, members = np.nonzero(before.T if self.params["reverse"] else before)
-        assert total is not None
-        table = self.flow.grouped(lines[..., ends], lines[..., members], lines.size, total)
-        return Effect(table, self.all_interact(table))
+        """Each element depends on those before it: unions of 2, 4, 8, ... elements."""
+        lines = np.moveaxis(numbered(self.shape), self.params["axis"], 0)
+        lines = lines[::-1] if self.params["reverse"] else lines
+
+        def earlier(table: Table, step: int) -> Table:
+            rows = np.full(lines.size, -1)
+            rows[lines[step:]] = lines[: max(len(lines) - step, 0)]
+            return take_rows(table, rows)
+
+        table, step = functools.reduce(merge_rows, self.all_taken()), 1
+        while step < len(lines):
+            table, step = merge_rows(table, earlier(table, step)), 2 * step
+        pairs = self.all_interact(table)
+        return Effect(earlier(table, 1) if self.params["exclusive"] else table, pairs)
 
     def by_matrices(self) -> Effect:
         """The result depends on all of the last axes of the operands that belong together.

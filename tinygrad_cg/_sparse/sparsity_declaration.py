@@ -14,7 +14,6 @@ from .._core.kinds import is_differentiable
 from .._core.levels import state
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
-from .flow_parts import keep_pattern
 from .sparsity import SparsityPattern
 
 P = ParamSpec("P")
@@ -51,8 +50,7 @@ def declare_sparsity(pattern: Any) -> Callable[[Callable[P, Y]], Callable[P, Y]]
     >>> tf.jacobian_sparsity(sine, np.ones(1000))
     <SparsityPattern 1000 x 1000, 1000 entries>
     """
-    of_call = pattern if callable(pattern) else None
-    fixed = SparsityPattern.of(pattern) if of_call is None else None
+    fixed = None if callable(pattern) else SparsityPattern.of(pattern)
 
     def decorate(f: Callable[P, Y]) -> Callable[P, Y]:
         if not callable(f):
@@ -65,15 +63,15 @@ def declare_sparsity(pattern: Any) -> Callable[[Callable[P, Y]], Callable[P, Y]]
         def declared(*args: P.args, **kwargs: P.kwargs) -> Y:
             result = f(*args, **kwargs)
             trace: Any = None if state.frame is None else state.frame.level
-            if getattr(getattr(trace, "build", None), "keep_pattern", None) is not keep_pattern:
+            keep_pattern = getattr(getattr(trace, "build", None), "keep_pattern", None)
+            if keep_pattern is None:
                 return result  # no pattern is looked for
-            own = fixed if of_call is None else SparsityPattern.of(of_call(*args, **kwargs))
+            own = fixed or SparsityPattern.of(pattern(*args, **kwargs))
             leaves = nest.flatten(result)
             rows = [k for k, leaf in enumerate(leaves) if _is_float(leaf)]
             outputs = [convert(leaves[k]) for k in rows]
             inputs = [convert(leaf) for leaf in nest.flatten(args) if _is_float(leaf)]
             shape = sum(x.size for x in outputs), sum(x.size for x in inputs)
-            assert own is not None
             if own.shape != shape:
                 raise InvalidArgumentError(
                     f"declare_sparsity: the pattern of {getattr(f, '__name__', f)} must have shape "

@@ -51,15 +51,14 @@ def _run(value: Value, array: np.ndarray, first: int) -> np.ndarray | None:
     params, shape = value.params, tuple(value.shape)
     indices = [operand.array for operand in value.inputs[1:]]
     if first:
+        part = (params.get("key") or (None,))[0]
         stays = {
-            "gather": lambda: params["axis"] and not params["batch_dims"],
-            "getitem": lambda: any(
-                type(part) is slice and part == ALL for part in params["key"][:1]
-            ),
-            "reshape": lambda: shape[:1] == value.inputs[0].shape[:1],
-            "transpose": lambda: params["perm"][0] == 0,
+            "gather": params.get("axis") and not params.get("batch_dims"),
+            "getitem": type(part) is slice and part == ALL,
+            "reshape": shape[:1] == value.inputs[0].shape[:1],
+            "transpose": "perm" in params and params["perm"][0] == 0,
         }
-        if not stays[primitive.name]():
+        if not stays[primitive.name]:
             return None
         shape = (1, *shape[1:])
         params = {"shape": shape} if primitive.name == "reshape" else params
@@ -78,29 +77,23 @@ def gather_of_joined(value: Value) -> Value | None:
     The arrays are joined one after the other, for which nothing is copied.
     """
     x, indices = value.inputs
-    joined = x
-    while getattr(joined.primitive, "name", "") == "reshape":
-        joined = joined.inputs[0]
-    is_joined = getattr(joined.primitive, "name", "") in _JOINS
+    is_joined = getattr(x.primitive, "name", "") in ("reshape", *_JOINS)
     if indices.array is None or not is_joined or len(x.shape) != 1 or value.params["batch_dims"]:
         return None
     sources: dict[Value, int] = {}
-    is_apart = False
 
     def positions(part: Value) -> np.ndarray:
-        nonlocal is_apart
         primitive: Any = part.primitive
         name = getattr(primitive, "name", "")
         if name == "reshape":
             return positions(part.inputs[0]).reshape(part.shape)
         if name in _JOINS and all(operand.dtype == x.dtype for operand in part.inputs):
-            is_apart = is_apart or prod(part.shape[: part.params["axis"]]) > 1
             return primitive.run(*map(positions, part.inputs), **part.params)
         start = sources.setdefault(part, sum(prod(source.shape) for source in sources))
         return np.arange(start, start + prod(part.shape)).reshape(part.shape)
 
-    places = positions(x).reshape(-1)
-    if not is_apart or len(sources) < 2:
+    places = positions(x)
+    if len(sources) < 2 or np.array_equal(places, np.arange(places.size)):
         return None
     parts = [operation(OPS["reshape"], [part], {"shape": (prod(part.shape),)}) for part in sources]
     table = operation(OPS["concatenate"], parts, {"axis": 0})
