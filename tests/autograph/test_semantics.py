@@ -309,7 +309,7 @@ def test_a_changed_file_is_noticed(tmp_path):
     exec(compile(path.read_text(), str(path), "exec"), names)
     path.write_text("\n\ndef g(y):\n    if y > 0:\n        return y\n    return -y\n")
     assert convert.convert(names["f"]) is names["f"]
-    with pytest.raises(TypeError, match="source of `f` is not what it was compiled from"):
+    with pytest.raises(TypeError, match="source of `f` has changed since it was compiled"):
         tf.function(names["f"])(tf.constant(1.0))
 
 

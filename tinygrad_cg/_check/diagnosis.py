@@ -169,7 +169,7 @@ def _of_gradient_function(
         f"The inner rule (of `{seen.name}`) covers the dependence on {upstream} only; the direct "
         f"dependence on {names} is lost. {_describe(evidence, false)} If no tape watches "
         f"{upstream}, the inner rule is not used at all. Remove the inner decorator, so that the "
-        f"gradient's operations are differentiated, or decorate a function of {names} inside "
+        f"gradient is differentiated as it is written, or decorate a function of {names} inside "
         f"`{seen.name}` and multiply its result by {upstream}."
     )
     return _corrected(evidence, text, seen, rewrite.undecorate, seen.name)
@@ -410,7 +410,7 @@ def _wrong(
         name, site = inner[-1].name, where(source_line(inner[-1].function))
         text += (
             f" The rule of `{name}` ({site}) is used at this order: it must be the derivative of "
-            f"the result of `{name}` returns."
+            f"the result of `{name}`."
         )
     explanation = _explain(evidence, rows, order, bool(blamed))
     text = " ".join(filter(None, (text, explanation.text, deliberate)))

@@ -594,8 +594,8 @@ class ArrayLike(NamesOfOtherLibraries):
 
 def _needs_copy(function: str) -> str:
     return (
-        f"{function}: a tensor on 'gpu:0' comes to the processor's memory by a copy only, and "
-        "copy=False was given: leave copy out"
+        f"{function}: a tensor on 'gpu:0' needs a copy to get to the CPU, and copy=False was "
+        "given: leave copy out"
     )
 
 

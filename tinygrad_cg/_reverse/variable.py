@@ -287,7 +287,7 @@ class Variable(ArrayLike):
                 raise NoValueError(
                     f"Cannot assign to variable {self.name!r} inside a transformation: a "
                     f"{type(value).__name__} has no values yet, or one for each example. Return "
-                    "it, and assign what the call returns"
+                    "it, and assign the result of the call"
                 ) from None
             if data.dtype != self._data.dtype:
                 raise ValueError(

@@ -132,9 +132,8 @@ def custom_gradient(f: Any = None, *, max_order: int | None = None) -> Any:
         name = getattr(f, "__name__", type(f).__name__)
         raise TypeError(
             f"custom_gradient decorates a function, got {name} with `forward` and `backward`: "
-            "write one function that does what `forward` does, and returns (y, grad_fn); "
-            "grad_fn(dy) does what `backward` does, and finds what it needs in the variables of "
-            "the function"
+            "write one function that computes `forward` and returns (y, grad_fn); grad_fn(dy) "
+            "computes `backward` from the variables of the function"
         )
     if not callable(f):
         raise TypeError(f"custom_gradient decorates a function, got {type(f).__name__} {f!r}")

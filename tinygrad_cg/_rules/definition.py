@@ -248,9 +248,8 @@ class Definition:
             "bypassed",
             f"the custom gradient of `{self.name}`, which is the rule of `{outer}`, is not used on "
             "a tape that watches none of its arguments: its upstream gradient does not depend on "
-            "what the tape watches, and it captured nothing that does, so its result has no "
-            f"derivative there. Pass the inputs of `{outer}` as arguments to a custom gradient "
-            "inside the rule",
+            "watched tensors, and it captured none, so its result has no derivative there. Pass "
+            f"the inputs of `{outer}` as arguments to a custom gradient inside the rule",
         )
 
     def warn_entered(self, frame: Frame | None) -> None:

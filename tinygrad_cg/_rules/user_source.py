@@ -110,7 +110,7 @@ def find_definition(function: FunctionType) -> Definition:
         _is_recent(code.co_filename) and not _gives(definitions[0], lines, code)
     ):
         raise NoSource(
-            f"the source of `{function.__name__}` is not what it was compiled from "
+            f"the source of `{function.__name__}` has changed since it was compiled "
             f"({location_of(code.co_filename, code.co_firstlineno)}): import it again"
         )
     return definitions[0]

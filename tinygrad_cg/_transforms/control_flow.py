@@ -521,7 +521,7 @@ class NoAssignments(Listener):
 
     def variable_assigned(self, variable: Any) -> None:
         message = self.message.format(repr(variable.name))
-        raise ValueError(f"{message}: assign what the call returns")
+        raise ValueError(f"{message}: assign the result of the call")
 
 
 def _no_assignments(name: str) -> NoAssignments:

@@ -154,8 +154,8 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
     ``pullback(cotangent)`` takes an upstream gradient in the structure and the shapes of the output
     (numbers broadcast), and returns a tuple with the gradient with respect to each of `primals`. It
     can be called repeatedly. Raises TypeError for outputs without derivatives, ValueError for a
-    cotangent that does not fit. The pullback keeps what the gradient needs, not `f`. Modelled on
-    ``jax.vjp``.
+    cotangent that does not fit. The pullback keeps the values for the gradient, not `f`. Modelled
+    on ``jax.vjp``.
 
     Examples
     --------

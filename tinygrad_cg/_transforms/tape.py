@@ -170,7 +170,7 @@ class GradientTape(levels.Listener):
         ):
             warn(
                 "GradientTape.watch inside a function that is being traced: the tape is outside, "
-                "and does not see what is in there. Watch the argument before the call",
+                "and does not see the tensors inside. Watch the argument before the call",
                 TapeWarning,
             )
         token.watches = True

@@ -82,7 +82,7 @@ class TensorArray:
 
     @property
     def element_shape(self) -> TensorShape | None:
-        """Return the shape of each element; None as long as it is not known."""
+        """Return the shape of each element; None if it is not known yet."""
         return None if self._shape is None else TensorShape(self._shape)
 
     def size(self, name: Any = None) -> Tensor:

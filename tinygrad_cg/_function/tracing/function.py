@@ -368,7 +368,7 @@ def _fuse_unless_long(graph: FuncGraph) -> Callable[[Sequence[Any]], list[Any]]:
     if count <= MAX_OPERATIONS:
         return fused(graph)
     warn(
-        f"a program of {count} operations would take some {count // 250} seconds of a processor "
+        f"a program of {count} operations would take about {count // 250} seconds of CPU time "
         "to compile, so it runs operation by operation, as function(jit_compile=False) does "
         "without this warning. A Python loop becomes a loop of the program if its rounds have "
         "the same operations on the same shapes, apart from numbers and x[i]; here too many "

@@ -305,8 +305,8 @@ def bincount(
 def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
     """Return complex numbers of real and imaginary parts, which broadcast.
 
-    Modelled on ``tf.complex``. Infinities, NaN and signs of zeros of either part stay as they are.
-    complex64 of float32, complex128 of float64 and of integers. TypeError for complex parts.
+    Modelled on ``tf.complex``. Infinities, NaN and signs of zeros of both parts are kept. complex64
+    of float32, complex128 of float64 and of integers. TypeError for complex parts.
     """
     return _complex_parts.complex_of(real, imag)
 

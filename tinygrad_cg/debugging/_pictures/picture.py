@@ -244,7 +244,7 @@ def _picture(what: tuple, names: UserNames, fold_items: bool | None, options: Op
         else:
             got = f"{type(leaf).__name__}: pass the result of a computation under a tape"
             if callable(leaf):
-                got = "a function: call it under a tape, and pass what it returns"
+                got = "a function: call it under a tape, and pass its result"
             raise ArgumentTypeError(f"show: draws Tensors, Variables and GradientTapes, got {got}")
     if not (tapes or tensors):
         raise ValueError("show: nothing to draw: pass tensors that a tape recorded, or the tape")
@@ -258,10 +258,10 @@ def _picture(what: tuple, names: UserNames, fold_items: bool | None, options: Op
     is_spent = bool(tapes) and not any(tape._token for tape in tapes)
     if not roots or (is_spent and all(is_leaf(node) for node in roots)):
         raise ValueError(
-            "show: nothing is recorded here. Tensors carry a record while a tape watches what they "
-            "are computed from: `with tf.GradientTape() as tape: tape.watch(x); y = f(x)`, and "
-            "then `tf.show(y)`. A tape that is not persistent frees it with its gradient: take "
-            "the picture before, or use GradientTape(persistent=True)"
+            "show: nothing is recorded here. Tensors carry a record while a tape watches their "
+            "sources: `with tf.GradientTape() as tape: tape.watch(x); y = f(x)`, and then "
+            "`tf.show(y)`. A tape that is not persistent frees it with its gradient: take the "
+            "picture before, or use GradientTape(persistent=True)"
         )
     reading = RecordWalk(roots, names, wanted)
     items, frames = reading.all_items(), reading.frames
