@@ -303,13 +303,16 @@ def by_numba(text: str, signature: Any = SIGNATURE) -> Callable:
         generated.clear()
 
 
-def differences(text: str, seed: int) -> list[str]:
-    """Return an array in which the front end's function and Numba's differ, and the text."""
+def differences(text: str, seed: int, count: int = 3) -> list[str]:
+    """Return an array in which the front end's function and Numba's differ, and the text.
+
+    They are compared on so many arrays, which depend on the seed.
+    """
     runs = by_front_end(text), by_numba(text)
-    for other in range(3):
+    for k in range(count):
         results = []
         for run in runs:
-            arrays = operands(3 * seed + other)
+            arrays = operands(3 * seed + k)
             assert run(*arrays) is True
             results.append(arrays)
         for name, mine, its in zip([*PARAMETERS, *RESULTS], *results, strict=False):
