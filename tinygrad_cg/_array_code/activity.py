@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from . import program as ir
-
-Thing = ir.Number | ir.Array
+from .program import Thing
 
 
 def varied(program: ir.ArrayProgram, sources: Iterable[Thing]) -> set[Thing]:
@@ -29,11 +28,17 @@ def active(
 
 
 def _closure(body: ir.Block, reached: set[Thing], forward: bool) -> set[Thing]:
-    edges = list(_edges(body))
+    edges: list[tuple[Thing, Thing]] = [
+        (source, target)
+        for x in ir.walk(body)
+        for target, sources in ir.dependences(x)
+        for source in sources
+        if target is not None
+    ]
     pushed: list[Thing] = [v for x in ir.walk(body) if isinstance(x, ir.Push) for v in x.values]
     popped: list[Thing] = [v for x in ir.walk(body) if isinstance(x, ir.Pop) for v in x.outs]
-    pushed += [x.array for x in ir.walk(body) if isinstance(x, ir.PushArray)]
-    popped += [x.array for x in ir.walk(body) if isinstance(x, ir.PopArray)]
+    pushed += ir.arrays_of(body, ir.PushArray)
+    popped += ir.arrays_of(body, ir.PopArray)
     pushed, popped = ([x for x in things if x.is_float] for things in (pushed, popped))
     if popped:  # which number was pushed is not known
         edges += [(x, popped[0]) for x in (*pushed, *popped)]
@@ -52,24 +57,3 @@ def _closure(body: ir.Block, reached: set[Thing], forward: bool) -> set[Thing]:
                 reached.add(thing)
                 pending.append(thing)
     return reached
-
-
-def _edges(body: ir.Block) -> Iterable[tuple[Thing, Thing]]:
-    for statement in ir.walk(body):
-        match statement:
-            case ir.Op(out, _, args):
-                yield from ((arg, out) for arg in args)
-            case ir.LoadElement(out, array, _):
-                yield array, out
-            case ir.Store(array, _, value):
-                yield value, array
-            case ir.If():
-                for merge in statement.merges:
-                    yield merge.then, merge.out
-                    yield merge.otherwise, merge.out
-            case ir.For() | ir.While():
-                for carry in statement.carries:
-                    yield carry.init, carry.inside
-                    yield carry.result, carry.inside
-                    yield carry.init, carry.out
-                    yield carry.result, carry.out

@@ -15,7 +15,8 @@ and Walther, Evaluating Derivatives, 2008, chapter 12).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -39,6 +40,7 @@ def adjoint(
     return _Adjoints(program, sources, values, checkpoint, cuts).program() if cuts else result
 
 
+ACCESSES = ir.LoadElement, ir.Store, ir.Fill
 QUICK = {name for name in TEXTS if name not in ("divide", "mod")}
 """Functions that take less time than an element of an array that is loaded."""
 
@@ -56,6 +58,7 @@ class _BackwardScope:
         self.values: dict[ir.Number, ir.Number] = {}
         self.saved: list[ir.Number] = []
         self.prologue: ir.Block = []
+        self.backward: ir.Block = []
 
     def fetch(self, value: ir.Number, is_asked: bool = True) -> ir.Number:
         """Return what has a value of the forward sweep in the backward sweep.
@@ -77,12 +80,12 @@ class _BackwardScope:
 
     def _save(self, value: ir.Number) -> ir.Number:
         self.saved.append(value)
-        return ir.Number(value.type, value.hint, value.low)
+        return ir.like(value)
 
     def _again(self, value: ir.Number) -> ir.Number | None:
         """Compute a value once more, if all that it depends on is there."""
         source = self.owner.source_of(value)
-        out = ir.Number(value.type, value.hint, value.low)
+        out = ir.like(value)
         match source:
             case ir.Op(_, function, args):
                 args = tuple(self.fetch(arg, False) for arg in args)
@@ -150,10 +153,7 @@ class _Adjoints:
                 self.home[value] = block
                 self.definitions[value] = statement
             if isinstance(statement, (ir.For, ir.While)):
-                for carry in statement.carries:
-                    self.home[carry.inside] = statement.body
-                if isinstance(statement, ir.For):
-                    self.home[statement.index] = statement.body
+                self.home |= dict.fromkeys(ir.bound(statement), statement.body)
                 if isinstance(statement, ir.While) or statement.leaves is not None:
                     count = self.counts[statement] = ir.Number("i64", "rounds", 0)
                     self.home[count] = block
@@ -164,9 +164,8 @@ class _Adjoints:
         p = self.primal
         result = replace(p, inputs=[*p.inputs], outputs=[], scratch=[*p.scratch])
         backward = self.b.block
-        used = [x for x in ir.walk(p.body) if isinstance(x, (ir.LoadElement, ir.Store, ir.Fill))]
-        for array in dict.fromkeys([*(x.array for x in used), *_arrays(p.inputs)]):
-            if array in self.active:
+        for array in (*ir.arrays_of(p.body, *ACCESSES), *p.inputs):
+            if array in self.active and isinstance(array, ir.Array):
                 self.arrays[array] = ir.Array(array.element, array.shape, f"{array.hint}_bar")
         fresh = dict(self.arrays)
         for x in p.outputs:
@@ -208,7 +207,7 @@ class _Adjoints:
         for size in total.shape:
             variable = ir.Number("i64", "k", 0)
             body: ir.Block = []
-            block.append(ir.For(variable, ir.constant(0), size, ir.constant(1), body, []))
+            block.append(ir.counting(variable, size, body))
             index, block = (*index, variable), body
         out = ir.Number(term.element, "dy")
         block += [ir.LoadElement(out, term, index), ir.Store(total, index, out, adds=True)]
@@ -289,19 +288,12 @@ class _Adjoints:
         return result
 
     def forward_statement(self, statement: ir.Statement) -> ir.Statement:
-        match statement:
-            case ir.If():
-                then, otherwise = self.forward(statement.then), self.forward(statement.otherwise)
-                return replace(statement, then=then, otherwise=otherwise)
-            case ir.For() | ir.While() if statement in self.states:
-                return self.forward_segments(statement, self.states[statement])
-            case ir.For() | ir.While():
-                body, carries = self.forward(statement.body), [*statement.carries]
-                count = self.counts.get(statement)
-                if count is not None:
-                    carries.append(_counting(OpBuilder(body), count))
-                return replace(statement, body=body, carries=carries)
-        return statement
+        if isinstance(statement, ir.Loop) and statement in self.states:
+            return self.forward_segments(statement, self.states[statement])
+        result, count = ir.with_blocks(statement, self.forward), self.counts.get(statement)
+        if isinstance(result, ir.Loop) and count is not None:
+            result.carries = [*result.carries, _counting(OpBuilder(result.body), count)]
+        return result
 
     def forward_segments(self, loop: ir.For | ir.While, state: _Checkpoints) -> ir.Statement:
         """Return a loop that saves its state where a segment begins."""
@@ -383,6 +375,20 @@ class _Adjoints:
         if not store.adds and is_read:
             block.append(ir.Store(bar, place, ir.zero(bar)))
 
+    @contextmanager
+    def inside(
+        self, block: ir.Block, once: bool, bars: dict[ir.Number, ir.Number]
+    ) -> Iterator[_BackwardScope]:
+        """Write the backward sweep of a block, with adjoints of its own."""
+        around = self.b, self.scope, self.bars
+        scope = _BackwardScope(block, self.scope, once, self)
+        self.b, self.scope, self.bars = OpBuilder([]), scope, bars
+        yield scope
+        if scope.saved:
+            self.saved[id(block)] = scope.saved
+        scope.backward = [*scope.begin(), *self.b.block]
+        self.b, self.scope, self.bars = around
+
     def outer(self, *blocks: ir.Block, also: Sequence[ir.Number] = ()) -> list[ir.Number]:
         """Return the active numbers that blocks use, and that are defined around them."""
         return [value for value in _free(blocks, also) if value in self.active]
@@ -400,26 +406,14 @@ class _Adjoints:
         if not changes:
             return
         test = self.fetch(statement.test)
-        before, blocks, after = dict(self.bars), [], []
+        blocks, after = [], []
         for k, block in enumerate(sides):
-            self.bars = dict(before)
-            scope = _BackwardScope(block, self.scope, self.scope.once, self)
-            around = self.b, self.scope
-            self.b, self.scope = OpBuilder([]), scope
-            own = self.b.block
-            for merge, bar in upstream.items():
-                self.add(merge.otherwise if k else merge.then, bar)
-            self.block(block)
-            ends_here = {}
-            for value in outer:
-                bar = self.bars.get(value)
-                ends_here[value] = bar or ir.zero(value)
-            self.b, self.scope = around
-            if scope.saved:
-                self.saved[id(block)] = scope.saved
-            blocks.append([*scope.begin(), *own])
-            after.append(ends_here)
-        self.bars = before
+            with self.inside(block, self.scope.once, dict(self.bars)) as scope:
+                for merge, bar in upstream.items():
+                    self.add(merge.otherwise if k else merge.then, bar)
+                self.block(block)
+                after.append({value: self.bars.get(value) or ir.zero(value) for value in outer})
+            blocks.append(scope.backward)
         result = ir.If(test, *blocks)
         for value in outer:
             pair = after[0][value], after[1][value]
@@ -435,10 +429,7 @@ class _Adjoints:
 
     def _has_effect(self, block: ir.Block) -> bool:
         """Return whether a block uses or changes the memory of adjoints."""
-        arrays = (
-            x.array for x in ir.walk(block) if isinstance(x, (ir.LoadElement, ir.Store, ir.Fill))
-        )
-        return any(array in self.arrays for array in arrays)
+        return not self.arrays.keys().isdisjoint(ir.arrays_of(block, *ACCESSES))
 
     def loop(self, statement: ir.For | ir.While) -> None:
         carried = [c for c in statement.carries if c.inside in self.active or c.out in self.active]
@@ -449,55 +440,41 @@ class _Adjoints:
         results_of = [c.result for c in carried]
         insides = {c.inside for c in carried}
         outer = [v for v in self.outer(body, also=results_of) if v not in insides]
-        index = ir.Number("i64", "round")
-        if isinstance(statement, ir.For):
-            index = ir.Number("i64", statement.index.hint, statement.index.low)
-        scope = _BackwardScope(body, self.scope, False, self)
-        if isinstance(statement, ir.For):
-            scope.values[statement.index] = index
-        carries: list[ir.Carry] = []
-        around = self.b, self.scope, self.bars
-        before = dict(self.bars)
-        self.b, self.scope, self.bars = OpBuilder([]), scope, {}
-        own = self.b.block
-        for carry, seed in zip(carried, seeds, strict=True):
-            bar = ir.Number(carry.inside.type, f"{carry.inside.hint}_bar")
-            init = seed or ir.zero(bar)
-            init = around[0].cast(init, bar.type)
-            carries.append(ir.Carry(bar, init, bar, ir.Number(bar.type, bar.hint)))
-        totals: dict[ir.Number, ir.Carry] = {}
-        for value in outer:
-            bar = ir.Number(value.type, f"{value.hint}_bar")
-            init = before.get(value) or ir.zero(bar)
-            totals[value] = ir.Carry(bar, init, bar, ir.Number(bar.type, bar.hint))
-            self.bars[value] = bar
-        for carry, own_carry in zip(carried, carries, strict=True):
-            self.add(carry.result, own_carry.inside)
-        self.depth += 1
-        self.block(body)
-        self.depth -= 1
-        for carry, own_carry in zip(carried, carries, strict=True):
-            end = self.bars.pop(carry.inside, None)
-            own_carry.result = end or ir.zero(own_carry.inside)
-        for value, total in totals.items():
-            total.result = self.bars[value]
-        self.b, self.scope, self.bars = around
-        if scope.saved:
-            self.saved[id(body)] = scope.saved
+        around = self.b
+
+        def carry(value: ir.Number, init: ir.Number | None) -> ir.Carry:
+            bar = ir.like(value, f"{value.hint}_bar")
+            return ir.Carry(bar, around.cast(init or ir.zero(bar), bar.type), bar, ir.like(bar))
+
+        carries = [carry(c.inside, seed) for c, seed in zip(carried, seeds, strict=True)]
+        totals = {value: carry(value, self.bars.get(value)) for value in outer}
+        bars = {value: total.inside for value, total in totals.items()}
+        with self.inside(body, False, bars) as scope:
+            index = ir.Number("i64", "round")
+            if isinstance(statement, ir.For):
+                index = scope.values[statement.index] = ir.like(statement.index)
+            for c, own in zip(carried, carries, strict=True):
+                self.add(c.result, own.inside)
+            self.depth += 1
+            self.block(body)
+            self.depth -= 1
+            for c, own in zip(carried, carries, strict=True):
+                own.result = self.bars.pop(c.inside, None) or ir.zero(own.inside)
+            for value, total in totals.items():
+                total.result = self.bars[value]
         kept = [total for total in totals.values() if total.result is not total.inside]
-        block = [*scope.begin(), *own]
         for array in reversed(self.copied_in(statement)):
             self.b.block.append(ir.PopArray(self.copies[array, statement]))
         if self.depth < self.checkpoint and self.saves(body):
-            self.segments(statement, index, block, [*carries, *kept])
+            self.segments(statement, index, scope.backward, [*carries, *kept])
         else:
             bounds = self.rounds(statement)
-            self.b.block.append(ir.For(index, *bounds, block, [*carries, *kept]))
+            self.b.block.append(ir.For(index, *bounds, scope.backward, [*carries, *kept]))
         for value, total in totals.items():
             if total in kept:
                 self.bars[value] = total.out
-        for carry, own_carry in zip(carried, carries, strict=True):
-            self.add(carry.init, own_carry.out)
+        for c, own in zip(carried, carries, strict=True):
+            self.add(c.init, own.out)
 
     def rounds(self, statement: ir.For | ir.While) -> tuple[ir.Number, ir.Number, ir.FixedNumber]:
         """Return a loop's rounds in reverse order: start, stop and step."""
@@ -609,18 +586,6 @@ def _counting(b: OpBuilder, out: ir.Number) -> ir.Carry:
 
 def _free(blocks: Sequence[ir.Block], also: Sequence[ir.Number] = ()) -> list[ir.Number]:
     """Return the numbers that blocks use, and that are defined around them."""
-    inner: set[ir.Number] = set()
-    used: dict[ir.Number, None] = dict.fromkeys(also)
-    for block in blocks:
-        for statement in ir.walk(block):
-            inner.update(ir.results(statement))
-            if isinstance(statement, (ir.For, ir.While)):
-                inner.update(carry.inside for carry in statement.carries)
-            if isinstance(statement, ir.For):
-                inner.add(statement.index)
-            used |= dict.fromkeys(ir.operands(statement))
-    return [value for value in used if value not in inner]
-
-
-def _arrays(things: Sequence[Thing]) -> list[ir.Array]:
-    return [x for x in things if isinstance(x, ir.Array)]
+    inner: set[ir.Number] = set().union(*map(ir.defined, blocks))
+    operands = [x for block in blocks for part in ir.walk(block) for x in ir.operands(part)]
+    return [value for value in dict.fromkeys([*also, *operands]) if value not in inner]

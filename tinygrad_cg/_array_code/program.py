@@ -8,9 +8,9 @@ program begins. Different arrays never share memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 FLOATS = ("f32", "f64")
 
@@ -49,28 +49,47 @@ class Array:
 
 
 Index = tuple[Number, ...]
+Thing = Number | Array
+
+
+class ProgramPart:
+    """A statement, a merge or a carry: the names of its fields by what they are.
+
+    Numbers that it `reads`; that it `defines` for what follows; that it `binds` for its blocks; its
+    `blocks`, in the order in which they run; and its merges or carries, which are `parts`.
+    """
+
+    __slots__ = ()
+    reads: ClassVar[tuple[str, ...]] = ()
+    defines: ClassVar[tuple[str, ...]] = ()
+    binds: ClassVar[tuple[str, ...]] = ()
+    blocks: ClassVar[tuple[str, ...]] = ()
+    parts: ClassVar[str] = ""
 
 
 @dataclass(eq=False, slots=True)
-class Op:
+class Op(ProgramPart):
     """A pure function of numbers: one of the kernels', or a name in `scalar_operations.TEXTS`."""
 
+    reads, defines = ("args",), ("out",)
     out: Number
     function: Callable | str
     args: tuple[Number, ...]
 
 
 @dataclass(eq=False, slots=True)
-class LoadElement:
+class LoadElement(ProgramPart):
+    reads, defines = ("index",), ("out",)
     out: Number
     array: Array
     index: Index
 
 
 @dataclass(eq=False, slots=True)
-class Store:
+class Store(ProgramPart):
     """``array[index] = value``, or ``array[index] += value``."""
 
+    reads = ("index", "value")
     array: Array
     index: Index
     value: Number
@@ -78,56 +97,62 @@ class Store:
 
 
 @dataclass(eq=False, slots=True)
-class Fill:
+class Fill(ProgramPart):
     """All elements become `value`; without one they are undefined from here on."""
 
+    reads = ("value",)
     array: Array
     value: Number | None
 
 
 @dataclass(eq=False, slots=True)
-class Require:
+class Require(ProgramPart):
     """Stop, with an error of the program's, unless `test` is true."""
 
+    reads = ("test",)
     test: Number
     error: int
 
 
 @dataclass(eq=False, slots=True)
-class Push:
+class Push(ProgramPart):
     """Save numbers; `Pop` in reverse order gives them back."""
 
+    reads = ("values",)
     values: tuple[Number, ...]
 
 
 @dataclass(eq=False, slots=True)
-class Pop:
+class Pop(ProgramPart):
+    defines = ("outs",)
     outs: tuple[Number, ...]
 
 
 @dataclass(eq=False, slots=True)
-class PushArray:
+class PushArray(ProgramPart):
     """Save all elements of an array; `PopArray` gives them back."""
 
     array: Array
 
 
 @dataclass(eq=False, slots=True)
-class PopArray:
+class PopArray(ProgramPart):
     array: Array
 
 
 @dataclass(eq=False, slots=True)
-class Merge:
+class Merge(ProgramPart):
     """A value after a branch: `then` or `otherwise`."""
 
+    reads, defines = ("then", "otherwise"), ("out",)
     out: Number
     then: Number
     otherwise: Number
 
 
 @dataclass(eq=False, slots=True)
-class If:
+class If(ProgramPart):
+    reads, blocks, parts = ("test",), ("then", "otherwise"), "merges"
     test: Number
     then: Block
     otherwise: Block
@@ -135,9 +160,10 @@ class If:
 
 
 @dataclass(eq=False, slots=True)
-class Carry:
+class Carry(ProgramPart):
     """A value that a loop changes: `inside` a round, `result` at its end, `out` after the loop."""
 
+    reads, defines, binds = ("init", "result"), ("out",), ("inside",)
     inside: Number
     init: Number
     result: Number
@@ -145,9 +171,11 @@ class Carry:
 
 
 @dataclass(eq=False, slots=True)
-class For:
+class For(ProgramPart):
     """``for index in range(start, stop, step)``; left after a round in which `leaves` is true."""
 
+    reads, binds = ("start", "stop", "step", "leaves"), ("index",)
+    blocks, parts = ("body",), "carries"
     index: Number
     start: Number
     stop: Number
@@ -158,9 +186,10 @@ class For:
 
 
 @dataclass(eq=False, slots=True)
-class While:
+class While(ProgramPart):
     """`before` computes `test`; `body` follows while that is true, and `leaves` is not."""
 
+    reads, blocks, parts = ("test", "leaves"), ("before", "body"), "carries"
     before: Block
     test: Number
     body: Block
@@ -168,6 +197,7 @@ class While:
     leaves: Number | None = None
 
 
+Loop = For | While
 Statement = (
     Op | LoadElement | Store | Fill | Require | Push | Pop | PushArray | PopArray | If | For | While
 )
@@ -200,13 +230,15 @@ class ArrayProgram:
         return zeros
 
 
-def blocks_of(statement: Statement) -> tuple[Block, ...]:
+def blocks_of(statement: Statement) -> list[Block]:
     """Return the blocks inside a statement, in the order in which they run."""
-    if isinstance(statement, If):
-        return statement.then, statement.otherwise
-    if isinstance(statement, While):
-        return statement.before, statement.body
-    return (statement.body,) if isinstance(statement, For) else ()
+    return [getattr(statement, name) for name in statement.blocks]
+
+
+def with_blocks(statement: Statement, change: Callable[[Block], Block]) -> Statement:
+    """Return a statement with its blocks changed."""
+    blocks = {name: change(getattr(statement, name)) for name in statement.blocks}
+    return replace(statement, **blocks) if blocks else statement
 
 
 def walk(block: Block) -> Iterator[Statement]:
@@ -217,47 +249,71 @@ def walk(block: Block) -> Iterator[Statement]:
             yield from walk(inner)
 
 
-def operands(statement: Statement) -> tuple[Number, ...]:
+def arrays_of(block: Block, *kinds: type) -> KeysView[Array]:
+    """Return the arrays that statements of some kinds access, in the order of the statements."""
+    statements: Iterator[Any] = walk(block)
+    return dict.fromkeys(x.array for x in statements if isinstance(x, kinds)).keys()
+
+
+def parts_of(statement: Any) -> list[Any]:
+    """Return the merges of a branch, or the carries of a loop."""
+    return getattr(statement, statement.parts) if statement.parts else []
+
+
+def _own(part: ProgramPart, names: Iterable[str]) -> list[Number]:
+    """Return the numbers in some fields."""
+    fields = [getattr(part, name) for name in names]
+    values = (value if isinstance(value, tuple) else (value,) for value in fields)
+    return [x for value in values for x in value if x is not None]
+
+
+def _with_parts(statement: Statement, role: str) -> list[Number]:
+    parts = (statement, *parts_of(statement))
+    return [value for part in parts for value in _own(part, getattr(part, role))]
+
+
+def operands(statement: Statement) -> list[Number]:
     """Return the values that a statement reads itself; those of its blocks not among them."""
-    match statement:
-        case Op():
-            return statement.args
-        case LoadElement():
-            return statement.index
-        case Store():
-            return *statement.index, statement.value
-        case Fill():
-            return () if statement.value is None else (statement.value,)
-        case Require():
-            return (statement.test,)
-        case Push():
-            return statement.values
-        case If():
-            merged = (
-                value for merge in statement.merges for value in (merge.then, merge.otherwise)
-            )
-            return statement.test, *merged
-        case For() | While():
-            ends = () if statement.leaves is None else (statement.leaves,)
-            carried = (value for carry in statement.carries for value in (carry.init, carry.result))
-            if isinstance(statement, While):
-                return statement.test, *ends, *carried
-            return statement.start, statement.stop, statement.step, *ends, *carried
-    return ()
+    return _with_parts(statement, "reads")
 
 
-def results(statement: Statement) -> tuple[Number, ...]:
+def results(statement: Statement) -> list[Number]:
     """Return the values that a statement defines for what follows it."""
+    return _with_parts(statement, "defines")
+
+
+def bound(statement: Statement) -> list[Number]:
+    """Return the values that a loop gives its rounds: its index, and what it carries."""
+    return _with_parts(statement, "binds")
+
+
+def defined(block: Block) -> set[Number]:
+    """Return all values that have a definition in a block, or in a block of it."""
+    return {value for x in walk(block) for value in (*results(x), *bound(x))}
+
+
+def dependences(statement: Statement) -> Iterator[tuple[Thing | None, Sequence[Thing]]]:
+    """Yield what a statement defines or changes, and what that follows from.
+
+    None stands for the course of the program, and for what is saved.
+    """
     match statement:
-        case Op() | LoadElement():
-            return (statement.out,)
-        case Pop():
-            return statement.outs
-        case If():
-            return tuple(merge.out for merge in statement.merges)
-        case For() | While():
-            return tuple(carry.out for carry in statement.carries)
-    return ()
+        case Op(out, _, args):
+            yield out, args
+        case LoadElement(out, array, index):
+            yield out, (array, *index)
+        case Store(array, index, value):
+            yield array, (value, *index)
+        case PushArray(array):
+            yield None, (array,)
+        case Push() | Require() | If() | For() | While():
+            yield None, _own(statement, statement.reads)
+    for part in parts_of(statement):
+        if isinstance(part, Merge):
+            yield part.out, (part.then, part.otherwise)
+        else:
+            yield part.inside, (part.init, part.result)
+            yield part.out, (part.inside,)
 
 
 def fixed(kind: str, number: float) -> FixedNumber:
@@ -274,45 +330,51 @@ def constant(number: float | int | bool) -> FixedNumber:
     return fixed({bool: "b1", int: "i64"}.get(type(number), "f64"), number)
 
 
+def like(value: Number, hint: str | None = None) -> Number:
+    """Return another number of the same type and lower bound."""
+    return Number(value.type, value.hint if hint is None else hint, value.low)
+
+
+def counting(index: Number, size: Number, body: Block, carries: Sequence[Carry] = ()) -> For:
+    """Return the loop over the numbers from 0 to a size."""
+    return For(index, constant(0), size, constant(1), body, [*carries])
+
+
+def term_of(value: Number, definitions: Mapping[Number, Statement]) -> tuple[Number | None, int]:
+    """Return the number, or None, and the constant whose sum an integer is."""
+    if isinstance(value, FixedNumber):
+        return None, int(value.number)
+    match definitions.get(value):
+        case Op(_, "add", (FixedNumber() as y, x)) | Op(_, "add", (x, FixedNumber() as y)):
+            base, constant = term_of(x, definitions)
+            return base, constant + int(y.number)
+        case Op(_, "subtract", (x, FixedNumber() as y)):
+            base, constant = term_of(x, definitions)
+            return base, constant - int(y.number)
+    return value, 0
+
+
 def zero(thing: Number | Array) -> FixedNumber:
     """Return the zero of a number's type, or of an array's elements."""
     return fixed(thing.element if isinstance(thing, Array) else thing.type, 0)
 
 
-def rebuilt(
-    statement: Statement, now: Callable, fresh: Callable, blocks: Sequence[Block]
-) -> Statement:
+def rebuilt(part: Any, now: Callable, fresh: Callable, blocks: Sequence[Block] = ()) -> Any:
     """Return a statement of other values, `now`, and other blocks, with `fresh` results."""
 
-    def carries(old: Sequence[Carry]) -> list[Carry]:
-        return [Carry(now(c.inside), now(c.init), now(c.result), fresh(c.out)) for c in old]
+    def changed(value: Any, change: Callable) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(change, value))
+        return None if value is None else change(value)
 
-    match statement:
-        case Op(out, function, args):
-            return Op(fresh(out), function, tuple(map(now, args)))
-        case LoadElement(out, array, index):
-            return LoadElement(fresh(out), array, tuple(map(now, index)))
-        case Store(array, index, value, adds):
-            return Store(array, tuple(map(now, index)), now(value), adds)
-        case Fill(array, value):
-            return Fill(array, None if value is None else now(value))
-        case Require(test, error):
-            return Require(now(test), error)
-        case Push(values):
-            return Push(tuple(map(now, values)))
-        case Pop(outs):
-            return Pop(tuple(map(fresh, outs)))
-        case If(test, _, _, merges):
-            merges = [Merge(fresh(m.out), now(m.then), now(m.otherwise)) for m in merges]
-            return If(now(test), blocks[0], blocks[1], merges)
-        case For(index, start, stop, step, _, old, leaves):
-            ends = None if leaves is None else now(leaves)
-            bounds = now(start), now(stop), step
-            return For(now(index), *bounds, blocks[0], carries(old), ends)
-        case While(_, test, _, old, leaves):
-            ends = None if leaves is None else now(leaves)
-            return While(blocks[0], now(test), blocks[1], carries(old), ends)
-    return statement
+    fields = dict(zip(part.blocks, blocks, strict=True))
+    for name in (*part.reads, *part.binds):
+        fields[name] = changed(getattr(part, name), now)
+    if part.parts:
+        fields[part.parts] = [rebuilt(x, now, fresh) for x in parts_of(part)]
+    for name in part.defines:
+        fields[name] = changed(getattr(part, name), fresh)
+    return replace(part, **fields)
 
 
 def copied(block: Block, values: dict[Number, Number], without: Collection[Array] = ()) -> Block:
@@ -325,16 +387,13 @@ def copied(block: Block, values: dict[Number, Number], without: Collection[Array
         return values.get(value, value)
 
     def fresh(value: Number) -> Number:
-        values[value] = Number(value.type, value.hint, value.low)
+        values[value] = like(value)
         return values[value]
 
     result: Block = []
     for statement in block:
-        if isinstance(statement, (For, While)):
-            for carry in statement.carries:
-                fresh(carry.inside)
-            if isinstance(statement, For):
-                fresh(statement.index)
+        for value in bound(statement):
+            fresh(value)
         if isinstance(statement, (Store, Fill)) and statement.array in without:
             continue
         blocks = [copied(inner, values, without) for inner in blocks_of(statement)]

@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from . import program as ir
-
-Thing = ir.Number | ir.Array
+from .program import Thing
 
 
 def prune(program: ir.ArrayProgram) -> ir.ArrayProgram:
     """Return a program that gives the same outputs, and computes nothing else."""
     needed = _needed(program)
     body = _without_dead_ends(_block(program.body, needed), program)
-    memory = (ir.LoadElement, ir.Store, ir.Fill, ir.PushArray, ir.PopArray)
-    used = {x.array for x in ir.walk(body) if isinstance(x, memory)}
+    used = ir.arrays_of(body, ir.LoadElement, ir.Store, ir.Fill, ir.PushArray, ir.PopArray)
     scratch = [x for x in program.scratch if x in used or x in program.outputs]
     return replace(program, scratch=scratch, body=body)
 
@@ -26,18 +24,15 @@ def _without_dead_ends(block: ir.Block, program: ir.ArrayProgram) -> ir.Block:
     kept: ir.Block = []
     for statement in reversed(block):
         parts = [*ir.walk([statement])]
-        changed = {x.array for x in parts if isinstance(x, (ir.Store, ir.Fill))}
+        changed = ir.arrays_of([statement], ir.Store, ir.Fill)
         is_pure = not any(
             isinstance(x, (ir.Push, ir.PushArray, ir.Pop, ir.PopArray, ir.Require)) for x in parts
         )
-        defined = [
-            value for x in parts for value in ir.results(x)
-        ]  # a branch may be read from later
-        if is_pure and live.isdisjoint(changed) and used.isdisjoint(defined):
+        if is_pure and live.isdisjoint(changed) and used.isdisjoint(ir.defined([statement])):
             continue
         if isinstance(statement, ir.Fill):
             live.discard(statement.array)
-        live.update(x.array for x in parts if isinstance(x, (ir.LoadElement, ir.PushArray)))
+        live.update(ir.arrays_of([statement], ir.LoadElement, ir.PushArray))
         used.update(value for x in parts for value in ir.operands(x))
         kept.append(statement)
     return kept[::-1]
@@ -45,38 +40,11 @@ def _without_dead_ends(block: ir.Block, program: ir.ArrayProgram) -> ir.Block:
 
 def _needed(program: ir.ArrayProgram) -> set[Thing]:
     """Return the values and arrays that outputs, or the course of the program, depend on."""
-    sources: dict[Thing, list[Thing]] = {}
-
-    def depends(thing: Thing, *on: Thing) -> None:
-        sources.setdefault(thing, []).extend(on)
-
-    roots: list[Thing] = [*program.outputs]
+    sources: dict[Thing | None, list[Thing]] = {}
     for statement in ir.walk(program.body):
-        match statement:
-            case ir.Op(out, _, args):
-                depends(out, *args)
-            case ir.LoadElement(out, array, index):
-                depends(out, array, *index)
-            case ir.Store(array, index, value, _):
-                depends(array, value, *index)
-            case ir.Push() | ir.Require():
-                roots += ir.operands(statement)
-            case ir.PushArray(array):
-                roots.append(array)
-            case ir.If():
-                roots.append(statement.test)
-                for merge in statement.merges:
-                    depends(merge.out, merge.then, merge.otherwise)
-            case ir.For() | ir.While():
-                if isinstance(statement, ir.For):
-                    roots += [statement.start, statement.stop]
-                else:
-                    roots.append(statement.test)
-                if statement.leaves is not None:
-                    roots.append(statement.leaves)
-                for c in statement.carries:
-                    depends(c.inside, c.init, c.result)
-                    depends(c.out, c.inside)
+        for thing, on in ir.dependences(statement):
+            sources.setdefault(thing, []).extend(on)
+    roots = [*program.outputs, *sources.get(None, ())]
     needed: set[Thing] = set()
     while roots:
         thing = roots.pop()
@@ -89,29 +57,21 @@ def _needed(program: ir.ArrayProgram) -> set[Thing]:
 def _block(block: ir.Block, needed: set[Thing]) -> ir.Block:
     result: ir.Block = []
     for statement in block:
-        result += _statement(statement, needed)
+        statement = ir.with_blocks(statement, lambda inner: _block(inner, needed))
+        match statement:
+            case ir.If() | ir.For() | ir.While():
+                parts = [
+                    x
+                    for x in ir.parts_of(statement)
+                    if not needed.isdisjoint((*ir.results(x), *ir.bound(x)))
+                ]
+                statement = replace(statement, **{statement.parts: parts})
+                is_kept = bool(parts) or any(ir.blocks_of(statement))
+                is_kept |= isinstance(statement, ir.While)
+            case ir.Op(thing) | ir.LoadElement(thing) | ir.Store(thing) | ir.Fill(thing):
+                is_kept = thing in needed
+            case _:
+                is_kept = True
+        if is_kept:
+            result.append(statement)
     return result
-
-
-def _statement(statement: ir.Statement, needed: set[Thing]) -> ir.Block:
-    match statement:
-        case ir.Op(out) | ir.LoadElement(out):
-            return [statement] if out in needed else []
-        case ir.Store(array) | ir.Fill(array):
-            return [statement] if array in needed else []
-        case ir.If():
-            sides = _block(statement.then, needed), _block(statement.otherwise, needed)
-            merges = [m for m in statement.merges if m.out in needed]
-            if not (sides[0] or sides[1] or merges):
-                return []
-            return [replace(statement, then=sides[0], otherwise=sides[1], merges=merges)]
-        case ir.For() | ir.While():
-            carries = [c for c in statement.carries if c.inside in needed]
-            body = _block(statement.body, needed)
-            if isinstance(statement, ir.For) and not (body or carries):
-                return []
-            result = replace(statement, body=body, carries=carries)
-            if isinstance(result, ir.While):
-                result.before = _block(result.before, needed)
-            return [result]
-    return [statement]

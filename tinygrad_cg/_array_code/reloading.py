@@ -118,21 +118,9 @@ class Reloading:
         return None
 
     def offset(self, value: ir.Number, index: ir.Number) -> int | None:
-        """Return the number that is added to a loop's index, if a value is such a sum."""
-        if value is index:
-            return 0
-        op = self.definitions.get(value)
-        if op is None or op.function not in ("add", "subtract"):
-            return None
-        x, y = op.args
-        if isinstance(y, ir.FixedNumber):
-            inner = self.offset(x, index)
-            number = int(y.number) if op.function == "add" else -int(y.number)
-        elif isinstance(x, ir.FixedNumber) and op.function == "add":
-            inner, number = self.offset(y, index), int(x.number)
-        else:
-            return None
-        return None if inner is None else inner + number
+        """Return the number that is added to another one, if a value is such a sum."""
+        (base, gap), (other, start) = (ir.term_of(x, self.definitions) for x in (value, index))
+        return gap - start if base is other else None
 
 
 def _is_below(x: ir.Number, y: ir.Number) -> bool:

@@ -88,36 +88,22 @@ def are_rounds_independent(loop: ir.For, ignored: Collection[ir.Statement] = ())
     )
 
 
-def ascending(loop: ir.For, block: ir.Block) -> ir.For:
-    """Return a loop that goes up, if the order of its rounds does not matter."""
-    if loop.step.number != -1 or not are_rounds_independent(loop):
-        return loop
-    ends = [OpBuilder(block).op("add", end, 1) for end in (loop.stop, loop.start)]
-    return replace(loop, start=ends[0], stop=ends[1], step=ir.constant(1))
-
-
 def totals(loop: ir.For, primal: Collection[ir.Array]) -> tuple[ir.For, ir.Block]:
     """Return a loop that adds up in numbers what it adds to the same element in all rounds.
 
     And what adds these numbers to the elements, after a loop that has rounds. Sums of the `primal`
     program stay as they are.
     """
-    inner = {value for x in ir.walk(loop.body) for value in ir.results(x)} | {loop.index}
-    inner.update(carry.inside for carry in loop.carries)
-    used = Counter(
-        x.array for x in ir.walk(loop.body) if isinstance(x, (ir.LoadElement, ir.PopArray))
-    )
-    used.update(x.array for x in ir.walk(loop.body) if isinstance(x, ir.Store) and not x.adds)
-    used.update(x.array for x in ir.walk(loop.body) if isinstance(x, (ir.Fill, ir.PushArray)))
-    used.update(primal)
+    inner = ir.defined([loop])
+    used = {*primal, *ir.arrays_of(loop.body, ir.LoadElement, ir.PopArray, ir.Fill, ir.PushArray)}
+    used.update(x.array for x in ir.walk(loop.body) if _sets(x))
     body, carries, stores = [], [*loop.carries], []
     b = OpBuilder(body)
     for x in loop.body:
-        if isinstance(x, ir.Store) and x.adds and not used[x.array] and inner.isdisjoint(x.index):
+        if isinstance(x, ir.Store) and x.adds and x.array not in used and inner.isdisjoint(x.index):
             inside, out = (ir.Number(x.array.element, x.array.hint) for _ in range(2))
-            carries.append(
-                ir.Carry(inside, ir.zero(x.array), b.op("accumulate", inside, x.value), out)
-            )
+            total = b.op("accumulate", inside, x.value)
+            carries.append(ir.Carry(inside, ir.zero(x.array), total, out))
             stores.append(ir.Store(x.array, x.index, out, adds=True))
         else:
             body.append(x)
@@ -178,21 +164,12 @@ class _Splitting:
         return result
 
     def statement(self, statement: ir.Statement) -> ir.Block:
-        match statement:
-            case ir.If(_, then, otherwise):
-                sides = self.block(then), self.block(otherwise)
-                return [replace(statement, then=sides[0], otherwise=sides[1])]
-            case ir.While(_, _, body):
-                return [replace(statement, body=self.block(body))]
-            case ir.For():
-                block: ir.Block = []
-                loop = replace(statement, body=self.block(statement.body))
-                loop, after = totals(loop, self.primal)
-                loop = ascending(loop, block)
-                stores, sums = self.candidates(loop), ordered_sums(loop)
-                is_split = stores or sums
-                return [*block, *(self.both(loop, stores, sums) if is_split else [loop]), *after]
-        return [statement]
+        result = ir.with_blocks(statement, self.block)
+        if not isinstance(result, ir.For):
+            return [result]
+        loop, after = totals(result, self.primal)
+        stores, sums = self.candidates(loop), ordered_sums(loop)
+        return [*(self.both(loop, stores, sums) if stores or sums else [loop]), *after]
 
     def candidates(self, loop: ir.For) -> list[ir.Store]:
         """Return the additions that can take place after the rounds of a chunk."""
@@ -220,24 +197,10 @@ class _Splitting:
         if store.array is not other.array:
             return True
         for pair in zip(store.index, other.index, strict=True):
-            (x, gap), (y, other_gap) = map(self.sum_of, pair)
+            (x, gap), (y, other_gap) = (ir.term_of(i, self.definitions) for i in pair)
             if x is y and gap != other_gap and x not in inside:
                 return True
         return False
-
-    def sum_of(self, value: ir.Number) -> tuple[ir.Number | None, int]:
-        """Return the number and the constant whose sum a value is."""
-        if isinstance(value, ir.FixedNumber):
-            return None, int(value.number)
-        op = self.definitions.get(value)
-        if op is not None and op.function in ("add", "subtract"):
-            x, y = op.args
-            if op.function == "add" and isinstance(x, ir.FixedNumber):
-                x, y = y, x
-            if isinstance(y, ir.FixedNumber):
-                base, gap = self.sum_of(x)
-                return base, gap + (1 if op.function == "add" else -1) * int(y.number)
-        return value, 0
 
     def both(self, loop: ir.For, stores: Sequence[ir.Store], sums: Sequence[ir.Carry]) -> ir.Block:
         """Return the loop in chunks where it has many rounds, else as it is."""
@@ -246,7 +209,7 @@ class _Splitting:
         down = loop.step.number < 0
         ends = (loop.stop, loop.start) if down else (loop.start, loop.stop)
         rounds = b.op("subtract", ends[1], ends[0], hint="rounds")
-        outs = [ir.Number(c.out.type, c.out.hint) for c in loop.carries]
+        outs = [ir.like(c.out) for c in loop.carries]
         pairs = [*zip(loop.carries, outs, strict=True)]
         plain = [ir.Carry(c.inside, c.init, c.result, out) for c, out in pairs]
         short = ir.For(loop.index, loop.start, loop.stop, loop.step, loop.body, plain)
@@ -275,21 +238,17 @@ class _Splitting:
         insides = {c.inside for c in sums}
         added, terms = {c.result for c in sums}, {}
         for c in loop.carries:
-            around = ir.Number(c.inside.type, c.inside.hint)
+            around = ir.like(c.inside)
             if c.result in added:
                 buffer = self.buffer(len(stores) + len(additions), c.inside.type)
                 total, addition = self.ordered_addition(c, around, buffer, count)
                 additions.append(addition)
-                outer.append(ir.Carry(around, c.init, total, ir.Number(c.out.type, c.out.hint)))
+                outer.append(ir.Carry(around, c.init, total, ir.like(c.out)))
                 terms[c.result] = buffer
                 continue
-            inside = replaced[c.inside] = ir.Number(c.inside.type, c.inside.hint)
-            carries.append(
-                ir.Carry(inside, around, c.result, ir.Number(c.inside.type, c.inside.hint))
-            )
-            outer.append(
-                ir.Carry(around, c.init, carries[-1].out, ir.Number(c.out.type, c.out.hint))
-            )
+            inside = replaced[c.inside] = ir.like(c.inside)
+            carries.append(ir.Carry(inside, around, c.result, ir.like(c.inside)))
+            outer.append(ir.Carry(around, c.init, carries[-1].out, ir.like(c.out)))
         position = ir.Number("i64", "k", 0)
         body: ir.Block = []
         inner = OpBuilder(body)
@@ -315,10 +274,7 @@ class _Splitting:
                 body += ir.copied([statement], replaced)
         for carry in carries:
             carry.result = replaced.get(carry.result, carry.result)
-        chunk += [
-            ir.For(position, ir.constant(0), count, ir.constant(1), body, carries),
-            *additions,
-        ]
+        chunk += [ir.counting(position, count, body, carries), *additions]
         groups: dict[Any, list[tuple[ir.Store, ir.Array, int]]] = {}
         for k, (store, buffer) in enumerate(zip(stores, buffers, strict=True)):
             offset = self.offset(loop, store)
@@ -342,35 +298,22 @@ class _Splitting:
     ) -> tuple[ir.Number, ir.For]:
         """Return a sum after the terms of a chunk, and the loop that adds them in their order."""
         position, body = ir.Number("i64", "k", 0), []
-        inside, term, out = (ir.Number(carry.inside.type, carry.inside.hint) for _ in range(3))
+        inside, term, out = (ir.like(carry.inside) for _ in range(3))
         b = OpBuilder(body)
         body.append(ir.LoadElement(term, buffer, (b.op("add", position, PAD),)))
         own = ir.Carry(inside, init, b.op("add", inside, term), out)
-        return out, ir.For(position, ir.constant(0), count, ir.constant(1), body, [own])
+        return out, ir.counting(position, count, body, [own])
 
-    @staticmethod
-    def offset(loop: ir.For, store: ir.Store) -> int | None:
+    def offset(self, loop: ir.For, store: ir.Store) -> int | None:
         """Return what is added to the loop's index for a place, if only the last axis has it."""
-        definitions = {x.out: x for x in loop.body if isinstance(x, ir.Op)}
 
         def depends(value: ir.Number) -> bool:
-            op = definitions.get(value)
+            op = self.definitions.get(value)
             return value is loop.index or (op is not None and any(map(depends, op.args)))
 
-        if any(map(depends, store.index[:-1])):
-            return None
-        last = store.index[-1]
-        if last is loop.index:
-            return 0
-        op = definitions.get(last)
-        if op is None:
-            return None
-        (x, y), sign = op.args, -1 if op.function == "subtract" else 1
-        if sign == 1 and isinstance(x, ir.FixedNumber):
-            x, y = y, x
-        if x is not loop.index or not isinstance(y, ir.FixedNumber) or abs(int(y.number)) > PAD:
-            return None
-        return sign * int(y.number)
+        base, gap = ir.term_of(store.index[-1], self.definitions)
+        is_near = base is loop.index and abs(gap) <= PAD
+        return gap if is_near and not any(map(depends, store.index[:-1])) else None
 
     def addition(
         self,
@@ -412,7 +355,7 @@ class _Splitting:
         assert total is not None
         body.append(ir.Store(store.array, tuple(place), total, adds=True))
         stop = b.op("add", count, most - least)
-        b.block.append(ir.For(position, ir.constant(0), stop, ir.constant(1), body, []))
+        b.block.append(ir.counting(position, stop, body))
 
     @staticmethod
     def clear(b: OpBuilder, buffer: ir.Array, start: ir.Number, count: int) -> None:
@@ -421,9 +364,7 @@ class _Splitting:
         body: ir.Block = []
         place = OpBuilder(body).op("add", start, position, hint="k")
         body.append(ir.Store(buffer, (place,), ir.zero(buffer)))
-        b.block.append(
-            ir.For(position, ir.constant(0), ir.constant(count), ir.constant(1), body, [])
-        )
+        b.block.append(ir.counting(position, ir.constant(count), body))
 
 
 def _sets(statement: ir.Statement) -> bool:

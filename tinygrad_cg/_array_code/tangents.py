@@ -111,10 +111,8 @@ class _Tangents:
                 if array in self.arrays:
                     block.append(ir.PopArray(self.arrays[array]))
                 block.append(statement)
-            case ir.If():
-                block.append(self.branch(statement))
-            case ir.For() | ir.While():
-                block.append(self.loop(statement))
+            case ir.If() | ir.For() | ir.While():
+                block.append(self.nested(statement))
             case _:
                 block.append(statement)
 
@@ -131,26 +129,14 @@ class _Tangents:
         if total is not None:
             self.numbers[op.out] = b.cast(total, op.out.type)
 
-    def branch(self, statement: ir.If) -> ir.If:
-        then, otherwise = self.block(statement.then), self.block(statement.otherwise)
-        result = ir.If(statement.test, then, otherwise, [*statement.merges])
-        for merge in statement.merges:
-            if merge.then in self.numbers or merge.otherwise in self.numbers:
-                sides = self.dot(merge.then), self.dot(merge.otherwise)
-                result.merges.append(ir.Merge(self.new(merge.out), *sides))
-        return result
-
-    def loop(self, statement: ir.For | ir.While) -> ir.For | ir.While:
-        carried = [c for c in statement.carries if c.inside.is_float and c.inside in self.active]
-        for carry in carried:
-            self.new(carry.inside)
-            self.new(carry.out)
-        body = self.block(statement.body)
-        carries = [*statement.carries]
-        for c in carried:
-            ends = self.dot(c.init), self.dot(c.result)
-            carries.append(ir.Carry(self.dot(c.inside), *ends, self.dot(c.out)))
-        result = replace(statement, body=body, carries=carries)
-        if isinstance(result, ir.While):
-            result.before = self.block(result.before)
-        return result
+    def nested(self, statement: ir.If | ir.Loop) -> ir.Statement:
+        """Return a branch or a loop with the tangents of what it merges or carries."""
+        for value in ir.bound(statement):
+            if value.is_float and value in self.active:
+                self.new(value)
+        result, parts = ir.with_blocks(statement, self.block), ir.parts_of(statement)
+        moved = [
+            x for x in parts if not self.numbers.keys().isdisjoint((*ir.operands(x), *ir.bound(x)))
+        ]
+        own = [ir.rebuilt(x, self.dot, self.new) for x in moved]
+        return replace(result, **{statement.parts: [*parts, *own]})
