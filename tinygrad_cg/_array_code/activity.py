@@ -37,14 +37,10 @@ def _closure(body: ir.Block, reached: set[Thing], forward: bool) -> set[Thing]:
     ]
     pushed: list[Thing] = [v for x in ir.walk(body) if isinstance(x, ir.Push) for v in x.values]
     popped: list[Thing] = [v for x in ir.walk(body) if isinstance(x, ir.Pop) for v in x.outs]
-    pushed += ir.arrays_of(body, ir.PushArray)
-    popped += ir.arrays_of(body, ir.PopArray)
     pushed, popped = ([x for x in things if x.is_float] for things in (pushed, popped))
     if popped:  # which number was pushed is not known
         edges += [(x, popped[0]) for x in (*pushed, *popped)]
         edges += [(popped[0], y) for y in popped]
-        # What is popped has a tangent, so arrays that are pushed have one, if only of zeros.
-        edges += [(popped[0], x) for x in pushed if isinstance(x, ir.Array)]
     following: dict[Thing, list[Thing]] = {}
     for source, target in edges:
         if source.is_float and target.is_float:

@@ -15,7 +15,7 @@ and Walther, Evaluating Derivatives, 2008, chapter 12).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple
@@ -202,15 +202,12 @@ class _Adjoints:
 
     def add_array(self, total: ir.Array, term: ir.Array) -> None:
         """Add the elements of one array to those of another."""
-        block = self.b.block
-        index: tuple[ir.Number, ...] = ()
-        for size in total.shape:
-            variable = ir.Number("i64", "k", 0)
-            body: ir.Block = []
-            block.append(ir.counting(variable, size, body))
-            index, block = (*index, variable), body
-        out = ir.Number(term.element, "dy")
-        block += [ir.LoadElement(out, term, index), ir.Store(total, index, out, adds=True)]
+
+        def add(index: ir.Index) -> ir.Block:
+            out = ir.Number(term.element, "dy")
+            return [ir.LoadElement(out, term, index), ir.Store(total, index, out, adds=True)]
+
+        self.b.block += _over(total, add)
 
     def source_of(self, value: ir.Number) -> ir.Statement | None:
         """Return what gives a value in the backward sweep: its definition, or where it is stored.
@@ -281,7 +278,8 @@ class _Adjoints:
             result.append(self.forward_statement(statement))
             if isinstance(statement, (ir.For, ir.While)):
                 ended = self.states[statement].ended if statement in self.states else []
-                result += [ir.PushArray(array) for array in (*ended, *self.copied_in(statement))]
+                for array in (*ended, *self.copied_in(statement)):
+                    result += _pushed(array)
         saved = self.saved.get(id(block))
         if saved:
             result.append(ir.Push(tuple(saved)))
@@ -304,8 +302,10 @@ class _Adjoints:
         begins = b.op("equal", rounds.inside, following)
         ended = b.op("add", number, b.cast(begins, "i64"))
         later = b.op("add", following, b.op("select", begins, ended, 0))
-        saved = [ir.Push(tuple(state.numbers)), *(ir.PushArray(array) for array in state.arrays)]
-        body += [ir.If(begins, saved if state.numbers else saved[1:], []), *loop.body]
+        saved: ir.Block = [ir.Push(tuple(state.numbers))] if state.numbers else []
+        for array in state.arrays:
+            saved += _pushed(array)
+        body += [ir.If(begins, saved, []), *loop.body]
         carries = [
             *loop.carries,
             rounds,
@@ -360,7 +360,7 @@ class _Adjoints:
                 self.branch(statement)
             case ir.For() | ir.While():
                 self.loop(statement)
-            case ir.Push() | ir.Pop() | ir.PushArray() | ir.PopArray():
+            case ir.Push() | ir.Pop():
                 raise TypeError("a program that saves numbers has no reverse mode of its own")
             case ir.Require():
                 pass
@@ -464,7 +464,7 @@ class _Adjoints:
                 total.result = self.bars[value]
         kept = [total for total in totals.values() if total.result is not total.inside]
         for array in reversed(self.copied_in(statement)):
-            self.b.block.append(ir.PopArray(self.copies[array, statement]))
+            self.b.block += _popped(self.copies[array, statement])
         if self.depth < self.checkpoint and self.saves(body):
             self.segments(statement, index, scope.backward, [*carries, *kept])
         else:
@@ -546,10 +546,13 @@ class _Adjoints:
         """Add the backward sweep of a loop with checkpoints: `backward` is that of a round."""
         state, unread = self.state(loop)
         self.states[loop] = state
-        self.b.block += [ir.PopArray(array) for array in reversed(state.ended)]
+        for array in reversed(state.ended):
+            self.b.block += _popped(array)
         rounds, segments = self.fetch(state.rounds), self.fetch(state.segments)
         number = ir.Number("i64", "segment", 0)
-        block: ir.Block = [ir.PopArray(array) for array in reversed(state.arrays)]
+        block: ir.Block = []
+        for array in reversed(state.arrays):
+            block += _popped(array)
         b = OpBuilder(block)
         begin = b.op("floor_divide", b.op("multiply", number, b.op("add", number, 1)), 2)
         end = b.op("minimum", b.op("add", b.op("add", begin, number), 1), rounds)
@@ -582,6 +585,33 @@ def _counting(b: OpBuilder, out: ir.Number) -> ir.Carry:
     """Return what counts the rounds of a loop."""
     inside = ir.Number("i64", "round", 0)
     return ir.Carry(inside, ir.constant(0), b.op("add", inside, 1), out)
+
+
+def _over(
+    array: ir.Array, body: Callable[[ir.Index], ir.Block], backward: bool = False
+) -> ir.Block:
+    """Return loops over all elements of an array."""
+    index = tuple(ir.Number("i64", "k", 0) for _ in array.shape)
+    block = body(index)
+    for i, size in zip(index[::-1], array.shape[::-1], strict=True):
+        around: ir.Block = []
+        loop = ir.counting(i, size, block)
+        if backward:
+            last, end = OpBuilder(around).op("subtract", size, 1), ir.constant(-1)
+            loop = replace(loop, start=last, stop=end, step=end)
+        block = [*around, loop]
+    return block
+
+
+def _pushed(array: ir.Array) -> ir.Block:
+    """Return what saves all elements of an array; `_popped` gives them back."""
+    out = ir.Number(array.type, array.hint)
+    return _over(array, lambda index: [ir.LoadElement(out, array, index), ir.Push((out,))])
+
+
+def _popped(array: ir.Array) -> ir.Block:
+    out = ir.Number(array.type, array.hint)
+    return _over(array, lambda index: [ir.Pop((out,)), ir.Store(array, index, out)], True)
 
 
 def _free(blocks: Sequence[ir.Block], also: Sequence[ir.Number] = ()) -> list[ir.Number]:

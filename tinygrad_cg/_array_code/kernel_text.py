@@ -51,7 +51,6 @@ class KernelWriter:
         self.names: dict[ir.Number | ir.Array, str] = {}
         self.lines: list[str] = []
         self.modules: set[str] = set()
-        self.on_stack = arrays_on_stack(program)
         self.depth = 1
         self.taken: dict[str, itertools.count] = {}
         self.own_functions = self.has_room = False
@@ -62,7 +61,7 @@ class KernelWriter:
         arrays: list[ir.Array | ir.Number] = [
             *(x for x in p.inputs if isinstance(x, ir.Array) or x.is_float),
             *(array for array, _ in p.constants),
-            *(x for x in p.scratch if x not in self.on_stack),
+            *p.scratch,
             *(x for x in dict.fromkeys(p.outputs) if isinstance(x, ir.Number)),
         ]
         sizes = sizes_of(p)
@@ -141,8 +140,6 @@ class KernelWriter:
                     if " " in text
                     else (f"{text} * {self.value(size)} + {own}")
                 )
-        if array in self.on_stack:
-            return f"{self.stack_of(array)}s[np.uintp({self.name(array)} + {text or '0'})]"
         return f"{self.name(array)}[np.uintp({text or '0'})]"
 
     # Statements ----------------------------------------------------------------------------
@@ -182,24 +179,6 @@ class KernelWriter:
                 self.push(values)
             case ir.Pop(outs):
                 self.pop(outs)
-            case ir.PushArray(array):
-                stack, name = self.stack_of(array), self.name(array)
-                self.room(stack, f"{name}.size")
-                self.line(f"for k in range({name}.size):")
-                element = f"{name}[np.uintp(k)]"
-                element = _wide(array.element, element)
-                self.line(f"    {stack}s[np.uintp({stack}_top + k)] = {element}")
-                self.line(f"{stack}_top += {name}.size")
-            case ir.PopArray(array) if array in self.on_stack:
-                stack, size = self.stack_of(array), " * ".join(map(self.value, array.shape))
-                self.line(f"{stack}_top -= {size or '1'}")
-                self.line(f"{self.name(array)} = {stack}_top")
-            case ir.PopArray(array):
-                stack, name = self.stack_of(array), self.name(array)
-                self.line(f"{stack}_top -= {name}.size")
-                self.line(f"for k in range({name}.size):")
-                element = f"{stack}s[np.uintp({stack}_top + k)]"
-                self.line(f"    {name}[np.uintp(k)] = {_narrow(array.element, element)}")
             case ir.If():
                 self.branch(statement)
             case ir.For():
@@ -291,10 +270,6 @@ class KernelWriter:
         self.inner(statement.body)
         self.end(statement)
 
-    @staticmethod
-    def stack_of(array: ir.Array) -> str:
-        return "float" if array.is_float else "integer"
-
     def room(self, stack: str, count: str) -> None:
         """Stop where a stack is full."""
         self.line(f"if {stack}_top + {count} > {stack}s.size:")
@@ -336,31 +311,18 @@ def pushed_in_each_round(loop: ir.For) -> list[ir.Number]:
     return [value for x in loop.body if isinstance(x, ir.Push) for value in x.values]
 
 
-def arrays_on_stack(program: ir.ArrayProgram) -> set[ir.Array]:
-    """Return arrays that are read on the stack: nothing is pushed after the first pop."""
-    popped: set[ir.Array] = set()
-    changed: set[ir.Number | ir.Array] = {*program.inputs, *program.outputs}
-    for top in program.body:
-        parts = [*ir.walk([top])]
-        popped.update(x.array for x in parts if isinstance(x, ir.PopArray))
-        if popped and any(isinstance(x, (ir.Push, ir.PushArray)) for x in parts):
-            return set()
-        changed.update(x.array for x in parts if isinstance(x, (ir.Store, ir.Fill, ir.PushArray)))
-    return {x for x in popped if x not in changed and x.element in ("f64", "i64")}
-
-
 def _wide(kind: str, text: str) -> str:
-    """Return a number, or an element, as a number of a stack's."""
+    """Return a number as a number of a stack's."""
     if kind in ("f64", "i64"):
         return text
     return f"np.{'float64' if kind in ir.FLOATS else 'int64'}({text})"
 
 
 def _narrow(kind: str, text: str) -> str:
-    """Return a number of a stack's as a number or an element of a type."""
+    """Return a number of a stack's as a number of a type."""
     if kind in ("f64", "i64"):
         return text
-    return f"{text} != 0" if kind == "b1" else f"np.{_NAMES.get(kind, 'float32')}({text})"
+    return f"{text} != 0" if kind == "b1" else f"np.float32({text})"
 
 
 _NAMES = {

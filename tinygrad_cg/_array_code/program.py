@@ -44,6 +44,11 @@ class Array:
     hint: str = "a"
 
     @property
+    def type(self) -> str:
+        """The type of a number that is an element."""
+        return self.element if self.element in (*FLOATS, "b1") else "i64"
+
+    @property
     def is_float(self) -> bool:
         return self.element in FLOATS
 
@@ -129,18 +134,6 @@ class Pop(ProgramPart):
 
 
 @dataclass(eq=False, slots=True)
-class PushArray(ProgramPart):
-    """Save all elements of an array; `PopArray` gives them back."""
-
-    array: Array
-
-
-@dataclass(eq=False, slots=True)
-class PopArray(ProgramPart):
-    array: Array
-
-
-@dataclass(eq=False, slots=True)
 class Merge(ProgramPart):
     """A value after a branch: `then` or `otherwise`."""
 
@@ -198,9 +191,7 @@ class While(ProgramPart):
 
 
 Loop = For | While
-Statement = (
-    Op | LoadElement | Store | Fill | Require | Push | Pop | PushArray | PopArray | If | For | While
-)
+Statement = Op | LoadElement | Store | Fill | Require | Push | Pop | If | For | While
 Block = list[Statement]
 
 
@@ -295,7 +286,7 @@ def defined(block: Block) -> set[Number]:
 def dependences(statement: Statement) -> Iterator[tuple[Thing | None, Sequence[Thing]]]:
     """Yield what a statement defines or changes, and what that follows from.
 
-    None stands for the course of the program, and for what is saved.
+    None stands for the course of the program, and for saved numbers.
     """
     match statement:
         case Op(out, _, args):
@@ -304,8 +295,6 @@ def dependences(statement: Statement) -> Iterator[tuple[Thing | None, Sequence[T
             yield out, (array, *index)
         case Store(array, index, value):
             yield array, (value, *index)
-        case PushArray(array):
-            yield None, (array,)
         case Push() | Require() | If() | For() | While():
             yield None, _own(statement, statement.reads)
     for part in parts_of(statement):

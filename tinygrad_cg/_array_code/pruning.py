@@ -12,7 +12,7 @@ def prune(program: ir.ArrayProgram) -> ir.ArrayProgram:
     """Return a program that gives the same outputs, and computes nothing else."""
     needed = _needed(program)
     body = _without_dead_ends(_block(program.body, needed), program)
-    used = ir.arrays_of(body, ir.LoadElement, ir.Store, ir.Fill, ir.PushArray, ir.PopArray)
+    used = ir.arrays_of(body, ir.LoadElement, ir.Store, ir.Fill)
     scratch = [x for x in program.scratch if x in used or x in program.outputs]
     return replace(program, scratch=scratch, body=body)
 
@@ -25,14 +25,12 @@ def _without_dead_ends(block: ir.Block, program: ir.ArrayProgram) -> ir.Block:
     for statement in reversed(block):
         parts = [*ir.walk([statement])]
         changed = ir.arrays_of([statement], ir.Store, ir.Fill)
-        is_pure = not any(
-            isinstance(x, (ir.Push, ir.PushArray, ir.Pop, ir.PopArray, ir.Require)) for x in parts
-        )
+        is_pure = not any(isinstance(x, (ir.Push, ir.Pop, ir.Require)) for x in parts)
         if is_pure and live.isdisjoint(changed) and used.isdisjoint(ir.defined([statement])):
             continue
         if isinstance(statement, ir.Fill):
             live.discard(statement.array)
-        live.update(ir.arrays_of([statement], ir.LoadElement, ir.PushArray))
+        live.update(ir.arrays_of([statement], ir.LoadElement))
         used.update(value for x in parts for value in ir.operands(x))
         kept.append(statement)
     return kept[::-1]

@@ -5,7 +5,7 @@ Loops of a few rounds, over the spatial axes or the neighbours of a pixel, are w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -42,7 +42,7 @@ class _Sharing:
     def statement(self, statement: ir.Statement, available: Available, block: ir.Block) -> None:
         blocks: list[ir.Block] = []
         if isinstance(statement, (ir.If, ir.For, ir.While)):
-            written = set().union(*map(_written, ir.blocks_of(statement)))
+            written = ir.arrays_of([statement], ir.Store, ir.Fill)
             if isinstance(statement, ir.If):  # whose branches begin with what is available
                 blocks = [self.block(side, dict(available)) for side in ir.blocks_of(statement)]
             _forget(available, written)
@@ -64,7 +64,7 @@ class _Sharing:
                 _forget(available, {array})
                 if not adds and value.type == array.element:
                     available[(array, *map(_key, index))] = value
-            case ir.Fill(array) | ir.PopArray(array):
+            case ir.Fill(array):
                 _forget(available, {array})
             case ir.For() if (rounds := _few_rounds(new)) is not None:
                 values = {c.inside: c.init for c in new.carries}
@@ -108,11 +108,7 @@ def _key(value: ir.Number) -> Any:
     return value
 
 
-def _written(block: ir.Block) -> set[ir.Array]:
-    return {x.array for x in ir.walk(block) if isinstance(x, (ir.Store, ir.Fill, ir.PopArray))}
-
-
-def _forget(available: Available, arrays: set[ir.Array]) -> None:
+def _forget(available: Available, arrays: Collection[ir.Array]) -> None:
     """Forget the elements of arrays."""
     for key in [key for key in available if isinstance(key[0], ir.Array) and key[0] in arrays]:
         del available[key]

@@ -95,7 +95,7 @@ def totals(loop: ir.For, primal: Collection[ir.Array]) -> tuple[ir.For, ir.Block
     program stay as they are.
     """
     inner = ir.defined([loop])
-    used = {*primal, *ir.arrays_of(loop.body, ir.LoadElement, ir.PopArray, ir.Fill, ir.PushArray)}
+    used = {*primal, *ir.arrays_of(loop.body, ir.LoadElement, ir.Fill)}
     used.update(x.array for x in ir.walk(loop.body) if _sets(x))
     body, carries, stores = [], [*loop.carries], []
     b = OpBuilder(body)

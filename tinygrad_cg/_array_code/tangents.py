@@ -103,14 +103,6 @@ class _Tangents:
                 block.append(ir.Push((*values, *dots)))
             case ir.Pop(outs):
                 block.append(ir.Pop((*outs, *(self.new(out) for out in outs if out.is_float))))
-            case ir.PushArray(array):
-                block.append(statement)
-                if array in self.arrays:
-                    block.append(ir.PushArray(self.arrays[array]))
-            case ir.PopArray(array):
-                if array in self.arrays:
-                    block.append(ir.PopArray(self.arrays[array]))
-                block.append(statement)
             case ir.If() | ir.For() | ir.While():
                 block.append(self.nested(statement))
             case _:

@@ -31,8 +31,7 @@ class View:
 
     @property
     def type(self) -> str:
-        element = self.array.element
-        return element if element in ("f32", "f64", "b1") else "i64"
+        return self.array.type
 
     @property
     def reads(self) -> frozenset[Array]:
