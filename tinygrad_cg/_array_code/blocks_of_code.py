@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,6 +21,7 @@ from .program import (
     FixedNumber,
     For,
     If,
+    Index,
     LoadElement,
     Number,
     Op,
@@ -28,7 +29,9 @@ from .program import (
     Store,
     While,
     constant,
+    counting,
     fixed,
+    like,
     results,
 )
 from .scalar_operations import OpBuilder
@@ -81,7 +84,7 @@ class BlockReader:
         self.hidden: set[Number] = set()  # values of blocks that are closed
         self.depth = 0  # of loops
         self.calls: list[tuple[Any, ast.AST | None]] = []  # functions that are being read
-        self.names: Callable[[str], Any] = lambda name: None
+        self.names: Mapping[str, Any] = {}
         self.node: ast.AST | None = None
         self.choices: dict[Number, Op] = {}  # results of branches
         self.ranges: dict[Number, tuple[Number, Number, FixedNumber]] = {}  # of loops' indices
@@ -133,18 +136,7 @@ class BlockReader:
 
     @contextmanager
     def into(self, block: Block) -> Iterator[None]:
-        """Add statements to another block; its values are hidden afterwards."""
-        around, self.b = self.b, OpBuilder(block, self.definitions)
-        try:
-            yield
-        finally:
-            self.b = around
-            for statement in block:
-                self.hidden.update(results(statement))
-
-    @contextmanager
-    def into_again(self, block: Block) -> Iterator[None]:
-        """Add more statements to a block that was closed."""
+        """Add statements to another block; their values are hidden afterwards."""
         around, self.b = self.b, OpBuilder(block, self.definitions)
         count = len(block)
         try:
@@ -312,7 +304,7 @@ class BlockReader:
         if not self._is_early(value):
             return None
         if value not in self.copies:
-            op, out = self.definitions[value], Number(value.type, value.hint, value.low)
+            op, out = self.definitions[value], like(value)
             args = [x for x in map(self.early, op.args) if x is not None]
             self.program.sizes.append(Op(out, op.function, tuple(args)))
             self.sizes.add(out)
@@ -379,7 +371,7 @@ class BlockReader:
         """Return an array in memory of its own."""
         view = self.allocate(value.type, value.shape, None, hint)
 
-        def write(index: tuple[Number, ...]) -> None:
+        def write(index: Index) -> None:
             number = self.b.cast(value.at(self.b, index), view.type)
             self.b.block.append(Store(view.array, view.place(self.b, index), number))
 
@@ -409,7 +401,7 @@ class BlockReader:
             if value.type in FLOATS and element_type not in FLOATS:
                 raise self.refuse("floats are assigned to an array of integers", node)
 
-        def write(index: tuple[Number, ...]) -> None:
+        def write(index: Index) -> None:
             number = self.b.cast(element(self.b, value, index), element_type)
             self.b.block.append(Store(view.array, view.place(self.b, index), number))
 
@@ -428,46 +420,37 @@ class BlockReader:
 
     # Loops over elements ----------------------------------------------------------------------
 
-    def each(self, shape: Sequence[Number], write: Callable[[tuple[Number, ...]], None]) -> None:
-        """Add loops over the indices of a shape."""
-        self._each(tuple(shape), (), write)
-
-    def _each(
-        self, shape: tuple[Number, ...], index: tuple[Number, ...], write: Callable[[Any], None]
+    def each(
+        self, shape: Sequence[Number], write: Callable[[Index], None], index: Index = ()
     ) -> None:
+        """Add loops over the indices of a shape."""
         if len(index) == len(shape):
             return write(index)
         size = shape[len(index)]
         if isinstance(size, FixedNumber) and size.number == 1:
-            return self._each(shape, (*index, constant(0)), write)
+            return self.each(shape, write, (*index, constant(0)))
         variable, body = Number("i64", "k", 0), []
         with self.into(body):
-            self._each(shape, (*index, variable), write)
-        loop = For(variable, constant(0), size, constant(1), body, [])
-        self.b.block.append(loop)
+            self.each(shape, write, (*index, variable))
+        self.b.block.append(counting(variable, size, body))
         return None
 
     def reduced(
         self,
         shape: Sequence[Number],
         inits: Sequence[Number],
-        step: Callable[[tuple[Number, ...], Sequence[Number]], Sequence[Number]],
-    ) -> list[Number]:
+        step: Callable[[Index, Sequence[Number]], Sequence[Number]],
+        index: Index = (),
+    ) -> Sequence[Number]:
         """Add loops over a shape that carry numbers, and return these."""
-        return self._reduced(tuple(shape), (), list(inits), step)
-
-    def _reduced(self, shape: Any, index: Any, current: list[Number], step: Any) -> list[Number]:
         if len(index) == len(shape):
-            return list(step(index, current))
-        size = shape[len(index)]
+            return step(index, inits)
         variable, body = Number("i64", "k", 0), []
-        insides = [Number(value.type, "sum") for value in current]
+        insides = [Number(value.type, "sum") for value in inits]
         with self.into(body):
-            ends = self._reduced(shape, (*index, variable), insides, step)
+            ends = self.reduced(shape, insides, step, (*index, variable))
             ends = [self.b.cast(end, x.type) for end, x in zip(ends, insides, strict=True)]
-        carries = [
-            Carry(x, init, end, Number(x.type, "sum"))
-            for x, init, end in zip(insides, current, ends, strict=True)
-        ]
-        self.b.block.append(For(variable, constant(0), size, constant(1), body, carries))
-        return [carry.out for carry in carries]
+        outs = [like(x) for x in insides]
+        carries = list(map(Carry, insides, inits, ends, outs))
+        self.b.block.append(counting(variable, shape[len(index)], body, carries))
+        return outs

@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
-from collections.abc import Callable, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .._rules.user_source import NoSource, find_definition
@@ -26,8 +27,8 @@ from .program import (
     FixedNumber,
     Number,
     Store,
+    arrays_of,
     constant,
-    walk,
 )
 from .sharing import share
 from .views import Lazy, View, whole
@@ -203,8 +204,7 @@ class CodeReader(FlowReader):
         if not isinstance(array, View):
             raise self.refuse("elements are assigned to arrays only", node)
         view = self.subscript(array, node.target.slice, node.target)
-        written = [x for x in walk(self.b.block[count:]) if isinstance(x, (Store, Fill))]
-        if any(x.array is view.array for x in written):
+        if view.array in arrays_of(self.b.block[count:], Store, Fill):
             raise self.refuse("its value writes to the same array: assign it to a name before")
         self.changes(view.array, node)
         if not view.shape and name in ("add", "subtract") and view.type in FLOATS:
@@ -280,7 +280,7 @@ def read(function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[
 
 def written_arrays(program: ArrayProgram) -> frozenset[Array]:
     """Return the arrays that a program writes to."""
-    return frozenset(x.array for x in walk(program.body) if isinstance(x, (Store, Fill)))
+    return frozenset(arrays_of(program.body, Store, Fill))
 
 
 def check_source(function: Any) -> None:
@@ -324,20 +324,8 @@ def definition_of(function: Any) -> Any:
         raise UnsupportedCodeError(str(error)) from None
 
 
-def _names_of(function: Any) -> Callable[[str], Any]:
-    """Return what finds the names that a function does not assign."""
+def _names_of(function: Any) -> Mapping[str, Any]:
+    """Return the values of names that a function does not assign."""
     code, closure = function.__code__, function.__closure__ or ()
-    cells = dict(zip(code.co_freevars, closure, strict=True))
-
-    def find(name: str) -> Any:
-        if name in cells:
-            return cells[name].cell_contents
-        if name in function.__globals__:
-            return function.__globals__[name]
-        return getattr(builtins, name) if hasattr(builtins, name) else _missing(name)
-
-    return find
-
-
-def _missing(name: str) -> Any:
-    raise KeyError(name)
+    cells = {k: x.cell_contents for k, x in zip(code.co_freevars, closure, strict=True)}
+    return ChainMap(cells, function.__globals__, vars(builtins))

@@ -144,7 +144,7 @@ class ExpressionReader(IndexReader):
             return value
         if isinstance(node.ctx, ast.Load) and not self.is_local(node.id):
             try:
-                return self.wrap(self.names(node.id))
+                return self.wrap(self.names[node.id])
             except KeyError:
                 raise self.refuse(f"the name {node.id} is not defined", node) from None
         raise self.refuse(f"{node.id} may have no value here: assign it before", node)
@@ -270,18 +270,12 @@ class ExpressionReader(IndexReader):
         raise self.refuse(f"numbers and tuples have no attribute {node.attr!r} here", node)
 
     def called(self, node: ast.Call) -> Any:
-        if any(isinstance(arg, ast.Starred) for arg in node.args):
-            args: list[Any] = []
-            for arg in node.args:
-                if isinstance(arg, ast.Starred):
-                    parts = self.expression(arg.value)
-                    if not isinstance(parts, tuple):
-                        raise self.refuse("only tuples are unpacked in calls", node)
-                    args += parts
-                else:
-                    args.append(self.expression(arg))
-        else:
-            args = self.each_of(node.args, listed=True)
+        args: list[Any] = []
+        values = [x.value if isinstance(x, ast.Starred) else x for x in node.args]
+        for arg, value in zip(node.args, self.each_of(values, listed=True), strict=True):
+            if isinstance(arg, ast.Starred) and not isinstance(value, tuple):
+                raise self.refuse("only tuples are unpacked in calls", node)
+            args += value if isinstance(arg, ast.Starred) else (value,)
         keywords = {}
         for keyword in node.keywords:
             if keyword.arg is None:

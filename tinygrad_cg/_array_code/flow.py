@@ -99,9 +99,9 @@ class FlowReader(ExpressionReader):
             if then.type == otherwise.type and same(then, otherwise):
                 return then
             kind = join([then.type, otherwise.type])
-            with self.into_again(statement.then):
+            with self.into(statement.then):
                 then = self.b.cast(then, kind)
-            with self.into_again(statement.otherwise):
+            with self.into(statement.otherwise):
                 otherwise = self.b.cast(otherwise, kind)
             bounds = then.low is not None and otherwise.low is not None
             low = min(then.low or 0, otherwise.low or 0) if bounds else None
@@ -137,7 +137,7 @@ class FlowReader(ExpressionReader):
         for view, env in zip((then, otherwise), envs, strict=True):
             self.copied(slot.array, name, view.array, live, env)
         for block, view in ((statement.then, then), (statement.otherwise, otherwise)):
-            with self.into_again(block):
+            with self.into(block):
                 for own, size in zip(slot.shape, view.shape, strict=True):
                     if not same(own, size):
                         self.check_equal(own, size)

@@ -9,33 +9,26 @@ Names = frozenset[str]
 EXITS = (ast.Break, ast.Continue, ast.Return)
 
 
+def _names(node: ast.AST | None, is_read: bool) -> Names:
+    names = (x for x in ast.walk(node) if isinstance(x, ast.Name)) if node is not None else ()
+    return frozenset(name.id for name in names if isinstance(name.ctx, ast.Load) == is_read)
+
+
+def loaded(*nodes: ast.AST | None) -> Names:
+    """Return the names that expressions read."""
+    return frozenset().union(*[_names(node, True) for node in nodes])
+
+
 def stored(nodes: Iterable[ast.AST]) -> Names:
     """Return the names that statements assign to."""
-    return frozenset(
-        node.id
-        for top in nodes
-        for node in ast.walk(top)
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
-    )
+    return frozenset().union(*[_names(node, False) for node in nodes])
 
 
 def rebound(nodes: Iterable[ast.AST]) -> Names:
     """Return the names that get another value, not one changed in place."""
-    names = stored(nodes)
-    augmented: set[int] = set()
-    for top in nodes:
-        for node in ast.walk(top):
-            if isinstance(node, ast.AugAssign):
-                augmented.add(id(node.target))
-    return frozenset(
-        node.id
-        for top in nodes
-        for node in ast.walk(top)
-        if isinstance(node, ast.Name)
-        and node.id in names
-        and id(node) not in augmented
-        and not isinstance(node.ctx, ast.Load)
-    )
+    inner = [child for node in nodes for child in ast.walk(node)]
+    augmented = {child.target for child in inner if isinstance(child, ast.AugAssign)}
+    return stored(x for x in inner if isinstance(x, ast.Name) and x not in augmented)
 
 
 def falls_off(nodes: Sequence[ast.stmt]) -> bool:
@@ -50,17 +43,6 @@ def falls_off(nodes: Sequence[ast.stmt]) -> bool:
             is_endless = isinstance(last.test, ast.Constant) and bool(last.test.value)
             return not is_endless or any(exits(x, (ast.Break,)) for x in last.body)
     return True
-
-
-def loaded(node: ast.AST | None) -> Names:
-    """Return the names that an expression reads."""
-    if node is None:
-        return frozenset()
-    return frozenset(
-        child.id
-        for child in ast.walk(node)
-        if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load)
-    )
 
 
 def exits(node: ast.AST, kinds: tuple[type, ...] = EXITS) -> bool:
@@ -89,16 +71,17 @@ def _before(node: ast.stmt, live: Names, ends: Names) -> Names:
             inner = live_before(node.body, live, ends) | live_before(node.orelse, live, ends)
             return loaded(node.test) | inner
         case ast.For() | ast.While():
-            return live_in_loop(node, live) | live | _head(node)
+            test = node.iter if isinstance(node, ast.For) else node.test
+            return live_in_loop(node, live) | live | loaded(test)
         case ast.Return():
             return loaded(node.value)
         case ast.Break() | ast.Continue():
             return ends
         case ast.Assign() | ast.AnnAssign():
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            return (live - _plain(targets)) | loaded(node.value) | _indices(targets)
+            return (live - stored(targets)) | loaded(node.value, *targets)
         case ast.AugAssign():
-            return live | loaded(node.value) | loaded(node.target) | stored([node.target])
+            return live | loaded(node.value, node.target) | stored([node.target])
     return live | loaded(node)
 
 
@@ -109,19 +92,6 @@ def live_in_loop(node: ast.For | ast.While, live: Names) -> Names:
     for _ in range(2):
         head = live_before(node.body, around, around) | test | live
         if isinstance(node, ast.For):
-            head = (head - _plain([node.target])) | live
+            head = (head - stored([node.target])) | live
         around = around | head
     return head
-
-
-def _head(node: ast.For | ast.While) -> Names:
-    return loaded(node.iter) if isinstance(node, ast.For) else loaded(node.test)
-
-
-def _plain(targets: Iterable[ast.AST]) -> Names:
-    """Return the names that an assignment gives new values, whatever they were."""
-    return stored(targets)
-
-
-def _indices(targets: Iterable[ast.AST]) -> Names:
-    return frozenset(name for target in targets for name in loaded(target))

@@ -23,61 +23,47 @@ from .program import FLOATS, Block, FixedNumber, Number, Op, constant, fixed, ze
 
 DTYPES = {"f32": np.dtype(np.float32), "f64": np.dtype(np.float64)}
 
-_COMPARISONS = {"less": operator.lt, "less_equal": operator.le, "greater": operator.gt}
-_COMPARISONS |= {"greater_equal": operator.ge, "equal": operator.eq, "not_equal": operator.ne}
-_SIGNS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "=="}
-_SIGNS |= {"not_equal": "!="}
-TEXTS = {
-    **{name: f"{{0}} {sign} {{1}}" for name, sign in _SIGNS.items()},
-    "add": "{0} + {1}",
-    "accumulate": "reassociating_add({0}, {1})",
-    "subtract": "{0} - {1}",
-    "multiply": "{0} * {1}",
-    "divide": "{0} / {1}",
-    "quotient": "reciprocal_divide({0}, {1})",
-    "negative": "-{0}",
-    "floor_divide": "{0} // {1}",
-    "mod": "{0} % {1}",
-    "minimum": "min({0}, {1})",
-    "maximum": "max({0}, {1})",
-    "left_shift": "{0} << {1}",
-    "right_shift": "{0} >> {1}",
-    "bit_and": "{0} & {1}",
-    "bit_or": "{0} | {1}",
-    "bit_xor": "{0} ^ {1}",
-    "absolute": "abs({0})",
-    "not": "not {0}",
-    "and": "{0} and {1}",
-    "or": "{0} or {1}",
-    "select": "{1} if {0} else {2}",
-    "as_f64": "np.float64({0})",
-    "as_f32": "np.float32({0})",
-    "as_i64": "int({0})",
-    "as_b1": "{0} != 0",
+_COMPARISONS: dict[str, tuple[str, Callable]] = {
+    "less": ("{0} < {1}", operator.lt),
+    "less_equal": ("{0} <= {1}", operator.le),
+    "greater": ("{0} > {1}", operator.gt),
+    "greater_equal": ("{0} >= {1}", operator.ge),
+    "equal": ("{0} == {1}", operator.eq),
+    "not_equal": ("{0} != {1}", operator.ne),
 }
+_OPERATIONS: dict[str, tuple[str, Callable]] = _COMPARISONS | {
+    "add": ("{0} + {1}", operator.add),
+    "subtract": ("{0} - {1}", operator.sub),
+    "multiply": ("{0} * {1}", operator.mul),
+    "negative": ("-{0}", operator.neg),
+    "floor_divide": ("{0} // {1}", operator.floordiv),
+    "mod": ("{0} % {1}", operator.mod),
+    "minimum": ("min({0}, {1})", min),
+    "maximum": ("max({0}, {1})", max),
+    "left_shift": ("{0} << {1}", operator.lshift),
+    "right_shift": ("{0} >> {1}", operator.rshift),
+    "bit_and": ("{0} & {1}", operator.and_),
+    "bit_or": ("{0} | {1}", operator.or_),
+    "bit_xor": ("{0} ^ {1}", operator.xor),
+    "absolute": ("abs({0})", abs),
+    "not": ("not {0}", operator.not_),
+    "and": ("{0} and {1}", lambda x, y: x and y),
+    "or": ("{0} or {1}", lambda x, y: x or y),
+    "as_b1": ("{0} != 0", bool),
+}
+_OTHER_OPERATIONS: dict[str, tuple[str, Callable]] = {
+    "accumulate": ("reassociating_add({0}, {1})", operator.add),
+    "divide": ("{0} / {1}", operator.truediv),
+    "quotient": ("reciprocal_divide({0}, {1})", operator.truediv),
+    "select": ("{1} if {0} else {2}", lambda test, x, y: x if test else y),
+    "as_f64": ("np.float64({0})", float),
+    "as_f32": ("np.float32({0})", float),
+    "as_i64": ("int({0})", int),
+}
+"""Those that are not computed when a program is built."""
+TEXTS = {name: text for name, (text, _) in (_OPERATIONS | _OTHER_OPERATIONS).items()}
 """Names of functions that the kernels' language has itself; `minimum`, `maximum` and `absolute` are
 those of integers, and `accumulate` is a sum of floats in any order, as in a backward sweep."""
-_FOLDS: dict[str, Callable] = {
-    **_COMPARISONS,
-    "add": operator.add,
-    "subtract": operator.sub,
-    "multiply": operator.mul,
-    "negative": operator.neg,
-    "floor_divide": operator.floordiv,
-    "mod": operator.mod,
-    "minimum": min,
-    "maximum": max,
-    "absolute": abs,
-    "not": operator.not_,
-    "and": lambda x, y: x and y,
-    "or": lambda x, y: x or y,
-    "left_shift": operator.lshift,
-    "right_shift": operator.rshift,
-    "bit_and": operator.and_,
-    "bit_or": operator.or_,
-    "bit_xor": operator.xor,
-    "as_b1": bool,
-}
 _BOOLEAN = {*_COMPARISONS, "not", "and", "or", "as_b1"}
 _SYMBOLS: dict[Any, str] = {
     getattr(elementary, name): name
@@ -110,9 +96,9 @@ class OpBuilder:
             values, kind = self.joined(values, name in ("divide", "quotient"))
             kind = "b1" if name in _BOOLEAN else kind
         constants = [value.number for value in values if isinstance(value, FixedNumber)]
-        exact = not any(value.is_float for value in values) and name in _FOLDS
+        exact = not any(value.is_float for value in values) and name in _OPERATIONS
         if exact and len(constants) == len(values):
-            return constant(_FOLDS[name](*constants))
+            return constant(fold(name, constants))
         if name == "select" and isinstance(values[0], FixedNumber):
             return values[1] if values[0].number else values[2]
         return self._add(name, values, kind, hint, _low(name, values) if kind == "i64" else None)
@@ -330,8 +316,5 @@ def record_of(function: Callable) -> Primitive:
 
 def fold(function: Any, values: Sequence[Any]) -> Any:
     """Return the value of an operation on integers and truths that are known."""
-    if function == "select":
-        return values[1] if values[0] else values[2]
-    others = {"as_i64": int, "as_f64": float, "as_f32": float, "divide": operator.truediv}
-    evaluate = {**_FOLDS, **others}.get(function, function)
+    _, evaluate = (_OPERATIONS | _OTHER_OPERATIONS).get(function, (None, function))
     return evaluate(*values)

@@ -1,19 +1,13 @@
-"""Common subexpressions: what was computed, loaded or stored before is not computed again.
-
-Loops of a few rounds, over the spatial axes or the neighbours of a pixel, are written out.
-"""
+"""Common subexpressions: what was computed, loaded or stored before is not computed again."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
 from . import program as ir
-from .scalar_operations import fold
 
-MAX_ROUNDS, MAX_STATEMENTS = 4, 64
-"""Of loops that are written out."""
 Available = dict[Any, ir.Number]
 """Values by what they are: an operation and its arguments, or an element of an array."""
 
@@ -51,10 +45,6 @@ class _Sharing:
         new = ir.rebuilt(statement, self.now, lambda value: value, blocks)
         match new:
             case ir.Op(out, function, args):
-                integers = _integers(args)
-                if integers and function in ("add", "subtract", "multiply"):
-                    self.replaced[out] = ir.constant(fold(function, integers))
-                    return
                 if self.is_available(out, (function, *map(_key, args), out.type), available):
                     return
             case ir.LoadElement(out, array, index):
@@ -66,15 +56,6 @@ class _Sharing:
                     available[(array, *map(_key, index))] = value
             case ir.Fill(array):
                 _forget(available, {array})
-            case ir.For() if (rounds := _few_rounds(new)) is not None:
-                values = {c.inside: c.init for c in new.carries}
-                for k in rounds:
-                    own = {new.index: ir.constant(k), **values}
-                    for x in ir.copied(new.body, own):
-                        self.statement(x, available, block)
-                    values = {c.inside: self.now(own.get(c.result, c.result)) for c in new.carries}
-                self.replaced |= {c.out: values[c.inside] for c in new.carries}
-                return
         block.append(new)
 
     def is_available(self, out: ir.Number, key: tuple, available: Available) -> bool:
@@ -83,23 +64,6 @@ class _Sharing:
         if found is not out:
             self.replaced[out] = found
         return found is not out
-
-
-def _integers(values: Sequence[ir.Number]) -> list[int] | None:
-    """Return integers that are known; None if not all are."""
-    numbers = [int(x.number) for x in values if isinstance(x, ir.FixedNumber) and x.type == "i64"]
-    return numbers if len(numbers) == len(values) else None
-
-
-def _few_rounds(loop: ir.For) -> range | None:
-    """Return the indices of a loop of numbers and elements that has few rounds, for certain."""
-    ends = _integers((loop.start, loop.stop, loop.step))
-    if not ends or loop.leaves is not None:
-        return None
-    rounds = range(*ends)
-    is_simple = all(isinstance(x, (ir.Op, ir.LoadElement, ir.Store)) for x in loop.body)
-    is_short = len(rounds) <= MAX_ROUNDS and len(rounds) * len(loop.body) <= MAX_STATEMENTS
-    return rounds if is_simple and is_short else None
 
 
 def _key(value: ir.Number) -> Any:
