@@ -328,4 +328,4 @@ def _names_of(function: Any) -> Mapping[str, Any]:
     """Return the values of names that a function does not assign."""
     code, closure = function.__code__, function.__closure__ or ()
     cells = {k: x.cell_contents for k, x in zip(code.co_freevars, closure, strict=True)}
-    return ChainMap(cells, function.__globals__, vars(builtins))
+    return ChainMap(cells, function.__globals__, builtins.__dict__)

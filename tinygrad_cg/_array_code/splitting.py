@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeGuard
 
 from tinygrad_cg_kernels import elementary
 
@@ -367,7 +367,7 @@ class _Splitting:
         b.block.append(ir.counting(position, ir.constant(count), body))
 
 
-def _sets(statement: ir.Statement) -> bool:
+def _sets(statement: ir.Statement) -> TypeGuard[ir.Store]:
     return isinstance(statement, ir.Store) and not statement.adds
 
 
