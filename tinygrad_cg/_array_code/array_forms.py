@@ -131,6 +131,19 @@ def linspace(start, stop, num=50):
     return np.where(k == gaps, stop * 1.0, start + (stop - start) / gaps * k)
 
 
+def product(a, b):
+    if b.ndim == 1:
+        return np.sum(a * b, a.ndim - 1)
+    if a.ndim == 1:
+        return np.sum(a[:, None] * b, 0)
+    out = np.zeros((len(a), b.shape[1]), a.dtype)
+    for i in range(len(a)):
+        for k in range(len(b)):
+            for j in range(b.shape[1]):
+                out[i, j] += a[i, k] * b[k, j]
+    return out
+
+
 def outer(a, b):
     return a[:, None] * b
 

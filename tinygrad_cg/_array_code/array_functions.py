@@ -429,9 +429,7 @@ def _specified(name: str, kind: Any) -> Any:
         element, rank = kind
         if element == "known":
             return Known(rank)
-        if rank is None:
-            return Number(element, name)
-        if rank == 0:
+        if not rank:
             return Number(element, name)
         return Array(element, tuple(Number("i64", "n", 0) for _ in range(rank)), name)
     return tuple(_specified(name, item) for item in kind)

@@ -12,6 +12,7 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -66,14 +67,12 @@ def arithmetic(reader: IndexReader, name: str) -> Callable[..., Number]:
 
         return bits
 
-    def operator(b: OpBuilder, x: Number, y: Number) -> Number:
-        if x.type == "b1":
-            x = b.cast(x, "i64")
-        if y.type == "b1":
-            y = b.cast(y, "i64")
-        return b.op(name, x, y)
+    return _operator(name)
 
-    return operator
+
+def _operator(name: str) -> Callable[[OpBuilder, Number, Number], Number]:
+    """Return an operation on numbers, in which truths are integers."""
+    return lambda b, x, y: b.op(name, _integer(b, x), _integer(b, y))
 
 
 def _integer(b: OpBuilder, x: Number) -> Number:
@@ -117,7 +116,7 @@ def _product(b: OpBuilder, x: Number, exponent: int) -> Number:
 
 # Functions of numbers ------------------------------------------------------------------------
 
-_UNARY = {
+_FUNCTIONS_OF_FLOATS = {
     **{name: (name,) for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "expm1")},
     **{name: (name,) for name in ("log", "log1p", "log2", "log10", "sqrt", "erf", "erfc")},
     **{name: (name,) for name in ("exp2", "cbrt", "gamma", "lgamma", "sinc", "floor", "ceil")},
@@ -128,84 +127,71 @@ _UNARY = {
     "arcsinh": ("arcsinh", "asinh"),
     "arccosh": ("arccosh", "acosh"),
     "arctanh": ("arctanh", "atanh"),
+    "arctan2": ("arctan2", "atan2"),
+    "hypot": ("hypot",),
+    "logaddexp": ("logaddexp",),
 }
-_BINARY = {"arctan2": ("arctan2", "atan2"), "hypot": ("hypot",), "logaddexp": ("logaddexp",)}
+
+
+def _either(function: Callable, of_integers: Callable[..., Number]) -> Callable[..., Number]:
+    """Return a function of numbers that has another form for integers."""
+
+    def result(b: OpBuilder, *xs: Number) -> Number:
+        if any(x.is_float for x in xs):
+            return b.apply(function, *xs)
+        return of_integers(b, *[_integer(b, x) for x in xs])
+
+    return result
+
+
+def _mapped(function: Callable[..., Number]) -> Handler:
+    """Return the handler of a function of numbers, for numbers and arrays."""
+    return lambda reader, *operands: reader.map(function, *operands)
 
 
 def _numeric(function: Callable) -> Handler:
-    """Return the handler of a function of floats, for numbers and arrays."""
-
-    def handler(reader: IndexReader, *operands: Any) -> Any:
-        return reader.map(lambda b, *xs: b.apply(function, *xs), *operands)
-
-    return handler
+    """Return the handler of a function of floats."""
+    return _mapped(lambda b, *xs: b.apply(function, *xs))
 
 
-def _absolute(reader: IndexReader, x: Any) -> Any:
-    def absolute(b: OpBuilder, x: Number) -> Number:
-        return b.apply(elementary.absolute, x) if x.is_float else b.op("absolute", _integer(b, x))
-
-    return reader.map(absolute, x)
+def _sign_of_integer(b: OpBuilder, x: Number) -> Number:
+    return b.op("select", b.op("less", x, 0), -1, b.op("as_i64", b.op("greater", x, 0)))
 
 
-def _sign(reader: IndexReader, x: Any) -> Any:
-    def sign(b: OpBuilder, x: Number) -> Number:
-        if x.is_float:
-            return b.apply(elementary.sign, x)
-        return b.op("select", b.op("less", x, 0), -1, b.op("as_i64", b.op("greater", x, 0)))
-
-    return reader.map(sign, x)
-
-
-def _extreme(name: str) -> Handler:
-    """Return NumPy's maximum or minimum, NaN where an operand is NaN."""
-
-    def handler(reader: IndexReader, x: Any, y: Any) -> Any:
-        def chosen(b: OpBuilder, x: Number, y: Number) -> Number:
-            if x.is_float or y.is_float:
-                return b.apply(getattr(elementary, name), x, y)
-            return b.op(name, _integer(b, x), _integer(b, y))
-
-        return reader.map(chosen, x, y)
-
-    return handler
+_absolute = _mapped(_either(elementary.absolute, lambda b, x: b.op("absolute", x)))
+_sign = _mapped(_either(elementary.sign, _sign_of_integer))
+negative = _mapped(lambda b, x: b.op("negative", _integer(b, x)))
+_greater = _either(elementary.maximum, lambda b, x, y: b.op("maximum", x, y))
+_less = _either(elementary.minimum, lambda b, x, y: b.op("minimum", x, y))
+_maximum, _minimum = _mapped(_greater), _mapped(_less)
+"""NumPy's maximum and minimum, NaN where an operand is NaN."""
 
 
 def _python_extreme(name: str) -> Handler:
     """Return Python's max or min of numbers, or of an array: the first one that none exceeds."""
     test = "greater" if name == "maximum" else "less"
 
+    def chosen(b: OpBuilder, x: Number, y: Number) -> Number:
+        if x.is_float or y.is_float:
+            return b.op("select", b.op(test, y, x), y, x)
+        return b.op(name, x, y)
+
     def handler(reader: IndexReader, *operands: Any) -> Any:
         if len(operands) == 1 and isinstance(operands[0], tuple):
             operands = operands[0]
         if len(operands) == 1:
-            return _reduce_extreme(name)(reader, *operands)
+            return (_max if name == "maximum" else _min)(reader, *operands)
         result = operands[0]
         for operand in operands[1:]:
-            result = reader.map(
-                lambda b, x, y: (
-                    b.op(name, x, y)
-                    if not (x.is_float or y.is_float)
-                    else b.op("select", b.op(test, y, x), y, x)
-                ),
-                result,
-                operand,
-            )
+            result = reader.map(chosen, result, operand)
         return result
 
     return handler
 
 
-def _round(up: str) -> Handler:
+def _round(up: Callable) -> Handler:
     """Return floor, ceil and others as integers, as in `math`."""
-
-    def handler(reader: IndexReader, x: Any) -> Any:
-        def rounded(b: OpBuilder, x: Number) -> Number:
-            return b.cast(b.apply(getattr(elementary, up), x), "i64") if x.is_float else x
-
-        return reader.map(rounded, x)
-
-    return handler
+    return _mapped(lambda b, x: b.cast(b.apply(up, x), "i64") if x.is_float else x)
 
 
 def _round_digits(whole: bool) -> Handler:
@@ -213,7 +199,7 @@ def _round_digits(whole: bool) -> Handler:
 
     def handler(reader: IndexReader, x: Any, digits: Any = None) -> Any:
         if _is_none(digits):
-            return (_round("round") if whole else _numeric(elementary.round))(reader, x)
+            return (_round(elementary.round) if whole else _numeric(elementary.round))(reader, x)
         if not isinstance(digits, FixedNumber):
             raise reader.refuse("the number of digits is a constant")
         scale = 10.0 ** abs(int(digits.number))
@@ -235,23 +221,15 @@ def _to(kind: str) -> Handler:
     return handler
 
 
-def _where(reader: IndexReader, test: Any, x: Any, y: Any) -> Any:
-    return reader.map(lambda b, t, x, y: b.op("select", b.cast(t, "b1"), x, y), test, x, y)
-
-
 def _clip(reader: IndexReader, x: Any, low: Any, high: Any) -> Any:
-    for name, bound in (("maximum", low), ("minimum", high)):
+    for limited, bound in ((_maximum, low), (_minimum, high)):
         if not _is_none(bound):
-            x = _extreme(name)(reader, x, bound)
+            x = limited(reader, x, bound)
     return x
 
 
 def _divmod(reader: IndexReader, x: Any, y: Any) -> Any:
     return reader.binary("floor_divide", x, y), reader.binary("mod", x, y)
-
-
-def _pow(reader: IndexReader, x: Any, y: Any) -> Any:
-    return reader.map(lambda b, x, y: b.apply(elementary.power, x, y), x, y)
 
 
 def _is_none(value: Any) -> bool:
@@ -278,38 +256,29 @@ def _dtype(reader: IndexReader, value: Any, default: str = "f64") -> str:
         raise reader.refuse(str(error)) from None
 
 
-def _new(fill: float | None, default: str = "f64") -> Handler:
+def _new(fill: float | None = None, like: bool = False, default: str = "f64") -> Handler:
+    """Return the handler that allocates an array, of a shape or `like` another array."""
+
     def handler(reader: IndexReader, shape: Any, dtype: Any = None) -> View:
-        kind = _dtype(reader, dtype, default)
+        kind = default
+        if like:
+            array = _array(reader, shape)
+            shape, kind = array.shape, array.element
+        kind = _dtype(reader, dtype, kind)
         value = None if fill is None else fixed(kind, fill)
         return reader.allocate(kind, _shape(reader, shape), value)
 
     return handler
 
 
-def _new_like(fill: float | None) -> Handler:
-    def handler(reader: IndexReader, like: Any, dtype: Any = None) -> View:
-        array = _array(reader, like)
-        kind = array.array.element if isinstance(array, View) else array.type
-        kind = _dtype(reader, dtype, kind)
-        value = None if fill is None else fixed(kind, fill)
-        return reader.allocate(kind, array.shape, value)
+def _full(like: bool) -> Handler:
+    def handler(reader: IndexReader, shape: Any, fill_value: Any, dtype: Any = None) -> View:
+        number = reader.number(fill_value)
+        view = _new(None, like, number.type)(reader, shape, dtype)
+        reader.store(view, number, None)
+        return view
 
     return handler
-
-
-def _full(reader: IndexReader, shape: Any, fill_value: Any, dtype: Any = None) -> View:
-    number = reader.number(fill_value)
-    kind = _dtype(reader, dtype, number.type)
-    view = reader.allocate(kind, _shape(reader, shape), None)
-    reader.store(view, number, None)
-    return view
-
-
-def _full_like(reader: IndexReader, like: Any, fill_value: Any, dtype: Any = None) -> View:
-    view = _new_like(None)(reader, like, dtype)
-    reader.store(view, reader.number(fill_value), None)
-    return view
 
 
 def _arange(reader: IndexReader, start: Any, stop: Any = None, step: Any = None) -> Lazy:
@@ -471,18 +440,9 @@ def attribute(reader: IndexReader, array: Arraylike, name: str, node: ast.AST) -
     if name == "T":
         return _transpose(reader, array)
     if name == "dtype":
-        kind = array.array.element if isinstance(array, View) else array.type
-        dtype = next(dtype for dtype, element in ELEMENTS.items() if element == kind)
+        dtype = next(dtype for dtype, element in ELEMENTS.items() if element == array.element)
         return reader.wrap(dtype)
     raise reader.refuse(f"arrays have no attribute {name!r} here", node)
-
-
-def select(reader: IndexReader, array: Arraylike, index: Number) -> Arraylike:
-    """Return ``array[index]`` along the first axis."""
-    if isinstance(array, View):
-        return reader.part(array, [index], None)
-    rest = array.shape[1:]
-    return Lazy(array.type, rest, lambda b, inner: array.at(b, (index, *inner)), array.reads)
 
 
 # Reductions ----------------------------------------------------------------------------------
@@ -540,28 +500,8 @@ def _counted(kind: str) -> str:
     return kind if kind in FLOATS else "i64"
 
 
-def _add(b: OpBuilder, x: Number, y: Number) -> Number:
-    return b.op("add", x, _integer(b, y))
-
-
-def _times(b: OpBuilder, x: Number, y: Number) -> Number:
-    return b.op("multiply", x, _integer(b, y))
-
-
-_sum = _reduction(0, _add)
-_prod = _reduction(1, _times)
-
-
-def _reduce_extreme(name: str) -> Handler:
-    def step(b: OpBuilder, x: Number, y: Number) -> Number:
-        if x.is_float:
-            return b.apply(getattr(elementary, name), x, y)
-        return b.op(name, x, _integer(b, y))
-
-    return _reduction(0, step, first=True)
-
-
-_max, _min = _reduce_extreme("maximum"), _reduce_extreme("minimum")
+_sum, _prod = _reduction(0, _operator("add")), _reduction(1, _operator("multiply"))
+_max, _min = _reduction(0, _greater, first=True), _reduction(0, _less, first=True)
 _any = _reduction(False, lambda b, x, y: b.op("or", x, b.cast(y, "b1")))
 _all = _reduction(True, lambda b, x, y: b.op("and", x, b.cast(y, "b1")))
 
@@ -570,11 +510,11 @@ def _mean(reader: IndexReader, array: Any, axis: Any = None) -> Any:
     array = _array(reader, array)
     count = _count(reader.b, [array.shape[k] for k in _axes(reader, array, axis)])
     total = _sum(reader, array, axis)
-    return reader.map(lambda b, x: b.op("divide", x, b.cast(count, _float(x))), total)
 
+    def divided(b: OpBuilder, x: Number) -> Number:
+        return b.op("divide", x, b.cast(count, x.type if x.is_float else "f64"))
 
-def _float(x: Number) -> str:
-    return x.type if x.is_float else "f64"
+    return reader.map(divided, total)
 
 
 def _variance(reader: IndexReader, array: Any, axis: Any = None) -> Any:
@@ -592,42 +532,15 @@ def _deviation(reader: IndexReader, array: Any, axis: Any = None) -> Any:
 
 def dot(reader: IndexReader, left: Any, right: Any) -> Any:
     """Return a product of vectors and matrices."""
-    x, y = _array(reader, left), _array(reader, right)
-    if not (1 <= len(x.shape) <= 2 and 1 <= len(y.shape) <= 2):
+    operands = [reader.kept(_array(reader, x)) for x in (left, right)]
+    if not all(1 <= len(x.shape) <= 2 for x in operands):
         raise reader.refuse("products are of vectors and matrices")
-    inner, other = x.shape[-1], y.shape[0]
+    inner, other = operands[0].shape[-1], operands[1].shape[0]
     if not same(inner, other):
         reader.check_equal(inner, other)
-    x, y = (v if isinstance(v, View) else reader.materialize(v) for v in (x, y))
-    kind = _counted(join([x.type, y.type]))
-    rows, columns = x.shape[:-1], y.shape[1:]
-
-    def at(b: OpBuilder, index: Any) -> Number:
-        def step(k: Any, totals: Sequence[Number]) -> list[Number]:
-            b = reader.b
-            left = x.at(b, (*index[: len(rows)], *k))
-            right = y.at(b, (*k, *index[len(rows) :]))
-            return [b.op("add", totals[0], b.op("multiply", left, right))]
-
-        return reader.reduced((inner,), [fixed(kind, 0)], step)[0]
-
-    if len(rows) + len(columns) < 2:
-        result = Lazy(kind, (*rows, *columns), at, x.reads | y.reads)
-        return reader.evaluated(result) if not result.shape else reader.materialize(result)
-    out = reader.allocate(kind, (*rows, *columns), fixed(kind, 0))
-
-    def row(index: Any) -> None:
-        i, k = index
-        factor = x.at(reader.b, (i, k))
-
-        def add(column: Any) -> None:
-            product = reader.b.op("multiply", factor, y.at(reader.b, (k, *column)))
-            reader.b.block.append(Store(out.array, (i, *column), product, adds=True))
-
-        reader.each(columns, add)
-
-    reader.each((*rows, inner), row)
-    return out
+    kind = _counted(join([x.type for x in operands]))
+    numbers = [x if x.element == kind else reader.kept(_to(kind)(reader, x)) for x in operands]
+    return reader.call(array_forms.product, numbers, {})
 
 
 _RANKS = {"trace": (2,), "diag": (1, 2), "stack": (1, 2, 3), "norm": (1, 2, 3)}
@@ -663,75 +576,66 @@ def is_range(function: Any) -> bool:
     return function is range or getattr(function, "__name__", "") == "prange"
 
 
-class IndexRange:
-    """A loop over integers: `bounds` are start, stop and step."""
+@dataclass
+class Rounds:
+    """What a loop goes over: numbers, or elements of an array or of `zipped` ones."""
 
-    def __init__(
-        self, reader: IndexReader, args: Sequence[Number], node: ast.AST, backward: bool = False
-    ):
-        step = args[2] if len(args) == 3 else constant(1)
-        if not isinstance(step, FixedNumber):
-            raise reader.refuse("the step of a range is a constant", node)
-        if step.number == 0:
-            raise reader.refuse("the step of a range is not 0", node)
-        start, stop = (constant(0), args[0]) if len(args) == 1 else (args[0], args[1])
-        if backward:
-            start, stop, step = self._reversed(reader, start, stop, step, node)
-        self.bounds = start, stop, step
-
-    @staticmethod
-    def _reversed(
-        reader: IndexReader, start: Number, stop: Number, step: FixedNumber, node: ast.AST
-    ) -> tuple[Number, Number, FixedNumber]:
-        if step.number != 1:
-            raise reader.refuse("reversed takes a range without a step", node)
-        b = reader.b
-        return b.op("subtract", stop, 1), b.op("subtract", start, 1), constant(-1)
+    bounds: tuple[Number, Number, FixedNumber]
+    """Start, stop and step."""
+    arrays: tuple[View, ...] = ()
+    zipped: bool = False
+    first: Number | int | None = None
+    """The number of the first element, where elements are numbered."""
 
     def index(self) -> Number:
+        """Return the number of a round."""
         start, stop, step = self.bounds
         if step.number > 0:
-            low = start.low
-        elif isinstance(stop, FixedNumber):
-            low = int(stop.number) + 1
-        else:
-            low = None if stop.low is None else stop.low + 1
-        return Number("i64", "i", low)
+            return Number("i64", "i", start.low)
+        return Number("i64", "i", None if stop.low is None else stop.low + 1)
 
     def item(self, reader: IndexReader, index: Number) -> Any:
-        self.at = index
-        return index
-
-
-class rows(IndexRange):
-    """A loop over the elements, or rows, of an array or of `zipped` ones; counted from `start`."""
-
-    def __init__(
-        self,
-        reader: IndexReader,
-        arrays: Sequence[Any],
-        node: ast.AST,
-        zipped: bool = False,
-        start: Number | int | None = None,
-    ):
-        if not all(isinstance(array, View) and array.shape for array in arrays) or not arrays:
-            raise reader.refuse(
-                "loops go over range, arrays, enumerate(array), zip(arrays), or both of these",
-                node,
-            )
-        self.arrays, self.zipped, self.start = arrays, zipped, start
-        size = arrays[0].shape[0]
-        for array in arrays[1:]:
-            size = reader.b.op("minimum", size, array.shape[0])
-        super().__init__(reader, [size], node)
-
-    def item(self, reader: IndexReader, index: Number) -> Any:
-        self.at = index
-        items = tuple(reader.item(array, index) for array in self.arrays)
+        items = tuple(reader.item(array, index) for array in self.arrays) or (index,)
         item = items if self.zipped else items[0]
-        if self.start is None:
+        if self.first is None:
             return item
-        return reader.b.op("add", index, self.start) if self.start != 0 else index, item
+        return reader.b.op("add", index, self.first) if self.first != 0 else index, item
+
+
+def numbered(
+    reader: IndexReader, args: Sequence[Number], node: ast.AST, backward: bool = False
+) -> Rounds:
+    """Return what a loop over a range goes over."""
+    step = args[2] if len(args) == 3 else constant(1)
+    if not isinstance(step, FixedNumber):
+        raise reader.refuse("the step of a range is a constant", node)
+    if step.number == 0:
+        raise reader.refuse("the step of a range is not 0", node)
+    start, stop = (constant(0), args[0]) if len(args) == 1 else (args[0], args[1])
+    if backward:
+        if step.number != 1:
+            raise reader.refuse("reversed takes a range without a step", node)
+        start, stop = (reader.b.op("subtract", end, 1) for end in (stop, start))
+        step = constant(-1)
+    return Rounds((start, stop, step))
+
+
+def rows(
+    reader: IndexReader,
+    arrays: Sequence[Any],
+    node: ast.AST,
+    zipped: bool = False,
+    first: Number | int | None = None,
+) -> Rounds:
+    """Return what a loop over the elements, or rows, of arrays goes over."""
+    if not all(isinstance(array, View) and array.shape for array in arrays) or not arrays:
+        raise reader.refuse(
+            "loops go over range, arrays, enumerate(array), zip(arrays), or both of these", node
+        )
+    size = arrays[0].shape[0]
+    for array in arrays[1:]:
+        size = reader.b.op("minimum", size, array.shape[0])
+    return Rounds((constant(0), size, constant(1)), tuple(arrays), zipped, first)
 
 
 # Calls ---------------------------------------------------------------------------------------
@@ -785,7 +689,7 @@ def _fill(reader: IndexReader, array: Any, value: Any) -> None:
     reader.store(array, reader.number(value), None)
 
 
-def _operator(name: str) -> Handler:
+def _binary(name: str) -> Handler:
     return lambda reader, x, y: reader.binary(name, x, y)
 
 
@@ -794,12 +698,12 @@ FUNCTIONS: dict[Any, Handler] = {
     builtins.len: _len,
     builtins.max: _python_extreme("maximum"),
     builtins.min: _python_extreme("minimum"),
-    builtins.pow: _operator("power"),
+    builtins.pow: _binary("power"),
     builtins.round: _round_digits(True),
     builtins.sum: lambda reader, x: _sum(reader, x),
-    math.ceil: _round("ceil"),
-    math.floor: _round("floor"),
-    math.pow: _pow,
+    math.ceil: _round(elementary.ceil),
+    math.floor: _round(elementary.floor),
+    math.pow: _numeric(elementary.power),
     np.all: _all,
     np.amax: _max,
     np.amin: _min,
@@ -812,20 +716,20 @@ FUNCTIONS: dict[Any, Handler] = {
     np.clip: _clip,
     np.copy: _copy,
     np.dot: dot,
-    np.empty: _new(None),
-    np.empty_like: _new_like(None),
-    np.float_power: _pow,
-    np.full: _full,
-    np.full_like: _full_like,
+    np.empty: _new(),
+    np.empty_like: _new(like=True),
+    np.float_power: _numeric(elementary.power),
+    np.full: _full(like=False),
+    np.full_like: _full(like=True),
     np.matmul: dot,
     np.max: _max,
-    np.maximum: _extreme("maximum"),
+    np.maximum: _maximum,
     np.mean: _mean,
     np.min: _min,
-    np.minimum: _extreme("minimum"),
-    np.negative: lambda reader, x: reader.map(lambda b, x: b.op("negative", x), x),
+    np.minimum: _minimum,
+    np.negative: negative,
     np.ones: _new(1.0),
-    np.ones_like: _new_like(1.0),
+    np.ones_like: _new(1.0, like=True),
     np.prod: _prod,
     np.ravel: _ravel,
     np.reshape: _reshape,
@@ -835,9 +739,9 @@ FUNCTIONS: dict[Any, Handler] = {
     np.sum: _sum,
     np.transpose: _transpose,
     np.var: _variance,
-    np.where: _where,
+    np.where: _mapped(lambda b, test, x, y: b.op("select", b.cast(test, "b1"), x, y)),
     np.zeros: _new(0.0),
-    np.zeros_like: _new_like(0.0),
+    np.zeros_like: _new(0.0, like=True),
 }
 FUNCTIONS |= dict.fromkeys((builtins.abs, math.fabs, np.absolute, np.fabs), _absolute)
 FUNCTIONS |= dict.fromkeys((builtins.int, math.trunc, np.int32, np.int64, np.intp), _to("i64"))
@@ -845,8 +749,8 @@ FUNCTIONS |= {builtins.float: _to("f64"), np.float64: _to("f64"), np.float32: _t
 FUNCTIONS |= {builtins.bool: _to("b1"), np.bool_: _to("b1")}
 _OPERATORS = ("add", "subtract", "multiply", "divide", "mod", "power", "floor_divide")
 _OPERATORS += ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
-FUNCTIONS |= {getattr(np, name): _operator(name) for name in _OPERATORS}
-for _name, _names in {**_UNARY, **_BINARY}.items():
+FUNCTIONS |= {getattr(np, name): _binary(name) for name in _OPERATORS}
+for _name, _names in _FUNCTIONS_OF_FLOATS.items():
     for _alias in _names:
         for _module in (np, math):
             if hasattr(_module, _alias):

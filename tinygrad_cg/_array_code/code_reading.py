@@ -171,7 +171,7 @@ class CodeReader(FlowReader):
     def unpacked(self, value: Any, count: int, node: ast.AST) -> tuple:
         if isinstance(value, tuple):
             parts = value
-        elif isinstance(value, (View, Lazy)):
+        elif isinstance(value, View):
             size = value.shape[0]
             if not isinstance(size, FixedNumber):
                 self.check(

@@ -13,8 +13,8 @@ from . import called_functions as functions
 from .blocks_of_code import Known, Unassigned
 from .indices import IndexReader
 from .program import FLOATS, Block, FixedNumber, If, Merge, Number, constant, fixed, results
-from .scalar_operations import OpBuilder, join
-from .views import Arraylike, Index, Lazy, View
+from .scalar_operations import OpBuilder
+from .views import Index, Lazy, View
 
 OPERATORS: dict[type, str] = {
     ast.Add: "add",
@@ -173,12 +173,7 @@ class ExpressionReader(IndexReader):
             return self.map(lambda b, x: b.op("bit_xor", x, -1), value)
         if isinstance(value, FixedNumber) and value.is_float:
             return fixed(value.type, -value.number)
-        return self.map(
-            lambda b, x: b.op(
-                "negative", b.cast(x, join([x.type, "i64"])) if x.type == "b1" else x
-            ),
-            value,
-        )
+        return functions.negative(self, value)
 
     def compare(self, node: ast.Compare) -> Any:
         left, result = self.expression(node.left), None
@@ -293,27 +288,7 @@ class ExpressionReader(IndexReader):
     def get(self, node: ast.Subscript) -> Any:
         value = self.expression(node.value)
         if isinstance(value, tuple):
-            if isinstance(node.slice, ast.Slice):
-                bounds = (node.slice.lower, node.slice.upper, node.slice.step)
-                parts = [None if x is None else self.integer(x) for x in bounds]
-                constants = [x.number for x in parts if isinstance(x, FixedNumber)]
-                if len(constants) == sum(x is not None for x in parts):
-                    numbers = iter(constants)
-                    ends = [None if x is None else int(next(numbers)) for x in parts]
-                    return value[slice(*ends)]
-            else:
-                index = self.integer(node.slice)
-                if isinstance(index, FixedNumber):
-                    try:
-                        return value[int(index.number)]
-                    except IndexError:
-                        raise self.refuse("the index is outside the tuple", node) from None
-                if value and is_table(value):
-                    table = self.constant_array(np.array(numbers_of(value)))
-                    return self.evaluated(self.part(table, [index], node))
-                if value and all(isinstance(x, Number) for x in value):
-                    return self.chosen(value, index)
-            raise self.refuse("only tuples of numbers are indexed by variables", node)
+            return self.part_of_tuple(value, node)
         if isinstance(value, Lazy):
             value = self.materialize(value)
         if not isinstance(value, View):
@@ -322,6 +297,24 @@ class ExpressionReader(IndexReader):
         if any(isinstance(part, (View, Lazy)) for part in parts):
             return self.gathered(value, parts, node)
         return self.evaluated(self.part(value, parts, node))
+
+    def part_of_tuple(self, value: tuple, node: ast.Subscript) -> Any:
+        """Return ``value[key]``, for a constant, a slice of constants or a variable."""
+        key, *others = self.index(node.slice, node)
+        bounds = key if isinstance(key, tuple) else (key,)
+        if not others and all(x is None or isinstance(x, FixedNumber) for x in bounds):
+            ends = [None if x is None else int(x.number) for x in bounds]
+            try:
+                return value[slice(*ends) if isinstance(key, tuple) else ends[0]]
+            except IndexError:
+                raise self.refuse("the index is outside the tuple", node) from None
+        if isinstance(key, Number) and value and not others:
+            if is_table(value):
+                table = self.constant_array(np.array(numbers_of(value)))
+                return self.evaluated(self.part(table, [key], node))
+            if all(isinstance(x, Number) for x in value):
+                return self.chosen(value, key)
+        raise self.refuse("only tuples of numbers are indexed by variables", node)
 
     def chosen(self, items: tuple[Number, ...], index: Number) -> Number:
         """Return one of some numbers, by an index that may count from the end."""
@@ -407,7 +400,3 @@ class ExpressionReader(IndexReader):
         if isinstance(value, tuple):
             return tuple(map(self.kept, value))
         return value
-
-    def item(self, array: Arraylike, index: Number) -> Any:
-        """Return ``array[index]``."""
-        return self.evaluated(functions.select(self, array, index))

@@ -27,6 +27,7 @@ from .program import (
     While,
     constant,
     fixed,
+    like,
     walk,
     zero,
 )
@@ -83,12 +84,10 @@ class FlowReader(ExpressionReader):
             return then
         for side, other in ((then, otherwise), (otherwise, then)):
             if isinstance(side, Unassigned) or (name == RESULT and side is NOTHING):
-                if isinstance(other, Number):
-                    pair = (other, zero(other)) if side is otherwise else (zero(other), other)
-                    return self.merged(statement, name, *pair)
-                if isinstance(other, tuple):
-                    pads = tuple(Unassigned(name) for _ in other)
-                    pair = (other, pads) if side is otherwise else (pads, other)
+                if isinstance(other, (Number, tuple)):
+                    is_number = isinstance(other, Number)
+                    pad = zero(other) if is_number else tuple(Unassigned(name) for _ in other)
+                    pair = (other, pad) if side is otherwise else (pad, other)
                     return self.merged(statement, name, *pair)
                 if isinstance(other, View):
                     if self.is_visible_view(other):
@@ -170,8 +169,7 @@ class FlowReader(ExpressionReader):
         flags = [LEAVES] * breaks + [RETURNED, RESULT] * returns
         outer_leaves = self.env.get(LEAVES)
         self.env[LEAVES] = constant(False)
-        if isinstance(source, functions.rows):
-            self.held.append(tuple(source.arrays))
+        self.held.append(source.arrays if source is not None else ())
         live_names = head | live
         slots = self.slots(node, [name for name in names if name in self.env], live_names)
         types: dict[str, Any] = {}
@@ -184,8 +182,7 @@ class FlowReader(ExpressionReader):
             if attempt == 7:
                 raise self.refuse("the types of variables do not settle", node)
             self.restore(state)
-        if isinstance(source, functions.rows):
-            self.held.pop()
+        self.held.pop()
         self.b.block.append(statement)
         if outer_leaves is None:
             self.env.pop(LEAVES, None)
@@ -233,17 +230,16 @@ class FlowReader(ExpressionReader):
         slots: dict[str, View],
     ) -> tuple[For | While, bool]:
         """Read a loop's body once; return the loop, and whether types have changed meanwhile."""
-        state = dict(self.env)
-        inits: list[Number] = []
-        insides: list[Number] = []
-        carried: list[str] = []
+        state, head = dict(self.env), live_in_loop(node, live)
+        carries: dict[str, Carry] = {}  # by labels: names, and name.0, name.1, ... for tuples
+        tuples: dict[str, list[str]] = {}
         for name in names:
             init = self.env.get(name, Unassigned(name))
-            labels = [name]
             if _is_numbers(init):
                 types[name] = len(init)
+            labels = [name]
             if isinstance(types.get(name), int):  # the length of a tuple
-                labels = [f"{name}.{k}" for k in range(types[name])]
+                labels = tuples[name] = [f"{name}.{k}" for k in range(types[name])]
             elif not (
                 isinstance(init, (Unassigned, Number)) or (name == RESULT and init is NOTHING)
             ):
@@ -251,7 +247,7 @@ class FlowReader(ExpressionReader):
             for label in labels:
                 init = _part(self.env, label)
                 if not isinstance(init, Number):
-                    is_live = name != RESULT and name in live_in_loop(node, live)
+                    is_live = name != RESULT and name in head
                     kind = types.get(label) or ("b1" if is_live else None)
                     if kind is None:
                         continue  # known after the first attempt
@@ -260,13 +256,9 @@ class FlowReader(ExpressionReader):
                 init = self.b.cast(init, kind)
                 low = lows.setdefault(label, init.low) if kind == "i64" else None
                 inside = Number(kind, name.strip("%"), low)
-                inits.append(init)
-                insides.append(inside)
-                carried.append(label)
-            own = insides[len(insides) - len(labels) :]
-            if carried[-len(labels) :] == labels:
-                self.env[name] = own[0] if labels == [name] else tuple(own)
-        before_env = dict(self.env)
+                carries[label] = Carry(inside, init, inside, like(inside))
+        self.env |= _joined({label: c.inside for label, c in carries.items()}, tuples)
+        before = dict(self.env)
         body: Block = []
         first: Block = []
         test: Number | None = None
@@ -276,7 +268,6 @@ class FlowReader(ExpressionReader):
             with self.into(first):
                 test = self.test(node.test)
             self.check_test(node, first)
-        head = live_in_loop(node, live)
         ends = head | live
         with self.into(body):
             if isinstance(node, ast.For):
@@ -286,73 +277,57 @@ class FlowReader(ExpressionReader):
             self.statements(node.body, ends, ends)
             after = self.env
             self.copy_slots(slots, body, ends)
-            results_, again = [], False
-            for name, inside in zip(carried, insides, strict=True):
-                result = _part(after, name)
-                if name == RESULT and result is NOTHING:
+            again = False
+            for label, carry in carries.items():
+                inside, result = carry.inside, _part(after, label)
+                if label == RESULT and result is NOTHING:
                     result = zero(inside)
-                if isinstance(result, View) and not isinstance(_part(state, name), Number):
-                    raise self.refuse(
-                        f"the array {name.strip('%')} is made in this loop and read after it, or "
-                        "in the next round: allocate it before the loop, and assign to name[...]",
-                        node,
-                    )
+                if isinstance(result, View) and not isinstance(_part(state, label), Number):
+                    raise self.new_in_loop("array", label, node)
                 if not isinstance(result, Number):
-                    raise self.refuse(f"{name.strip('%')} is of two kinds in this loop", node)
+                    raise self.refuse(f"{label.strip('%')} is of two kinds in this loop", node)
                 kind = join([inside.type, result.type])
                 if kind != inside.type:
-                    types[name], again = kind, True
-                    lows.pop(name, None)
+                    types[label], again = kind, True
+                    lows.pop(label, None)
                 elif inside.low is not None and (result.low is None or result.low < inside.low):
-                    lows[name], again = None, True
-                results_.append(self.b.cast(result, inside.type) if kind == inside.type else result)
+                    lows[label], again = None, True
+                carry.result = self.b.cast(result, inside.type)
             for name in names:
                 value = after.get(name)
-                if isinstance(value, tuple) and value is not before_env.get(name):
+                is_new = value is not before.get(name)
+                if isinstance(value, tuple) and is_new:
                     if _is_numbers(value) and name not in types:
                         types[name], again = len(value), True
                         types |= {f"{name}.{k}": part.type for k, part in enumerate(value)}
-                    if _is_numbers(value) and types[name] == len(value):
-                        continue
-                    raise self.refuse(
-                        f"the tuple {name.strip('%')} is made in this loop and read after it, or "
-                        "in the next round: assign its parts to variables",
-                        node,
-                    )
-                if name not in carried and name not in types and isinstance(value, Number):
+                    if not _is_numbers(value) or types[name] != len(value):
+                        raise self.new_in_loop("tuple", name, node)
+                elif name not in carries and name not in types and isinstance(value, Number):
                     types[name], again = value.type, True
-                is_new = name not in carried and name not in slots and isinstance(value, View)
-                is_new = is_new and value is not before_env.get(name)
-                if is_new and (name in live or name == RESULT):
-                    raise self.refuse(
-                        f"the array {name.strip('%')} is made in this loop and read after it: "
-                        "allocate it before the loop, and assign to name[...]",
-                        node,
-                    )
+                is_read = name in live or name == RESULT
+                if is_new and is_read and isinstance(value, View) and name not in slots:
+                    raise self.new_in_loop("array", name, node)
         self.depth = outer_depth
-        leaves = None
-        if LEAVES in carried:
-            leaves = results_[carried.index(LEAVES)]
-        self.env = {name: value for name, value in before_env.items() if name in before_env}
-        carries = []
-        outs: dict[str, Number] = {}
-        for name, inside, init, result in zip(carried, insides, inits, results_, strict=True):
-            out = Number(inside.type, inside.hint, inside.low)
-            carries.append(Carry(inside, init, result, out))
-            outs[name] = out
-        tuples = {name.partition(".")[0] for name in outs}
-        for name in tuples:
-            labels = [label for label in outs if label.partition(".")[0] == name]
-            self.env[name] = tuple(map(outs.get, labels)) if labels != [name] else outs[name]
-        for name in stored(node.body) - tuples - set(slots):
-            if after.get(name) is not before_env.get(name):  # else it was changed in place
-                self.env.pop(name, None)
-        self.env |= slots
+        outs = _joined({label: c.out for label, c in carries.items()}, tuples)
+        changed = {x for x in stored(node.body) if after.get(x) is not before.get(x)}
+        kept = {k: x for k, x in before.items() if k not in changed - {*outs, *slots}}
+        self.env = kept | outs | slots  # other names were changed in place
+        leaves = carries[LEAVES].result if LEAVES in carries else None
         if isinstance(node, ast.While):
             assert test is not None
-            return While(first, test, body, carries, leaves), again
+            return While(first, test, body, [*carries.values()], leaves), again
         start, stop, step = source.bounds
-        return For(index, start, stop, step, body, carries, leaves), again
+        return For(index, start, stop, step, body, [*carries.values()], leaves), again
+
+    def new_in_loop(self, kind: str, name: str, node: ast.AST) -> Exception:
+        """Return the error for an array or a tuple that no memory outside the loop holds."""
+        remedies = {"tuple": "assign its parts to variables"}
+        remedy = remedies.get(kind, "allocate it before the loop, and assign to name[...]")
+        return self.refuse(
+            f"the {kind} {name.strip('%')} is made in this loop and read after it, or in the next "
+            f"round: {remedy}",
+            node,
+        )
 
     def check_test(self, node: ast.While, block: Block) -> None:
         """Refuse tests that do more than to test: they have no place in the backward sweep."""
@@ -429,12 +404,12 @@ class FlowReader(ExpressionReader):
             function = self.expression(call.func)
             function = function.value if isinstance(function, Known) else function
             if functions.is_range(function):
-                return functions.IndexRange(self, [self.integer(arg) for arg in call.args], node)
+                return functions.numbered(self, [self.integer(arg) for arg in call.args], node)
             if function is reversed and isinstance(call.args[0], ast.Call):
                 inner = self.expression(call.args[0].func)
                 if isinstance(inner, Known) and functions.is_range(inner.value):
                     args = [self.integer(arg) for arg in call.args[0].args]
-                    return functions.IndexRange(self, args, node, backward=True)
+                    return functions.numbered(self, args, node, backward=True)
             if function is enumerate or function is zip:
                 return self.rows(call, function)
             if function is np.ndindex:
@@ -467,6 +442,13 @@ def _part(env: dict[str, Any], label: str) -> Any:
     name, _, place = label.partition(".")
     value = env.get(name)
     return value[int(place)] if place and isinstance(value, tuple) else value
+
+
+def _joined(numbers: dict[str, Number], tuples: dict[str, list[str]]) -> dict[str, Any]:
+    """Return the values of names: numbers, and tuples whose parts are all there."""
+    whole = {name: parts for name, parts in tuples.items() if all(x in numbers for x in parts)}
+    values = {name: tuple(map(numbers.get, parts)) for name, parts in whole.items()}
+    return {label: x for label, x in numbers.items() if "." not in label} | values
 
 
 def _is_numbers(value: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from .blocks_of_code import BlockReader, Known
 from .program import FixedNumber, Number, constant
-from .views import Axis, View, same
+from .views import Axis, View
 
 
 class IndexReader(BlockReader):
@@ -23,12 +23,12 @@ class IndexReader(BlockReader):
         """Return a value for a name: an expression of arrays is computed now."""
 
     @abstractmethod
-    def item(self, array: Any, index: Number) -> Any:
-        """Return ``array[index]``."""
-
-    @abstractmethod
     def call(self, function: Any, args: Any, keywords: dict[str, Any]) -> Any:
         """Return the result of a function's body."""
+
+    def item(self, view: View, index: Number) -> Any:
+        """Return ``view[index]``."""
+        return self.evaluated(self.part(view, [index], None))
 
     def part(self, view: View, parts: list[Any], node: ast.AST | None) -> View:
         """Return the part of a view at integers, slices (tuples), None and Ellipsis."""
@@ -62,17 +62,10 @@ class IndexReader(BlockReader):
         if old.of is None or old.step is None:
             return old
         inner = new[old.of]
-        start = inner.start
-        if not same(old.step, constant(1)):
-            start = self.b.op("multiply", start, old.step, hint="i")
-        if not same(old.start, constant(0)):
-            start = self.b.op("add", old.start, start, hint="i")
+        start = self.b.op("add", old.start, self.b.op("multiply", inner.start, old.step), hint="i")
         if inner.step is None:
             return Axis(start)
-        step = inner.step
-        if not same(old.step, constant(1)):
-            step = self.b.op("multiply", step, old.step, hint="i")
-        return Axis(start, step, inner.of)
+        return Axis(start, self.b.op("multiply", inner.step, old.step, hint="i"), inner.of)
 
     def wrapped(self, index: Number, size: Number) -> Number:
         """Return an index that counts from the beginning."""

@@ -132,14 +132,7 @@ class KernelWriter:
         text = ""
         for size, i in zip(array.shape, index, strict=True):
             own = self.value(i)
-            if text in ("", "0"):
-                text = own
-            else:
-                text = (
-                    f"({text}) * {self.value(size)} + {own}"
-                    if " " in text
-                    else (f"{text} * {self.value(size)} + {own}")
-                )
+            text = own if text in ("", "0") else f"({text}) * {self.value(size)} + {own}"
         return f"{self.name(array)}[np.uintp({text or '0'})]"
 
     # Statements ----------------------------------------------------------------------------

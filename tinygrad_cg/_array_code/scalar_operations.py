@@ -64,6 +64,8 @@ _OTHER_OPERATIONS: dict[str, tuple[str, Callable]] = {
 TEXTS = {name: text for name, (text, _) in (_OPERATIONS | _OTHER_OPERATIONS).items()}
 """Names of functions that the kernels' language has itself; `minimum`, `maximum` and `absolute` are
 those of integers, and `accumulate` is a sum of floats in any order, as in a backward sweep."""
+_NEUTRAL = {"add": 0, "subtract": 0, "multiply": 1}
+"""Integers with which an operation on integers returns the other operand."""
 _BOOLEAN = {*_COMPARISONS, "not", "and", "or", "as_b1"}
 _SYMBOLS: dict[Any, str] = {
     getattr(elementary, name): name
@@ -101,6 +103,10 @@ class OpBuilder:
             return constant(fold(name, constants))
         if name == "select" and isinstance(values[0], FixedNumber):
             return values[1] if values[0].number else values[2]
+        if kind == "i64" and name in _NEUTRAL:
+            for x, other in ((values[1], values[0]), values)[: 1 if name == "subtract" else 2]:
+                if isinstance(x, FixedNumber) and x.number == _NEUTRAL[name]:
+                    return other
         return self._add(name, values, kind, hint, _low(name, values) if kind == "i64" else None)
 
     def apply(self, function: Callable, *args: Number | float, hint: str = "t") -> Number:

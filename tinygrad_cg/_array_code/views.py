@@ -34,6 +34,10 @@ class View:
         return self.array.type
 
     @property
+    def element(self) -> str:
+        return self.array.element
+
+    @property
     def reads(self) -> frozenset[Array]:
         return frozenset((self.array,))
 
@@ -75,12 +79,7 @@ def same_shape(x: Index, y: Index) -> bool:
 def _place(b: OpBuilder, axis: Axis, index: Index) -> Number:
     if axis.of is None or axis.step is None:
         return axis.start
-    offset = index[axis.of]
-    if not (isinstance(axis.step, FixedNumber) and axis.step.number == 1):
-        offset = b.op("multiply", offset, axis.step, hint="i")
-    if isinstance(axis.start, FixedNumber) and axis.start.number == 0:
-        return offset
-    return b.op("add", axis.start, offset, hint="i")
+    return b.op("add", axis.start, b.op("multiply", index[axis.of], axis.step, hint="i"), hint="i")
 
 
 def whole(array: Array) -> View:
@@ -97,6 +96,10 @@ class Lazy:
     shape: tuple[Number, ...]
     at: Callable[[OpBuilder, Index], Number]
     reads: frozenset[Array] = field(default_factory=frozenset)
+
+    @property
+    def element(self) -> str:
+        return self.type
 
 
 Arraylike = View | Lazy
