@@ -27,14 +27,15 @@ from .scalar_operations import TEXTS, OpBuilder, Operands, scaled
 
 
 def adjoint(
-    program: ir.ArrayProgram, wanted: Sequence[bool], values: bool = False, checkpoint: int = 0
+    program: ir.ArrayProgram, wanted: Sequence[int], values: bool = False, checkpoint: int = 0
 ) -> ir.ArrayProgram:
     """Return the program that has upstream gradients of the float outputs as further inputs.
 
     It gives the outputs, if `values` are wanted (they are numbers then), and the gradients of the
-    wanted inputs. Loops that are nested at most `checkpoint` deep save their state at some rounds.
+    inputs at the wanted positions. Loops that are nested at most `checkpoint` deep save their
+    state at some rounds.
     """
-    sources = [x for x, flag in zip(program.inputs, wanted, strict=True) if flag]
+    sources = [program.inputs[k] for k in wanted]
     first = _Adjoints(program, sources, values, checkpoint)
     result, cuts = first.program(), first.cuts()
     return _Adjoints(program, sources, values, checkpoint, cuts).program() if cuts else result

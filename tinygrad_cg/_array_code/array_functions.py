@@ -89,19 +89,14 @@ class Family:
         if key not in self._runners:
             program = self.program
             if reverse is not None:
-                wanted = self._flags(program, reverse)
-                program = adjoint(share(program), wanted, values, self.checkpoint)
+                program = adjoint(share(program), reverse, values, self.checkpoint)
             for direction in directions:
-                program = tangent(program, self._flags(program, direction), values=False)
+                program = tangent(program, direction)
             if reverse is not None:
                 program = share(prune(program))
             program = split(program, self.program)
             self._runners[key] = Runner(program, written_arrays(program))
         return self._runners[key]
-
-    @staticmethod
-    def _flags(program: ArrayProgram, mask: Mask) -> list[bool]:
-        return [k in mask for k in range(len(program.inputs))]
 
 
 class Gradients:

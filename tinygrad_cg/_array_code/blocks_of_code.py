@@ -56,6 +56,11 @@ class Known:
         self.value = value
 
 
+def unwrapped(value: Any) -> Any:
+    """Return a value of Python's that is known, or what stands for another one."""
+    return value.value if isinstance(value, Known) else value
+
+
 NOTHING = Known(None)
 
 
@@ -103,24 +108,24 @@ class BlockReader:
 
     def refuse(self, what: str, node: ast.AST | None = None) -> UnsupportedCodeError:
         """Return the error for a construct; it says where that is."""
-        function = self.calls[-1][0] if self.calls else self.function
         node = node if hasattr(node, "lineno") else self.node
-        line = getattr(node, "lineno", function.__code__.co_firstlineno)
-        place = location_of(function.__code__.co_filename, line)
         text = ""
         if node is not None:
             text = ast.unparse(node).partition("\n")[0]
             text = f", `{text if len(text) <= 60 else text[:57] + '...'}`"
-        return UnsupportedCodeError(f"{function.__name__} ({place}{text}): {what}")
+        return UnsupportedCodeError(f"{self.place(node, text)}: {what}")
+
+    def place(self, node: ast.AST | None, text: str = "") -> str:
+        """Return the function that is read, and its line."""
+        function = self.calls[-1][0] if self.calls else self.function
+        line = getattr(node, "lineno", function.__code__.co_firstlineno)
+        return f"{function.__name__} ({location_of(function.__code__.co_filename, line)}{text})"
 
     def check(self, test: Number, kind: type[Exception], message: str) -> None:
         """Add a check, whose error names the line."""
         if isinstance(test, FixedNumber) and test.number:
             return
-        function, _ = self.calls[-1]
-        line = getattr(self.node, "lineno", function.__code__.co_firstlineno)
-        place = location_of(function.__code__.co_filename, line)
-        self.program.errors.append((kind, f"{function.__name__} ({place}): {message}"))
+        self.program.errors.append((kind, f"{self.place(self.node)}: {message}"))
         self.b.block.append(Require(test, len(self.program.errors)))
 
     def check_equal(self, x: Number, y: Number) -> None:

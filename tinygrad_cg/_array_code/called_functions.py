@@ -20,10 +20,11 @@ import numpy as np
 from tinygrad_cg_kernels import elementary
 
 from . import array_forms
+from .blocks_of_code import unwrapped
 from .indices import IndexReader
-from .program import FLOATS, FixedNumber, Number, Op, Store, constant, fixed
+from .program import DTYPES, FLOATS, FixedNumber, Number, Op, Store, constant, fixed
 from .scalar_operations import OpBuilder, join
-from .views import ELEMENTS, Arraylike, Lazy, View, element_of, same, transposed
+from .views import Arraylike, Lazy, View, element_of, same, transposed
 
 Handler = Callable[..., Any]
 
@@ -233,7 +234,7 @@ def _divmod(reader: IndexReader, x: Any, y: Any) -> Any:
 
 
 def _is_none(value: Any) -> bool:
-    return value is None or getattr(value, "value", value) is None
+    return unwrapped(value) is None
 
 
 # Arrays --------------------------------------------------------------------------------------
@@ -248,7 +249,7 @@ def _dtype(reader: IndexReader, value: Any, default: str = "f64") -> str:
     """Return the element type that a `dtype` argument names."""
     if _is_none(value):
         return default
-    chosen = getattr(value, "value", value)
+    chosen = unwrapped(value)
     chosen = {float: np.float64, int: np.int64, bool: np.bool_}.get(chosen, chosen)
     try:
         return element_of(chosen)
@@ -440,8 +441,7 @@ def attribute(reader: IndexReader, array: Arraylike, name: str, node: ast.AST) -
     if name == "T":
         return _transpose(reader, array)
     if name == "dtype":
-        dtype = next(dtype for dtype, element in ELEMENTS.items() if element == array.element)
-        return reader.wrap(dtype)
+        return reader.wrap(DTYPES[array.element])
     raise reader.refuse(f"arrays have no attribute {name!r} here", node)
 
 

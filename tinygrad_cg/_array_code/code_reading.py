@@ -161,12 +161,16 @@ class CodeReader(FlowReader):
                         raise self.refuse("name each part of the tuple", target)
                     self.assign(part, item)
             case ast.Subscript():
-                array = self.expression(target.value)
-                if not isinstance(array, View):
-                    raise self.refuse("elements are assigned to arrays only", target)
-                self.store(self.subscript(array, target.slice, target), value, target)
+                self.store(self.target(target), value, target)
             case _:
                 raise self.refuse("assign to names and to elements of arrays", target)
+
+    def target(self, node: ast.Subscript) -> View:
+        """Return the elements that an assignment changes."""
+        array = self.expression(node.value)
+        if not isinstance(array, View):
+            raise self.refuse("elements are assigned to arrays only", node)
+        return self.subscript(array, node.slice, node)
 
     def unpacked(self, value: Any, count: int, node: ast.AST) -> tuple:
         if isinstance(value, tuple):
@@ -200,10 +204,7 @@ class CodeReader(FlowReader):
             return
         if not isinstance(node.target, ast.Subscript):
             raise self.refuse("assign to names and to elements of arrays", node)
-        array = self.expression(node.target.value)
-        if not isinstance(array, View):
-            raise self.refuse("elements are assigned to arrays only", node)
-        view = self.subscript(array, node.target.slice, node.target)
+        view = self.target(node.target)
         if view.array in arrays_of(self.b.block[count:], Store, Fill):
             raise self.refuse("its value writes to the same array: assign it to a name before")
         self.changes(view.array, node)

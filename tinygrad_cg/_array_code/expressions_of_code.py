@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import called_functions as functions
-from .blocks_of_code import Known, Unassigned
+from .blocks_of_code import Known, Unassigned, unwrapped
 from .indices import IndexReader
 from .program import FLOATS, Block, FixedNumber, If, Merge, Number, constant, fixed, results
 from .scalar_operations import OpBuilder
@@ -183,9 +183,7 @@ class ExpressionReader(IndexReader):
                 both = isinstance(left, Known) or isinstance(right, Known)
                 if not both:
                     raise self.refuse("`is` compares with None only", node)
-                equal = (left.value if isinstance(left, Known) else left) is (
-                    right.value if isinstance(right, Known) else right
-                )
+                equal = unwrapped(left) is unwrapped(right)
                 part: Any = constant(equal == isinstance(operator, ast.Is))
             elif isinstance(left, Known) or isinstance(right, Known):
                 part = self.compare_known(operator, left, right, node)
@@ -304,8 +302,9 @@ class ExpressionReader(IndexReader):
         bounds = key if isinstance(key, tuple) else (key,)
         if not others and all(x is None or isinstance(x, FixedNumber) for x in bounds):
             ends = [None if x is None else int(x.number) for x in bounds]
+            place: Any = slice(*ends) if isinstance(key, tuple) else ends[0]
             try:
-                return value[slice(*ends) if isinstance(key, tuple) else ends[0]]
+                return value[place]
             except IndexError:
                 raise self.refuse("the index is outside the tuple", node) from None
         if isinstance(key, Number) and value and not others:

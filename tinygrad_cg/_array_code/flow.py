@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import called_functions as functions
-from .blocks_of_code import NOTHING, Known, Unassigned
+from .blocks_of_code import NOTHING, Known, Unassigned, unwrapped
 from .expressions_of_code import ExpressionReader
 from .liveness import Names, exits, live_in_loop, rebound, stored
 from .program import (
@@ -399,21 +399,16 @@ class FlowReader(ExpressionReader):
 
     def iterated(self, node: ast.For) -> Any:
         """Return what a `for` goes over: a range, rows of arrays, or a tuple."""
-        call = node.iter
-        if isinstance(call, ast.Call):
-            function = self.expression(call.func)
-            function = function.value if isinstance(function, Known) else function
-            if functions.is_range(function):
-                return functions.numbered(self, [self.integer(arg) for arg in call.args], node)
-            if function is reversed and isinstance(call.args[0], ast.Call):
-                inner = self.expression(call.args[0].func)
-                if isinstance(inner, Known) and functions.is_range(inner.value):
-                    args = [self.integer(arg) for arg in call.args[0].args]
-                    return functions.numbered(self, args, node, backward=True)
-            if function is enumerate or function is zip:
-                return self.rows(call, function)
-            if function is np.ndindex:
-                raise self.refuse("write one loop for each axis", node)
+        call: Any = node.iter
+        function = self.callee(call)
+        backward = function is reversed and functions.is_range(self.callee(call.args[0]))
+        if backward or functions.is_range(function):
+            args = call.args[0].args if backward else call.args
+            return functions.numbered(self, [self.integer(arg) for arg in args], node, backward)
+        if function is enumerate or function is zip:
+            return self.rows(call, function)
+        if function is np.ndindex:
+            raise self.refuse("write one loop for each axis", node)
         value = self.kept(self.expression(call))
         if isinstance(value, tuple):
             return value
@@ -421,7 +416,11 @@ class FlowReader(ExpressionReader):
             return functions.rows(self, [value], node)
         raise self.refuse("loops go over range, prange, arrays, enumerate, zip and tuples", node)
 
-    def rows(self, call: ast.Call, function: Any) -> Any:
+    def callee(self, node: ast.expr) -> Any:
+        """Return the function that an expression calls; None if it is not a call."""
+        return unwrapped(self.expression(node.func)) if isinstance(node, ast.Call) else None
+
+    def rows(self, call: Any, function: Any) -> Any:
         """Return what ``enumerate(array, start)``, of a zip too, or ``zip(arrays)`` goes over."""
         start: Any = None
         args = call.args
@@ -429,10 +428,8 @@ class FlowReader(ExpressionReader):
             options = [*args[1:], *[x.value for x in call.keywords if x.arg == "start"]]
             start = self.integer(options[0]) if options else 0
             args = args[:1]
-            if args and isinstance(args[0], ast.Call):
-                inner = self.expression(args[0].func)
-                if isinstance(inner, Known) and inner.value is zip:
-                    function, args = zip, args[0].args
+            if args and self.callee(args[0]) is zip:
+                function, args = zip, args[0].args
         arrays = [self.kept(self.expression(arg)) for arg in args]
         return functions.rows(self, arrays, call, function is zip, start)
 

@@ -14,14 +14,12 @@ from typing import NamedTuple
 from tinygrad_cg_kernels.runtime import generated
 
 from . import program as ir
+from .program import DTYPES
 from .scalar_operations import TEXTS
 from .splitting import are_rounds_independent
 
 FULL = -1
 """What the report says if a stack is too small; the number of an error otherwise, or 0."""
-_CASTS = {"f64": "np.float64", "f32": "np.float32", "i64": "np.int64"}
-
-
 C_NAMES = {name: name for name in ("exp", "log", "sin", "cos", "sqrt", "sinh", "cosh", "tanh")}
 C_NAMES |= {name: name for name in ("hypot", "expm1", "log1p")}
 C_NAMES |= {
@@ -183,7 +181,7 @@ class KernelWriter:
         text = self.value(value)
         if array.element in ("f64", "f32", "i64", "b1"):
             return text
-        return f"np.{_NAMES[array.element]}({text})"
+        return f"np.{DTYPES[array.element]}({text})"
 
     def call(self, function: Callable | str, args: Sequence[str]) -> str:
         if isinstance(function, str):
@@ -214,23 +212,17 @@ class KernelWriter:
     def end(self, statement: ir.For | ir.While) -> None:
         """Write the end of a round: carried values, and whether the loop is left."""
         self.depth += 1
+        if statement.leaves is not None:
+            self.line(f"leaves = {self.value(statement.leaves)}")
         moved = [carry for carry in statement.carries if carry.inside is not carry.result]
         inside = {carry.inside for carry in moved}
-        leaves = statement.leaves
-        if leaves is not None and leaves in inside:
-            self.line(f"leaves = {self.value(leaves)}")
-        if any(carry.result in inside for carry in moved):
-            temporary = [f"next_{self.name(carry.inside)}" for carry in moved]
-            for name, carry in zip(temporary, moved, strict=True):
-                self.line(f"{name} = {self.value(carry.result)}")
-            for name, carry in zip(temporary, moved, strict=True):
-                self.line(f"{self.name(carry.inside)} = {name}")
-        else:
-            for carry in moved:
-                self.line(f"{self.name(carry.inside)} = {self.value(carry.result)}")
-        if leaves is not None:
-            text = "leaves" if leaves in inside else self.value(leaves)
-            self.line(f"if {text}:")
+        temporary = "next_" if any(carry.result in inside for carry in moved) else ""
+        for carry in moved:
+            self.line(f"{temporary}{self.name(carry.inside)} = {self.value(carry.result)}")
+        for carry in moved if temporary else ():
+            self.line(f"{self.name(carry.inside)} = next_{self.name(carry.inside)}")
+        if statement.leaves is not None:
+            self.line("if leaves:")
             self.line("    break")
         self.depth -= 1
         for carry in statement.carries:
@@ -241,10 +233,8 @@ class KernelWriter:
         start, stop, step = map(self.value, (statement.start, statement.stop, statement.step))
         if pushed := pushed_in_each_round(statement):
             ends = (stop, start) if statement.step.number > 0 else (start, stop)
-            for stack in ("float", "integer"):
-                count = sum(value.is_float == (stack == "float") for value in pushed)
-                if count:
-                    self.room(stack, f"max({ends[0]} - {ends[1]}, 0) * {count}")
+            for stack, own in _by_stack(pushed):
+                self.room(stack, f"max({ends[0]} - {ends[1]}, 0) * {len(own)}")
         self.has_room = bool(pushed)
         self.line(f"for {self.name(statement.index)} in range({start}, {stop}, {step}):")
         self.own_functions = are_rounds_independent(statement)
@@ -274,10 +264,7 @@ class KernelWriter:
         self.line("    return True")
 
     def push(self, values: Sequence[ir.Number]) -> None:
-        for stack in ("float", "integer"):
-            own = [value for value in values if value.is_float == (stack == "float")]
-            if not own:
-                continue
+        for stack, own in _by_stack(values):
             if not self.has_room:
                 self.room(stack, str(len(own)))
             for k, value in enumerate(own):
@@ -286,14 +273,18 @@ class KernelWriter:
             self.line(f"{stack}_top += {len(own)}")
 
     def pop(self, outs: Sequence[ir.Number]) -> None:
-        for stack in ("float", "integer"):
-            own = [out for out in outs if out.is_float == (stack == "float")]
-            if not own:
-                continue
+        for stack, own in _by_stack(outs):
             self.line(f"{stack}_top -= {len(own)}")
             for k, out in enumerate(own):
                 text = _narrow(out.type, f"{stack}s[np.uintp({stack}_top + {k})]")
                 self.line(f"{self.name(out)} = {text}")
+
+
+def _by_stack(values: Sequence[ir.Number]) -> list[tuple[str, list[ir.Number]]]:
+    """Return the floats among values, and the others, with the names of their stacks."""
+    floats = [value for value in values if value.is_float]
+    integers = [value for value in values if not value.is_float]
+    return [(stack, own) for stack, own in (("float", floats), ("integer", integers)) if own]
 
 
 def pushed_in_each_round(loop: ir.For) -> list[ir.Number]:
@@ -316,11 +307,6 @@ def _narrow(kind: str, text: str) -> str:
     if kind in ("f64", "i64"):
         return text
     return f"{text} != 0" if kind == "b1" else f"np.float32({text})"
-
-
-_NAMES = {
-    f"{kind[0]}{bits}": f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)
-}
 
 
 def sizes_of(program: ir.ArrayProgram) -> list[ir.Number]:
@@ -351,14 +337,14 @@ class _ScalarWriter(KernelWriter):
         inputs = [x for x in p.inputs if isinstance(x, ir.Number)]
         parameters = [f"x{k}" for k in range(len(inputs))]
         for parameter, x in zip(parameters, inputs, strict=True):
-            self.line(f"{self.name(x)} = {_CASTS[x.type]}({parameter})")
+            self.line(f"{self.name(x)} = np.{DTYPES[x.type]}({parameter})")
         for op in p.sizes:
             self.statement(op)
         for array in p.scratch:
             size = " * ".join(map(self.value, array.shape)) or "1"
             if on_device:  # a constant, since no number of the program is an integer input
                 size = prod(int(x.number) for x in array.shape if isinstance(x, ir.FixedNumber))
-            dtype = "np.bool_" if array.element == "b1" else _CASTS[array.element]
+            dtype = "np.bool_" if array.element == "b1" else f"np.{DTYPES[array.element]}"
             memory = "cuda.local.array" if on_device else "np.empty"
             self.line(f"{self.name(array)} = {memory}({size}, {dtype})")
         self.block(p.body)

@@ -12,7 +12,17 @@ from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, 
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
+import numpy as np
+
 FLOATS = ("f32", "f64")
+DTYPES = {
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+    "b1": np.dtype(np.bool_),
+    **{f"i{n}": np.dtype(f"int{n}") for n in (8, 16, 32, 64)},
+    **{f"u{n}": np.dtype(f"uint{n}") for n in (8, 16, 32, 64)},
+}
+"""Dtypes by their names in the kernels' language."""
 
 
 @dataclass(eq=False, slots=True)

@@ -12,12 +12,9 @@ import numpy as np
 from tinygrad_cg_kernels.runtime import memory, service, signatures
 
 from .kernel_text import FULL, emit
-from .program import Array, ArrayProgram, FixedNumber, Number, Op
+from .program import DTYPES, Array, ArrayProgram, FixedNumber, Number, Op
 from .scalar_operations import fold
 
-_DTYPES = {"f64": np.float64, "f32": np.float32, "b1": np.bool_, "i64": np.int64}
-_DTYPES |= {"i32": np.int32, "i16": np.int16, "i8": np.int8, "u8": np.uint8, "u16": np.uint16}
-_DTYPES |= {"u32": np.uint32, "u64": np.uint64}
 FIRST_STACK = 256
 """Numbers that a stack has room for at first."""
 UNUSED = -0x7FF5_3A1C_96E0_8B42
@@ -46,7 +43,7 @@ class Layout(NamedTuple):
 
 def stored_dtype(x: Array | Number) -> np.dtype:
     """Return the dtype of an array's elements, or of the array that holds a number."""
-    return np.dtype(_DTYPES[x.element if isinstance(x, Array) else x.type])
+    return DTYPES[x.element if isinstance(x, Array) else x.type]
 
 
 class Runner:

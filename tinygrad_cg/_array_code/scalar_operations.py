@@ -19,9 +19,7 @@ from tinygrad_cg_kernels import elementary
 from .._core.primitive import OPS, Primitive
 from .._core.tensor import Aval, Tensor
 from .._function.codegen.fused_rules import ScalarTrace
-from .program import FLOATS, Block, FixedNumber, Number, Op, constant, fixed, zero
-
-DTYPES = {"f32": np.dtype(np.float32), "f64": np.dtype(np.float64)}
+from .program import DTYPES, FLOATS, Block, FixedNumber, Number, Op, constant, fixed, zero
 
 _COMPARISONS: dict[str, tuple[str, Callable]] = {
     "less": ("{0} < {1}", operator.lt),

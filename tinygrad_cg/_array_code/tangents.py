@@ -1,4 +1,4 @@
-"""Forward mode: the program of a program's values and tangents."""
+"""Forward mode: the program of a program's tangents."""
 
 from __future__ import annotations
 
@@ -17,18 +17,15 @@ def partial(program: ir.ArrayProgram, position: int) -> ir.ArrayProgram:
     tangents = _Tangents(program, [source])
     assert isinstance(source, ir.Number)
     tangents.numbers[source] = ir.fixed(source.type, 1.0)
-    return tangents.program(False)
+    return tangents.program()
 
 
-def tangent(
-    program: ir.ArrayProgram, wanted: Sequence[bool], values: bool = True
-) -> ir.ArrayProgram:
-    """Return the program that has tangents of the wanted inputs as further inputs.
+def tangent(program: ir.ArrayProgram, wanted: Sequence[int]) -> ir.ArrayProgram:
+    """Return the program of the tangents of the outputs that are floats.
 
-    It gives the outputs, if `values` are wanted, and the tangents of those that are floats.
+    It has tangents of the inputs at the wanted positions as further inputs.
     """
-    sources = [x for x, flag in zip(program.inputs, wanted, strict=True) if flag]
-    return _Tangents(program, sources).program(values)
+    return _Tangents(program, [program.inputs[k] for k in wanted]).program()
 
 
 class _Tangents:
@@ -39,7 +36,7 @@ class _Tangents:
         self.numbers: dict[ir.Number, ir.Number] = {}
         self.arrays: dict[ir.Array, ir.Array] = {}
 
-    def program(self, values: bool) -> ir.ArrayProgram:
+    def program(self) -> ir.ArrayProgram:
         p = self.primal
         result = replace(p, inputs=[*p.inputs], outputs=[], scratch=[*p.scratch], body=[])
         for x in self.sources:
@@ -52,8 +49,7 @@ class _Tangents:
             if isinstance(x, ir.Array) and x in self.active and x not in self.arrays:
                 self.arrays[x] = result.add_zeros(x, f"{x.hint}_dot")
         result.body += self.block(p.body)
-        dots = [self.output(x, result) for x in p.outputs if x.is_float]
-        result.outputs = [*(p.outputs if values else ()), *dots]
+        result.outputs = [self.output(x, result) for x in p.outputs if x.is_float]
         return result
 
     def new(self, thing: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .program import Array, FixedNumber, Index, LoadElement, Number, constant
+from .program import DTYPES, Array, FixedNumber, Index, LoadElement, Number, constant
 from .scalar_operations import OpBuilder
 
 
@@ -104,14 +104,7 @@ class Lazy:
 
 Arraylike = View | Lazy
 
-ELEMENTS = {
-    np.dtype(np.float32): "f32",
-    np.dtype(np.float64): "f64",
-    **{np.dtype(f"int{n}"): f"i{n}" for n in (8, 16, 32, 64)},
-    **{np.dtype(f"uint{n}"): f"u{n}" for n in (8, 16, 32, 64)},
-    np.dtype(bool): "b1",
-}
-"""Names of dtypes in the kernels' language."""
+ELEMENTS = {dtype: name for name, dtype in DTYPES.items()}
 
 
 def element_of(dtype: Any) -> str:
