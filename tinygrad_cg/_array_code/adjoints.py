@@ -372,8 +372,7 @@ class _Adjoints:
             out = ir.Number(bar.element, f"{value.hint}_bar")
             block.append(ir.LoadElement(out, bar, place))
             self.add(value, out)
-        is_read = store.array in self.sources or not self.reloading.is_first(store, self.active)
-        if not store.adds and is_read:
+        if not store.adds:
             block.append(ir.Store(bar, place, ir.zero(bar)))
 
     @contextmanager

@@ -89,7 +89,7 @@ class Family:
         if key not in self._runners:
             program = self.program
             if reverse is not None:
-                program = adjoint(share(program), reverse, values, self.checkpoint)
+                program = adjoint(program, reverse, values, self.checkpoint)
             for direction in directions:
                 program = tangent(program, direction)
             if reverse is not None:

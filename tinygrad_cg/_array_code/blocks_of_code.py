@@ -87,7 +87,6 @@ class BlockReader:
         self.b = OpBuilder(program.body, self.definitions)
         self.env: dict[str, Any] = {}
         self.hidden: set[Number] = set()  # values of blocks that are closed
-        self.depth = 0  # of loops
         self.calls: list[tuple[Any, ast.AST | None]] = []  # functions that are being read
         self.names: Mapping[str, Any] = {}
         self.node: ast.AST | None = None

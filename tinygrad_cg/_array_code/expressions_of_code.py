@@ -12,6 +12,7 @@ import numpy as np
 from . import called_functions as functions
 from .blocks_of_code import Known, Unassigned, unwrapped
 from .indices import IndexReader
+from .liveness import Names
 from .program import FLOATS, Block, FixedNumber, If, Merge, Number, constant, fixed, results
 from .scalar_operations import OpBuilder
 from .views import Index, Lazy, View
@@ -80,8 +81,15 @@ class ExpressionReader(IndexReader):
         """Give a target a value."""
 
     @abstractmethod
-    def merged(self, statement: If, name: str, then: Any, otherwise: Any) -> Any:
-        """Return what a name stands for after a branch."""
+    def branch(
+        self,
+        test: Number,
+        then: Sequence[ast.stmt],
+        otherwise: Sequence[ast.stmt],
+        live: Names,
+        ends: Names,
+    ) -> None:
+        """Read both sides of an `if`, and merge what they assign."""
 
     def expression(self, node: ast.expr) -> Any:
         match node:
@@ -238,16 +246,11 @@ class ExpressionReader(IndexReader):
         test = self.test(node.test)
         if isinstance(test, FixedNumber):
             return self.expression(node.body if test.number else node.orelse)
-        statement = If(test, [], [])
-        sides = []
-        for block, side in ((statement.then, node.body), (statement.otherwise, node.orelse)):
-            with self.into(block):
-                sides.append(self.kept(self.expression(side)))
-        value = self.merged(statement, "value", *sides)
-        if isinstance(value, Number) and not statement.merges:
-            return value
-        self.b.block.append(statement)
-        return value
+        target, around = ast.Name("%value", ast.Store()), self.node
+        then, otherwise = ([ast.Assign([target], side)] for side in (node.body, node.orelse))
+        self.branch(test, then, otherwise, frozenset({*self.env, target.id}), frozenset())
+        self.node = around
+        return self.env.pop(target.id)
 
     def attribute(self, node: ast.Attribute) -> Any:
         value = self.expression(node.value)

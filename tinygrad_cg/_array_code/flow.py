@@ -263,7 +263,6 @@ class FlowReader(ExpressionReader):
         first: Block = []
         test: Number | None = None
         index = Number("i64", "i")
-        outer_depth, self.depth = self.depth, self.depth + 1
         if isinstance(node, ast.While):
             with self.into(first):
                 test = self.test(node.test)
@@ -307,7 +306,6 @@ class FlowReader(ExpressionReader):
                 is_read = name in live or name == RESULT
                 if is_new and is_read and isinstance(value, View) and name not in slots:
                     raise self.new_in_loop("array", name, node)
-        self.depth = outer_depth
         outs = _joined({label: c.out for label, c in carries.items()}, tuples)
         changed = {x for x in stored(node.body) if after.get(x) is not before.get(x)}
         kept = {k: x for k, x in before.items() if k not in changed - {*outs, *slots}}

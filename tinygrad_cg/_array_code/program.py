@@ -293,6 +293,11 @@ def defined(block: Block) -> set[Number]:
     return {value for x in walk(block) for value in (*results(x), *bound(x))}
 
 
+def definitions(block: Block) -> dict[Number, Op]:
+    """Return the operations of a block, and of the blocks in it, by their results."""
+    return {x.out: x for x in walk(block) if isinstance(x, Op)}
+
+
 def dependences(statement: Statement) -> Iterator[tuple[Thing | None, Sequence[Thing]]]:
     """Yield what a statement defines or changes, and what that follows from.
 
@@ -339,7 +344,7 @@ def counting(index: Number, size: Number, body: Block, carries: Sequence[Carry] 
     return For(index, constant(0), size, constant(1), body, [*carries])
 
 
-def term_of(value: Number, definitions: Mapping[Number, Statement]) -> tuple[Number | None, int]:
+def term_of(value: Number, definitions: Mapping[Number, Op]) -> tuple[Number | None, int]:
     """Return the number, or None, and the constant whose sum an integer is."""
     if isinstance(value, FixedNumber):
         return None, int(value.number)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from . import program as ir
 
 Access = ir.LoadElement | ir.Store
@@ -20,7 +18,7 @@ class Reloading:
         self.stored: dict[ir.Number, ir.Store] = {}
         """Where values are stored in the block that computes them."""
         self.number(program.body, ())
-        self.definitions = {x.out: x for x in ir.walk(program.body) if isinstance(x, ir.Op)}
+        self.definitions = ir.definitions(program.body)
         self.safe: dict[Access, bool] = {}
 
     def number(self, block: ir.Block, loops: tuple[ir.For | ir.While, ...]) -> None:
@@ -42,12 +40,6 @@ class Reloading:
             stores = self.stores.get(load.array, ())
             self.safe[load] = not any(self.may_follow(store, load) for store in stores)
         return self.safe[load]
-
-    def is_first(self, store: ir.Store, active: Collection[ir.Number | ir.Array]) -> bool:
-        """Return whether no active value was in the element before."""
-        others = self.stores[store.array]
-        before = [x for x in others if isinstance(x, ir.Store) and (x.adds or x.value in active)]
-        return not any(self.may_follow(store, other) for other in before)
 
     def unchanged_in(self, load: Access) -> ir.For | ir.While | None:
         """Return the outermost loop that goes over an array and leaves it as it is.

@@ -38,7 +38,7 @@ def split(program: ir.ArrayProgram, primal: ir.ArrayProgram) -> ir.ArrayProgram:
 
 def are_sums(loop: ir.For) -> bool:
     """Return whether all that rounds hand on is sums in any order, which nothing else reads."""
-    ops = {x.out: x for x in loop.body if isinstance(x, ir.Op)}
+    ops = ir.definitions(loop.body)
     uses = _uses(loop)
     for carry in loop.carries:
         value = carry.result
@@ -134,7 +134,7 @@ def ordered_sums(loop: ir.For) -> list[ir.Carry]:
 
     And if they call functions, which a loop without these sums computes in vectors.
     """
-    ops = {x.out: x for x in loop.body if isinstance(x, ir.Op)}
+    ops = ir.definitions(loop.body)
     calls = {x.function for x in ops.values() if not isinstance(x.function, str)}
     if not (can_be_split(loop) and loop.step.number == 1 and calls - {elementary.sqrt}):
         return []
@@ -155,7 +155,7 @@ class _Splitting:
     def __init__(self, program: ir.ArrayProgram, primal: ir.ArrayProgram) -> None:
         self.buffers: dict[tuple[int, str], ir.Array] = {}
         self.primal = {*primal.inputs, *primal.scratch}
-        self.definitions = {x.out: x for x in ir.walk(program.body) if isinstance(x, ir.Op)}
+        self.definitions = ir.definitions(program.body)
 
     def block(self, block: ir.Block) -> ir.Block:
         result: ir.Block = []
@@ -338,7 +338,7 @@ class _Splitting:
         index = inner.op("add", lowest, position, hint="i")
         index.low = loop.index.low
         replaced = {loop.index: index}
-        definitions = {x.out: x for x in loop.body if isinstance(x, ir.Op)}
+        definitions = ir.definitions(loop.body)
         for value in store.index:
             op = definitions.get(value)
             if op is not None and value not in replaced:
