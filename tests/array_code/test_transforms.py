@@ -190,3 +190,11 @@ pickle.dump((gradient(x).numpy(), tf.jvp(gradient, (x,), (x,))[1].numpy()), sys.
         np.testing.assert_allclose(ours, theirs, rtol=1e-12)
     again = pickle.loads(pickle.dumps(f))
     np.testing.assert_allclose(tf.vmap(first(again))(X, Y)[0], tf.vmap(first(f))(X, Y)[0])
+
+
+def test_a_python_float_is_float64_in_a_call_and_in_a_function():
+    function = tf.differentiable(lambda x: x * 2.0)
+    traced = tf.function(lambda x: function(x))
+    assert function(0.1).dtype == traced(0.1).dtype == tf.float64
+    assert float(traced(0.1)) == 0.2
+    assert traced.numba(0.5)(0.1) == 0.2

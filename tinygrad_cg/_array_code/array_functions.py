@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core.conversion import convert, is_tensor
+from .._core.conversion import FLOAT64, Weak, convert, is_tensor
 from .._core.kinds import is_differentiable
 from .._core.levels import state
 from .._core.primitive import Primitive, apply
@@ -356,7 +356,7 @@ class ArrayFunction:
             kind = self._foreign_kind(name, value, leaves, arrays)
             if kind is not None:
                 return kind
-        tensor = convert(np.float64(value) if isinstance(value, float) else value)
+        tensor = convert(value, FLOAT64 if isinstance(value, (float, Weak)) else None)
         aval = tensor._data
         try:
             element = element_of(aval.dtype)
@@ -386,7 +386,7 @@ class ArrayFunction:
             raise TypeError(
                 f"{self.__name__}: {name} is a list: pass an array, np.array(...), or a tuple"
             )
-        if isinstance(value, (np.ndarray, float, np.floating)) or is_tensor(value):
+        if isinstance(value, (np.ndarray, float, np.floating, Weak)) or is_tensor(value):
             return None
         try:
             hash(value)
