@@ -141,9 +141,7 @@ class _Adjoints:
         self.arrays: dict[ir.Array, ir.Array] = {}
         self.scope = _BackwardScope(program.body, None, True, self)
         self.b = OpBuilder([])
-        self.copies: dict[
-            tuple[ir.Array, ir.For | ir.While], ir.Array
-        ] = {}  # of arrays that change later
+        self.copies: dict[tuple[ir.Array, ir.Loop], ir.Array] = {}  # of arrays that change later
         self.enter(program.body)
         self.reloading = Reloading(program)
 
@@ -153,7 +151,7 @@ class _Adjoints:
             for value in ir.results(statement):
                 self.home[value] = block
                 self.definitions[value] = statement
-            if isinstance(statement, (ir.For, ir.While)):
+            if isinstance(statement, ir.Loop):
                 self.home |= dict.fromkeys(ir.bound(statement), statement.body)
                 if isinstance(statement, ir.While) or statement.leaves is not None:
                     count = self.counts[statement] = ir.Number("i64", "rounds", 0)
@@ -267,7 +265,7 @@ class _Adjoints:
             self.copies[key] = ir.Array(load.array.element, load.array.shape, hint)
         return self.copies[key]
 
-    def copied_in(self, loop: ir.For | ir.While) -> list[ir.Array]:
+    def copied_in(self, loop: ir.Loop) -> list[ir.Array]:
         return [array for array, around in self.copies if around is loop]
 
     # Forward sweep ---------------------------------------------------------------------------
@@ -277,7 +275,7 @@ class _Adjoints:
         result: ir.Block = []
         for statement in block:
             result.append(self.forward_statement(statement))
-            if isinstance(statement, (ir.For, ir.While)):
+            if isinstance(statement, ir.Loop):
                 ended = self.states[statement].ended if statement in self.states else []
                 for array in (*ended, *self.copied_in(statement)):
                     result += _pushed(array)
@@ -294,7 +292,7 @@ class _Adjoints:
             result.carries = [*result.carries, _counting(OpBuilder(result.body), count)]
         return result
 
-    def forward_segments(self, loop: ir.For | ir.While, state: _Checkpoints) -> ir.Statement:
+    def forward_segments(self, loop: ir.Loop, state: _Checkpoints) -> ir.Statement:
         """Return a loop that saves its state where a segment begins."""
         body: ir.Block = []
         b = OpBuilder(body)
@@ -431,7 +429,7 @@ class _Adjoints:
         """Return whether a block uses or changes the memory of adjoints."""
         return not self.arrays.keys().isdisjoint(ir.arrays_of(block, *ACCESSES))
 
-    def loop(self, statement: ir.For | ir.While) -> None:
+    def loop(self, statement: ir.Loop) -> None:
         carried = [c for c in statement.carries if c.inside in self.active or c.out in self.active]
         seeds = [self.bars.pop(c.out, None) for c in carried]
         body = statement.body
@@ -476,7 +474,7 @@ class _Adjoints:
         for c, own in zip(carried, carries, strict=True):
             self.add(c.init, own.out)
 
-    def rounds(self, statement: ir.For | ir.While) -> tuple[ir.Number, ir.Number, ir.FixedNumber]:
+    def rounds(self, statement: ir.Loop) -> tuple[ir.Number, ir.Number, ir.FixedNumber]:
         """Return a loop's rounds in reverse order: start, stop and step."""
         b = self.b
         count = self.counts.get(statement)
@@ -501,11 +499,11 @@ class _Adjoints:
     def saves(self, block: ir.Block) -> bool:
         """Return whether rounds of a loop would push anything."""
         inner = (part for x in block for part in ir.blocks_of(x))
-        loops = (x for x in block if isinstance(x, (ir.For, ir.While)))
+        loops = (x for x in block if isinstance(x, ir.Loop))
         own = id(block) in self.saved or any(map(self.copied_in, loops))
         return own or any(map(self.saves, inner))
 
-    def state(self, loop: ir.For | ir.While) -> tuple[_Checkpoints, set[ir.Array]]:
+    def state(self, loop: ir.Loop) -> tuple[_Checkpoints, set[ir.Array]]:
         """Return what a loop saves at checkpoints, and the arrays that it only writes to.
 
         A round that runs again finds arrays as they were later. That is right for an element that
@@ -538,7 +536,7 @@ class _Adjoints:
 
     def segments(
         self,
-        loop: ir.For | ir.While,
+        loop: ir.Loop,
         index: ir.Number,
         backward: ir.Block,
         carries: Sequence[ir.Carry],

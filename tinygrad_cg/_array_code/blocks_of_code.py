@@ -128,13 +128,19 @@ class BlockReader:
         self.b.block.append(Require(test, len(self.program.errors)))
 
     def check_equal(self, x: Number, y: Number) -> None:
-        test = self.b.op("equal", x, y)
-        self.check(
-            test,
-            ValueError,
-            "the shapes of operands differ; an axis of size 1 is repeated only where it was made "
-            "by `None` or a constant: write a[:, None]",
-        )
+        """Check that two sizes are the same one."""
+        if not same(x, y):
+            self.check(
+                self.b.op("equal", x, y),
+                ValueError,
+                "the shapes of operands differ; an axis of size 1 is repeated only where it was "
+                "made by `None` or a constant: write a[:, None]",
+            )
+
+    def check_shape(self, target: View, value: View) -> None:
+        """Check that an array fits into another one, without repetition of axes."""
+        for pair in zip(target.shape, value.shape, strict=True):
+            self.check_equal(*pair)
 
     # Blocks -----------------------------------------------------------------------------------
 

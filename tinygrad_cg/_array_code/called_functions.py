@@ -24,7 +24,7 @@ from .blocks_of_code import unwrapped
 from .indices import IndexReader
 from .program import DTYPES, FLOATS, FixedNumber, Number, Op, Store, constant, fixed
 from .scalar_operations import OpBuilder, join
-from .views import Arraylike, Lazy, View, element_of, same, transposed
+from .views import Arraylike, Lazy, View, element_of, transposed
 
 Handler = Callable[..., Any]
 
@@ -535,9 +535,7 @@ def dot(reader: IndexReader, left: Any, right: Any) -> Any:
     operands = [reader.kept(_array(reader, x)) for x in (left, right)]
     if not all(1 <= len(x.shape) <= 2 for x in operands):
         raise reader.refuse("products are of vectors and matrices")
-    inner, other = operands[0].shape[-1], operands[1].shape[0]
-    if not same(inner, other):
-        reader.check_equal(inner, other)
+    reader.check_equal(operands[0].shape[-1], operands[1].shape[0])
     kind = _counted(join([x.type for x in operands]))
     numbers = [x if x.element == kind else reader.kept(_to(kind)(reader, x)) for x in operands]
     return reader.call(array_forms.product, numbers, {})

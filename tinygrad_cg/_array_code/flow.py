@@ -137,9 +137,7 @@ class FlowReader(ExpressionReader):
             self.copied(slot.array, name, view.array, live, env)
         for block, view in ((statement.then, then), (statement.otherwise, otherwise)):
             with self.into(block):
-                for own, size in zip(slot.shape, view.shape, strict=True):
-                    if not same(own, size):
-                        self.check_equal(own, size)
+                self.check_shape(slot, view)
                 self.assign_elements(slot, view, None)
         return slot
 
@@ -372,9 +370,7 @@ class FlowReader(ExpressionReader):
                 value = self.materialize(value)
             pending[name] = value
         for name, value in pending.items():
-            for own, size in zip(slots[name].shape, value.shape, strict=True):
-                if not same(own, size):
-                    self.check_equal(own, size)
+            self.check_shape(slots[name], value)
             self.copied(slots[name].array, name, value.array, live, self.env)
             self.assign_elements(slots[name], value, None)
         self.env |= {name: slots[name] for name in pending}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from math import isfinite, prod
+from math import prod
 from typing import NamedTuple
 
 from tinygrad_cg_kernels.runtime import generated
@@ -112,14 +112,7 @@ class KernelWriter:
     def value(self, value: ir.Number) -> str:
         if not isinstance(value, ir.FixedNumber):
             return self.name(value)
-        number = value.number
-        if value.type == "b1":
-            return repr(bool(number))
-        if value.type == "i64":
-            return repr(int(number))
-        text = repr(float(number))
-        if not isfinite(float(number)):
-            text = text.replace("nan", "np.nan").replace("inf", "np.inf")
+        text = repr(value.number).replace("nan", "np.nan").replace("inf", "np.inf")
         return f"np.float32({text})" if value.type == "f32" else text
 
     def line(self, text: str) -> None:
@@ -268,7 +261,7 @@ class KernelWriter:
             if not self.has_room:
                 self.room(stack, str(len(own)))
             for k, value in enumerate(own):
-                text = _wide(value.type, self.value(value))
+                text = TEXTS[f"as_{_STACKS[stack]}"].format(self.value(value))
                 self.line(f"{stack}s[np.uintp({stack}_top + {k})] = {text}")
             self.line(f"{stack}_top += {len(own)}")
 
@@ -276,15 +269,18 @@ class KernelWriter:
         for stack, own in _by_stack(outs):
             self.line(f"{stack}_top -= {len(own)}")
             for k, out in enumerate(own):
-                text = _narrow(out.type, f"{stack}s[np.uintp({stack}_top + {k})]")
+                text = TEXTS[f"as_{out.type}"].format(f"{stack}s[np.uintp({stack}_top + {k})]")
                 self.line(f"{self.name(out)} = {text}")
+
+
+_STACKS = {"float": "f64", "integer": "i64"}
+"""The stacks, and the types of what they hold."""
 
 
 def _by_stack(values: Sequence[ir.Number]) -> list[tuple[str, list[ir.Number]]]:
     """Return the floats among values, and the others, with the names of their stacks."""
-    floats = [value for value in values if value.is_float]
-    integers = [value for value in values if not value.is_float]
-    return [(stack, own) for stack, own in (("float", floats), ("integer", integers)) if own]
+    pairs = [(x, [v for v in values if v.is_float == (x == "float")]) for x in _STACKS]
+    return [(stack, own) for stack, own in pairs if own]
 
 
 def pushed_in_each_round(loop: ir.For) -> list[ir.Number]:
@@ -293,20 +289,6 @@ def pushed_in_each_round(loop: ir.For) -> list[ir.Number]:
     if not is_simple or loop.leaves is not None or abs(loop.step.number) != 1:
         return []
     return [value for x in loop.body if isinstance(x, ir.Push) for value in x.values]
-
-
-def _wide(kind: str, text: str) -> str:
-    """Return a number as a number of a stack's."""
-    if kind in ("f64", "i64"):
-        return text
-    return f"np.{'float64' if kind in ir.FLOATS else 'int64'}({text})"
-
-
-def _narrow(kind: str, text: str) -> str:
-    """Return a number of a stack's as a number of a type."""
-    if kind in ("f64", "i64"):
-        return text
-    return f"{text} != 0" if kind == "b1" else f"np.float32({text})"
 
 
 def sizes_of(program: ir.ArrayProgram) -> list[ir.Number]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import program as ir
 
 Access = ir.LoadElement | ir.Store
-Place = tuple[int, tuple[ir.For | ir.While, ...]]
+Place = tuple[int, tuple[ir.Loop, ...]]
 """When a statement runs: its number in the program's text, and the loops around it."""
 
 
@@ -21,7 +21,7 @@ class Reloading:
         self.definitions = ir.definitions(program.body)
         self.safe: dict[Access, bool] = {}
 
-    def number(self, block: ir.Block, loops: tuple[ir.For | ir.While, ...]) -> None:
+    def number(self, block: ir.Block, loops: tuple[ir.Loop, ...]) -> None:
         own: set[ir.Number] = set()
         for statement in block:
             own.update(ir.results(statement))
@@ -30,7 +30,7 @@ class Reloading:
                 self.stored[statement.value] = statement
             if isinstance(statement, (ir.Store, ir.Fill)):
                 self.stores.setdefault(statement.array, []).append(statement)
-            inner = (*loops, statement) if isinstance(statement, (ir.For, ir.While)) else loops
+            inner = (*loops, statement) if isinstance(statement, ir.Loop) else loops
             for part in ir.blocks_of(statement):
                 self.number(part, inner)
 
@@ -41,7 +41,7 @@ class Reloading:
             self.safe[load] = not any(self.may_follow(store, load) for store in stores)
         return self.safe[load]
 
-    def unchanged_in(self, load: Access) -> ir.For | ir.While | None:
+    def unchanged_in(self, load: Access) -> ir.Loop | None:
         """Return the outermost loop that goes over an array and leaves it as it is.
 
         Its loops have to go over at least one axis of the array: then it is worth saving all of it
@@ -54,7 +54,7 @@ class Reloading:
                 return loop if self.goes_over(loops[k:], load) else None
         return None
 
-    def goes_over(self, loops: tuple[ir.For | ir.While, ...], load: Access) -> bool:
+    def goes_over(self, loops: tuple[ir.Loop, ...], load: Access) -> bool:
         """Return whether loops go over all indices of some axes, and the others are the same."""
         spanned = 0
         for size, i in zip(load.array.shape, load.index, strict=True):
@@ -94,7 +94,7 @@ class Reloading:
                 return False
         return when > then
 
-    def distance(self, loop: ir.For | ir.While, store: ir.Index, load: ir.Index) -> int | None:
+    def distance(self, loop: ir.Loop, store: ir.Index, load: ir.Index) -> int | None:
         """Return in how many rounds a store writes the element that a load reads now.
 
         None if that is not known; negative for earlier rounds.

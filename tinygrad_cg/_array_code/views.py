@@ -150,7 +150,7 @@ def broadcast(
         sizes = [shape[axis] for shape in shapes if len(shape) >= -axis]
         chosen = next((size for size in sizes if not _is_one(size)), sizes[0])
         for size in sizes:
-            if not _is_one(size) and not same(size, chosen):
+            if not _is_one(size):
                 check_equal(chosen, size)
         result.append(chosen)
     return tuple(result)

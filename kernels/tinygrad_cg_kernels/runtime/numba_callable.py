@@ -56,13 +56,7 @@ def run_of(text: str, name: str = "run") -> Any:
 def compile_part(text: str, scope: dict[str, Any], name: str) -> Any:
     """Return a function of a text, which refers to a scope, for other Numba code."""
     key, values = _key(text, scope, name)
-    function: Any = _functions.get(key)
-    if function is None:
-        register_helpers()
-        function = numba.njit(**FLAGS)(_defined(text, values, name))
-        function.program_key = key
-        _functions[key] = function
-    return function
+    return _compiled_once(key, lambda: _defined(text, values, name))
 
 
 def compiled(function: Callable) -> Any:
@@ -70,13 +64,16 @@ def compiled(function: Callable) -> Any:
     if hasattr(function, "program_key"):
         return function
     key, _ = _key("function", {"function": function})
-    own: Any = _functions.get(key)
-    if own is None:
+    return _compiled_once(key, lambda: function)
+
+
+def _compiled_once(key: str, definition: Callable[[], Callable]) -> Any:
+    function: Any = _functions.get(key)
+    if function is None:
         register_helpers()
-        own = numba.njit(**FLAGS)(function)
-        own.program_key = key
-        _functions[key] = own
-    return own
+        function = _functions[key] = numba.njit(**FLAGS)(definition())
+        function.program_key = key
+    return function
 
 
 def loop_address(ufunc: Any, dtype: np.dtype) -> Any:

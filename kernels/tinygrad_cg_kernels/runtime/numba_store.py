@@ -148,22 +148,9 @@ class ResultStore(NullCache):
         arguments, _ = normalize_signature(sig)
         result, split = _type_of(fields["result"]), fields["split"]
         module, name, unique, names, tags, number = fields["function"]
-        function = PythonFunctionDescriptor(
-            *(
-                True,
-                module,
-                name,
-                unique,
-                "",
-                None,
-                result,
-                None,
-                names,
-                (),
-                target_context.mangler,
-            ),
-            *(arguments, fields["inline"], False, None, None, tags, number),
-        )
+        first = True, module, name, unique, "", None, result, None, names, ()
+        rest = arguments, fields["inline"], False, None, None, tags, number
+        function = PythonFunctionDescriptor(*first, target_context.mangler, *rest)
         environment = Environment.from_fndesc(function)
         environment.consts[:] = map(np.dtype, fields["dtypes"])
         library = fields["library"], "object", (code[:split], code[split:])
