@@ -277,8 +277,7 @@ class _Adjoints:
             result.append(self.forward_statement(statement))
             if isinstance(statement, ir.Loop):
                 ended = self.states[statement].ended if statement in self.states else []
-                for array in (*ended, *self.copied_in(statement)):
-                    result += _pushed(array)
+                result += _pushed([*ended, *self.copied_in(statement)])
         saved = self.saved.get(id(block))
         if saved:
             result.append(ir.Push(tuple(saved)))
@@ -301,10 +300,8 @@ class _Adjoints:
         begins = b.op("equal", rounds.inside, following)
         ended = b.op("add", number, b.cast(begins, "i64"))
         later = b.op("add", following, b.op("select", begins, ended, 0))
-        saved: ir.Block = [ir.Push(tuple(state.numbers))] if state.numbers else []
-        for array in state.arrays:
-            saved += _pushed(array)
-        body += [ir.If(begins, saved, []), *loop.body]
+        numbers: ir.Block = [ir.Push(tuple(state.numbers))] if state.numbers else []
+        body += [ir.If(begins, [*numbers, *_pushed(state.arrays)], []), *loop.body]
         carries = [
             *loop.carries,
             rounds,
@@ -461,8 +458,7 @@ class _Adjoints:
             for value, total in totals.items():
                 total.result = self.bars[value]
         kept = [total for total in totals.values() if total.result is not total.inside]
-        for array in reversed(self.copied_in(statement)):
-            self.b.block += _popped(self.copies[array, statement])
+        self.b.block += _popped([self.copies[x, statement] for x in self.copied_in(statement)])
         if self.depth < self.checkpoint and self.saves(body):
             self.segments(statement, index, scope.backward, [*carries, *kept])
         else:
@@ -544,13 +540,10 @@ class _Adjoints:
         """Add the backward sweep of a loop with checkpoints: `backward` is that of a round."""
         state, unread = self.state(loop)
         self.states[loop] = state
-        for array in reversed(state.ended):
-            self.b.block += _popped(array)
+        self.b.block += _popped(state.ended)
         rounds, segments = self.fetch(state.rounds), self.fetch(state.segments)
         number = ir.Number("i64", "segment", 0)
-        block: ir.Block = []
-        for array in reversed(state.arrays):
-            block += _popped(array)
+        block = _popped(state.arrays)
         b = OpBuilder(block)
         begin = b.op("floor_divide", b.op("multiply", number, b.op("add", number, 1)), 2)
         end = b.op("minimum", b.op("add", b.op("add", begin, number), 1), rounds)
@@ -601,15 +594,21 @@ def _over(
     return block
 
 
-def _pushed(array: ir.Array) -> ir.Block:
-    """Return what saves all elements of an array; `_popped` gives them back."""
-    out = ir.Number(array.type, array.hint)
-    return _over(array, lambda index: [ir.LoadElement(out, array, index), ir.Push((out,))])
+def _pushed(arrays: Sequence[ir.Array]) -> ir.Block:
+    """Return what saves all elements of arrays; `_popped` gives them back."""
+    result: ir.Block = []
+    for x in arrays:
+        out = ir.Number(x.type, x.hint)
+        result += _over(x, lambda i, x=x, out=out: [ir.LoadElement(out, x, i), ir.Push((out,))])
+    return result
 
 
-def _popped(array: ir.Array) -> ir.Block:
-    out = ir.Number(array.type, array.hint)
-    return _over(array, lambda index: [ir.Pop((out,)), ir.Store(array, index, out)], True)
+def _popped(arrays: Sequence[ir.Array]) -> ir.Block:
+    result: ir.Block = []
+    for x in reversed(arrays):
+        out = ir.Number(x.type, x.hint)
+        result += _over(x, lambda i, x=x, out=out: [ir.Pop((out,)), ir.Store(x, i, out)], True)
+    return result
 
 
 def _free(blocks: Sequence[ir.Block], also: Sequence[ir.Number] = ()) -> list[ir.Number]:

@@ -152,46 +152,41 @@ def _rule(node: Node, dys: Any) -> list:
         return [
             None if slope is None else multiply_upstream(dys, Tensor(slope)) for slope in slopes
         ]
-    asked = asked_inputs(node)
     own = d.family.static.count(False)
     count = 0 if d.reverse is None else len(d.family.float_outputs)
-    xs, ws, moves = operands[:own], operands[own : own + count], operands[own + count :]
-    parts = _split(moves, d.directions)
+    sizes = own, count, *map(len, d.directions)
+    xs, ws, *parts = _split(operands, sizes)
+    for_xs, for_ws, *for_parts = _split(asked_inputs(node), sizes)
+    gradients: list[list[Any]] = [[None] * size for size in sizes]
     positions = [k for k, static in enumerate(d.family.static) if not static]
     wanted = tuple(
-        positions[k]
-        for k in range(own)
-        if asked[k] is not None and is_differentiable(operands[k]._data.dtype)
+        k
+        for k, x, asked in zip(positions, xs, for_xs, strict=True)
+        if asked is not None and is_differentiable(x._data.dtype)
     )
-    gradients: list[Any] = [None] * len(operands)
     if d.reverse is None:
-        ws = tuple(_upstream(d, dys, operands))
+        ws = _upstream(d, dys, operands)
         ways, along = d.directions, parts
     else:
         ways, along = (*d.directions, d.reverse), [*parts, list(_dense(dys, d, operands))]
-        if any(node is not None for node in asked[own : own + count]):
+        if any(asked is not None for asked in for_ws):
             forward = d._replace(reverse=None, directions=ways)
-            gradients[own : own + count] = _apply(forward, [*xs, *_joined(along)])
+            gradients[1] = _apply(forward, [*xs, *_joined(along)])
     if wanted:
-        results = _apply(d._replace(reverse=wanted, directions=ways), [*xs, *ws, *_joined(along)])
-        for position, result in zip(wanted, results, strict=True):
-            gradients[positions.index(position)] = result
-    place = own + count
+        gradient = d._replace(reverse=wanted, directions=ways)
+        results = iter(_apply(gradient, [*xs, *ws, *_joined(along)]))
+        gradients[0] = [next(results) if k in wanted else None for k in positions]
     for k, direction in enumerate(d.directions):
-        size = len(direction)
-        if any(node is not None for node in asked[place : place + size]):
+        if any(asked is not None for asked in for_parts[k]):
             others = [*ways[:k], *ways[k + 1 :]], [*along[:k], *along[k + 1 :]]
             gradient = d._replace(reverse=direction, directions=tuple(others[0]))
-            gradients[place : place + size] = _apply(gradient, [*xs, *ws, *_joined(others[1])])
-        place += size
-    return gradients
+            gradients[2 + k] = _apply(gradient, [*xs, *ws, *_joined(others[1])])
+    return _joined(gradients)
 
 
-def _split(moves: Sequence[Any], directions: Sequence[Mask]) -> list[list[Any]]:
-    parts, rest = [], iter(moves)
-    for direction in directions:
-        parts.append([next(rest) for _ in direction])
-    return parts
+def _split(items: Sequence[Any], sizes: Sequence[int]) -> list[list[Any]]:
+    rest = iter(items)
+    return [[next(rest) for _ in range(size)] for size in sizes]
 
 
 def _joined(parts: Sequence[Sequence[Any]]) -> list[Any]:

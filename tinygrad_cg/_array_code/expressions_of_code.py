@@ -187,14 +187,16 @@ class ExpressionReader(IndexReader):
         left, result = self.expression(node.left), None
         for operator, right_node in zip(node.ops, node.comparators, strict=True):
             right = self.expression(right_node)
-            if isinstance(operator, (ast.Is, ast.IsNot)):
-                both = isinstance(left, Known) or isinstance(right, Known)
-                if not both:
-                    raise self.refuse("`is` compares with None only", node)
-                equal = unwrapped(left) is unwrapped(right)
-                part: Any = constant(equal == isinstance(operator, ast.Is))
-            elif isinstance(left, Known) or isinstance(right, Known):
-                part = self.compare_known(operator, left, right, node)
+            both = isinstance(left, Known) and isinstance(right, Known)
+            if isinstance(left, Known) or isinstance(right, Known):
+                x, y = unwrapped(left), unwrapped(right)
+                same, equal = x is y, both and x == y
+                truth = {ast.Is: same, ast.IsNot: not same, ast.Eq: equal, ast.NotEq: not equal}
+                if type(operator) not in truth:
+                    raise self.refuse("is not supported", node)
+                part: Any = constant(bool(truth[type(operator)]))
+            elif isinstance(operator, (ast.Is, ast.IsNot)):
+                raise self.refuse("`is` compares with None only", node)
             else:
                 name = _COMPARISONS.get(type(operator))
                 if name is None:
@@ -206,13 +208,6 @@ class ExpressionReader(IndexReader):
                 result = self.b.op("and", self.number(result, node), self.number(part, node))
             left = right
         return result
-
-    def compare_known(self, operator: ast.AST, left: Any, right: Any, node: ast.AST) -> Number:
-        if not isinstance(operator, (ast.Eq, ast.NotEq)):
-            raise self.refuse("is not supported", node)
-        both = isinstance(left, Known) and isinstance(right, Known)
-        equal = both and left.value == right.value
-        return constant(bool(equal) == isinstance(operator, ast.Eq))
 
     def boolean(self, node: ast.BoolOp) -> Any:
         """Return `and` or `or`, whose second operand is computed only where it matters."""
@@ -235,10 +230,9 @@ class ExpressionReader(IndexReader):
                 continue
             out = Number("b1", "test")
             shortcut = constant(not is_and)
-            if is_and:
-                self.b.block.append(If(value, block, [], [Merge(out, second, shortcut)]))
-            else:
-                self.b.block.append(If(value, [], block, [Merge(out, shortcut, second)]))
+            sides = (block, []) if is_and else ([], block)
+            ends = (second, shortcut) if is_and else (shortcut, second)
+            self.b.block.append(If(value, *sides, [Merge(out, *ends)]))
             value = out
         return value
 
