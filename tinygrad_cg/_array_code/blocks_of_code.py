@@ -43,8 +43,6 @@ from .views import (
     element,
     element_of,
     elementwise,
-    same,
-    same_shape,
     whole,
 )
 
@@ -129,7 +127,7 @@ class BlockReader:
 
     def check_equal(self, x: Number, y: Number) -> None:
         """Check that two sizes are the same one."""
-        if not same(x, y):
+        if x != y:
             self.check(
                 self.b.op("equal", x, y),
                 ValueError,
@@ -371,11 +369,11 @@ class BlockReader:
 
     def is_whole(self, view: View) -> bool:
         """Return whether a view is all of its memory."""
-        size_of = [self.originals.get(size, size) for size in view.array.shape]
-        shape = [self.originals.get(size, size) for size in view.shape]
-        return same_shape(tuple(shape), tuple(size_of)) and View(
-            view.array, view.axes, view.array.shape
-        ).same_as(whole(view.array))
+        sizes, shape = (
+            tuple(self.originals.get(size, size) for size in sizes)
+            for sizes in (view.array.shape, view.shape)
+        )
+        return shape == sizes and view.axes == whole(view.array).axes
 
     def materialize(self, value: Arraylike, hint: str = "a") -> View:
         """Return an array in memory of its own."""
@@ -401,7 +399,7 @@ class BlockReader:
             if value.is_float and element_type not in FLOATS:
                 raise self.refuse("a float is assigned to an array of integers: use int(x)", node)
         else:
-            if view.array in value.reads and not view.same_as(value):
+            if view.array in value.reads and view != value:
                 same_place = isinstance(value, Lazy) and self.reads_in_place(value, view)
                 if not same_place:
                     value = self.materialize(value)
@@ -426,7 +424,7 @@ class BlockReader:
             place = view.place(self.b, index)
         loads = [x for x in block if isinstance(x, LoadElement) and x.array is view.array]
         nested = any(isinstance(x, (For, While, If)) for x in block)
-        return not nested and all(all(map(same, load.index, place)) for load in loads)
+        return not nested and all(load.index == place for load in loads)
 
     # Loops over elements ----------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ from .program import (
     zero,
 )
 from .scalar_operations import join
-from .views import View, same, same_shape
+from .views import View
 
 LEAVES, RETURNED, RESULT = "%leaves", "%returned", "%result"
 """The reader's own variables: whether a loop is left, whether the function has returned, what."""
@@ -80,7 +80,7 @@ class FlowReader(ExpressionReader):
 
     def merged(self, statement: If, name: str, then: Any, otherwise: Any) -> Any:
         """Return what a name stands for after a branch."""
-        if then is otherwise:
+        if then == otherwise:
             return then
         for side, other in ((then, otherwise), (otherwise, then)):
             if isinstance(side, Unassigned) or (name == RESULT and side is NOTHING):
@@ -95,8 +95,6 @@ class FlowReader(ExpressionReader):
                     raise self.refuse(f"{name} is an array in one branch only: assign it in both")
                 return other
         if isinstance(then, Number) and isinstance(otherwise, Number):
-            if then.type == otherwise.type and same(then, otherwise):
-                return then
             kind = join([then.type, otherwise.type])
             with self.into(statement.then):
                 then = self.b.cast(then, kind)
@@ -112,8 +110,6 @@ class FlowReader(ExpressionReader):
             pairs = zip(then, otherwise, strict=True)
             return tuple(self.merged(statement, name, *pair) for pair in pairs)
         if isinstance(then, View) and isinstance(otherwise, View):
-            if then.same_as(otherwise):
-                return then
             return self.merged_arrays(statement, name, then, otherwise)
         if (
             isinstance(then, Known)
@@ -341,7 +337,7 @@ class FlowReader(ExpressionReader):
             value = self.env[name]
             if not isinstance(value, View) or len(value.shape) != len(slot.shape):
                 raise self.refuse(f"{name} is of two kinds in this loop")
-        moved = {k: self.env[k] for k, slot in slots.items() if not slot.same_as(self.env[k])}
+        moved = {k: self.env[k] for k, slot in slots.items() if slot != self.env[k]}
         memory = [self.env[name].array for name in slots]
         if len(set(memory)) < len(memory):
             raise self.refuse(
@@ -359,8 +355,8 @@ class FlowReader(ExpressionReader):
                 )
         own_slots = {slot.array: slot for slot in slots.values()}
         shapes = [x.shape for name, value in moved.items() for x in (value, slots[name])]
-        if all(same_shape(shape, shapes[0]) for shape in shapes) and all(
-            value.same_as(own_slots.get(value.array, value)) for value in moved.values()
+        if all(shape == shapes[0] for shape in shapes) and all(
+            value == own_slots.get(value.array, value) for value in moved.values()
         ):
             self.exchange(moved, slots, live)
             return

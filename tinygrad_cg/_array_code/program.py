@@ -40,9 +40,18 @@ class Number:
 
 @dataclass(eq=False, slots=True)
 class FixedNumber(Number):
-    """A number that is known."""
+    """A number that is known. Those of one type and value, also of zero's sign, are equal."""
 
     number: float | int | bool = 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FixedNumber) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[str, str]:
+        return self.type, repr(self.number)
 
 
 @dataclass(eq=False, slots=True)

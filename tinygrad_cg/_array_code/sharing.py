@@ -45,15 +45,15 @@ class _Sharing:
         new = ir.rebuilt(statement, self.now, lambda value: value, blocks)
         match new:
             case ir.Op(out, function, args):
-                if self.is_available(out, (function, *map(_key, args), out.type), available):
+                if self.is_available(out, (function, *args, out.type), available):
                     return
             case ir.LoadElement(out, array, index):
-                if self.is_available(out, (array, *map(_key, index)), available):
+                if self.is_available(out, (array, *index), available):
                     return
             case ir.Store(array, index, value, adds):
                 _forget(available, {array})
                 if not adds and value.type == array.element:
-                    available[(array, *map(_key, index))] = value
+                    available[(array, *index)] = value
             case ir.Fill(array):
                 _forget(available, {array})
         block.append(new)
@@ -64,12 +64,6 @@ class _Sharing:
         if found is not out:
             self.replaced[out] = found
         return found is not out
-
-
-def _key(value: ir.Number) -> Any:
-    if isinstance(value, ir.FixedNumber):
-        return value.type, repr(value.number)
-    return value
 
 
 def _forget(available: Available, arrays: Collection[ir.Array]) -> None:

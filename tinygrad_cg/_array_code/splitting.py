@@ -73,16 +73,16 @@ def are_rounds_independent(loop: ir.For, ignored: Collection[ir.Statement] = ())
     if loop.leaves is not None or not are_sums(loop):
         return False
     inner = _inner(loop)
-    shared: dict[ir.Array, set[tuple[int, Any]]] = {}
+    shared: dict[ir.Array, set[tuple[int, ir.Number]]] = {}
     body = [x for x in loop.body if x not in ignored]
     for x in body:
         if isinstance(x, (ir.LoadElement, ir.Store)):
-            axes = set(enumerate(map(_key, x.index)))
+            axes = set(enumerate(x.index))
             shared[x.array] = shared.get(x.array, axes) & axes
         elif not isinstance(x, ir.Op):
             return False
     return all(
-        any(isinstance(i, ir.Number) and _moves(i, loop.index, inner) for _, i in shared[x.array])
+        any(_moves(i, loop.index, inner) for _, i in shared[x.array])
         for x in body
         if isinstance(x, ir.Store)
     )
@@ -278,8 +278,7 @@ class _Splitting:
         groups: dict[Any, list[tuple[ir.Store, ir.Array, int]]] = {}
         for k, (store, buffer) in enumerate(zip(stores, buffers, strict=True)):
             offset = self.offset(loop, store)
-            rest = tuple(map(_key, store.index[:-1]))
-            key = (store.array, rest) if offset is not None else k
+            key = (store.array, store.index[:-1]) if offset is not None else k
             groups.setdefault(key, []).append((store, buffer, offset or 0))
         for group in groups.values():
             self.addition(b, loop, group, lowest, count)
@@ -369,10 +368,6 @@ class _Splitting:
 
 def _sets(statement: ir.Statement) -> TypeGuard[ir.Store]:
     return isinstance(statement, ir.Store) and not statement.adds
-
-
-def _key(value: ir.Number) -> Any:
-    return value.number if isinstance(value, ir.FixedNumber) else value
 
 
 def _is_simple(value: ir.Number, index: ir.Number, inner: dict[ir.Number, ir.Statement]) -> bool:

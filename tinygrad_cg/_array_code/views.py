@@ -21,9 +21,9 @@ class Axis:
     of: int | None = None
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(slots=True)
 class View:
-    """Elements of an array in memory; `axes` are those of the memory."""
+    """Elements of an array in memory; `axes` are those of the memory. Equal ones are the same."""
 
     array: Array
     axes: tuple[Axis, ...]
@@ -51,29 +51,6 @@ class View:
         out = Number(self.type, self.array.hint, low if self.type == "i64" else None)
         b.block.append(LoadElement(out, self.array, self.place(b, index)))
         return out
-
-    def same_as(self, other: object) -> bool:
-        """Return whether this is the same part of the same memory, for certain."""
-        if not isinstance(other, View) or other.array is not self.array:
-            return False
-        pairs = zip(self.axes, other.axes, strict=True)
-        return same_shape(self.shape, other.shape) and all(_same_axis(*pair) for pair in pairs)
-
-
-def _same_axis(x: Axis, y: Axis) -> bool:
-    return x.of == y.of and same(x.start, y.start) and same(x.step, y.step)
-
-
-def same(x: Number | None, y: Number | None) -> bool:
-    """Return whether two numbers are equal for certain."""
-    if isinstance(x, FixedNumber) and isinstance(y, FixedNumber):
-        return x.number == y.number
-    return x is y
-
-
-def same_shape(x: Index, y: Index) -> bool:
-    """Return whether two shapes are equal for certain."""
-    return len(x) == len(y) and all(map(same, x, y))
 
 
 def _place(b: OpBuilder, axis: Axis, index: Index) -> Number:
