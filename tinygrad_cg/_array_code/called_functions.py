@@ -575,7 +575,7 @@ def is_range(function: Any) -> bool:
 
 
 @dataclass
-class Rounds:
+class LoopSource:
     """What a loop goes over: numbers, or elements of an array or of `zipped` ones."""
 
     bounds: tuple[Number, Number, FixedNumber]
@@ -602,7 +602,7 @@ class Rounds:
 
 def numbered(
     reader: IndexReader, args: Sequence[Number], node: ast.AST, backward: bool = False
-) -> Rounds:
+) -> LoopSource:
     """Return what a loop over a range goes over."""
     step = args[2] if len(args) == 3 else constant(1)
     if not isinstance(step, FixedNumber):
@@ -615,7 +615,7 @@ def numbered(
             raise reader.refuse("reversed takes a range without a step", node)
         start, stop = (reader.b.op("subtract", end, 1) for end in (stop, start))
         step = constant(-1)
-    return Rounds((start, stop, step))
+    return LoopSource((start, stop, step))
 
 
 def rows(
@@ -624,7 +624,7 @@ def rows(
     node: ast.AST,
     zipped: bool = False,
     first: Number | int | None = None,
-) -> Rounds:
+) -> LoopSource:
     """Return what a loop over the elements, or rows, of arrays goes over."""
     if not all(isinstance(array, View) and array.shape for array in arrays) or not arrays:
         raise reader.refuse(
@@ -633,7 +633,7 @@ def rows(
     size = arrays[0].shape[0]
     for array in arrays[1:]:
         size = reader.b.op("minimum", size, array.shape[0])
-    return Rounds((constant(0), size, constant(1)), tuple(arrays), zipped, first)
+    return LoopSource((constant(0), size, constant(1)), tuple(arrays), zipped, first)
 
 
 # Calls ---------------------------------------------------------------------------------------
