@@ -353,9 +353,8 @@ class _SparseDerivative:
     ) -> tuple[Function[..., Any] | None, list[_Chunk]]:
         """Return the program for all entries; several, if its products take too much memory."""
         shape, products, lines = coloring.pattern.shape, coloring.products(), coloring.lines()
-        sides = [
-            side for side in enumerate((coloring.columns, coloring.rows)) if side[1] is not None
-        ]
+        sides = [(False, coloring.columns), (True, coloring.rows)]
+        sides = [(by_rows, colors) for by_rows, colors in sides if colors is not None]
         chunks, places, total, end = [], np.zeros(lines.size, np.int32), 0, 0
         for by_rows, colors in sides:
             base, count = end, int(colors.max(initial=-1)) + 1
@@ -366,7 +365,7 @@ class _SparseDerivative:
             is_batch = bool(self.chunk_size) or (is_linear and count * max(shape) <= _MAX_BATCH)
             batch = -(-count // max(-(-count // batch), 1))  # all calls take about as many
             colors = colors.astype(np.int8 if count < 64 else np.int32)  # fewer bytes to read
-            program = self._program(call, bool(by_rows), colors, shape[by_rows], is_batch)
+            program = self._program(call, by_rows, colors, shape[by_rows], is_batch)
             for k in range(0, count, max(batch, 1)):
                 first = base + k
                 last = min(first + batch, end)
