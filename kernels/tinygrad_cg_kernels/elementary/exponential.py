@@ -25,10 +25,11 @@ from tinygrad_cg_kernels.runtime.intrinsics import (
 LOG2E = 1.4426950408889634
 LN2, LN2_TAIL = 0.6931471805599453, 2.3190468138462996e-17
 LN2_HI, LN2_LO = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-LN2_HI_32, LN2_LO_32 = 0.693359375, -2.12194440e-4
+LN2_HI_32, LN2_LO_32 = 6.9313812256e-01, 9.0580006145e-06
 SHIFT = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer, in the low bits
 SHIFT_32 = 12582912.0
 MANTISSA_BITS, MANTISSA_BITS_32 = 52, 23
+TWO_BIASES = 2046, 254
 
 # Minimax coefficients of (e**r - 1 - r) / r**2 for |r| <= log(2) / 2.
 EXP_TAIL = (
@@ -53,18 +54,38 @@ EXP2_32 = (
 
 
 @jitable
+def power_of_biased(exponent):
+    """Return 2**(exponent - bias), a normal number; bits of `exponent` beyond its field are lost.
+
+    It is a float32 for an int32, a float64 for an int64, and the bias is 127 or 1023.
+    """
+    return from_bits(
+        like(exponent << by_width(exponent, MANTISSA_BITS, MANTISSA_BITS_32), exponent)
+    )
+
+
+@jitable
 def power_of_two(exponent):
     """Return 2**exponent, a normal number: float32 of an int32, float64 of an int64."""
-    biased = exponent + by_width(exponent, 1023, 127)
-    return from_bits(like(biased << by_width(exponent, MANTISSA_BITS, MANTISSA_BITS_32), exponent))
+    return power_of_biased(like(exponent + by_width(exponent, 1023, 127), exponent))
+
+
+@jitable
+def nearest_biased(x, y, bias):
+    """Return an integer with n + bias in its low bits, and n as a float, for the n nearest x * y.
+
+    n is an integer. n + bias is at least 0, and below 2**51 (2**22).
+    """
+    shift = by_width(x, SHIFT, SHIFT_32) + bias
+    shifted = x * y + shift
+    return bits(shifted), shifted - shift
 
 
 @jitable
 def nearest_product(x, y):
     """Return the integer nearest x * y, as an integer and a float, for one below 2**51 (2**22)."""
-    shift = by_width(x, SHIFT, SHIFT_32)
-    shifted = x * y + shift
-    return like(bits(shifted) - bits(shift), bits(shift)), shifted - shift
+    shifted, count = nearest_biased(x, y, like(0, x))
+    return like(shifted - bits(by_width(x, SHIFT, SHIFT_32)), shifted), count
 
 
 @jitable
@@ -74,23 +95,33 @@ def nearest(x):
 
 
 @jitable
-def exp_parts(x):
-    """Return n, r and t with e**x = 2**n * (1 + r + t); t is at most a fifth of r."""
+def exp_parts(x, bias):
+    """Return n + bias, r and t with e**x = 2**n * (1 + r + t); r is exact, and t much smaller."""
     inlined()
     ln2_hi, ln2_lo = by_width(x, (LN2_HI, LN2_LO), (LN2_HI_32, LN2_LO_32))
-    n, count = nearest_product(x, like(LOG2E, x))
-    nearly = x - count * ln2_hi
-    r = nearly - count * ln2_lo
-    lost = (nearly - r) - count * ln2_lo
-    return n, r, (r * r) * polynomial(r, by_width(x, EXP_TAIL, EXP_TAIL_32)) + lost
+    n, count = nearest_biased(x, like(LOG2E, x), bias)
+    high = x - count * ln2_hi
+    low = count * ln2_lo
+    r = high - low
+    return n, high, (r * r) * polynomial(r, by_width(x, EXP_TAIL, EXP_TAIL_32)) - low
+
+
+@jitable
+def two_powers(exponent):
+    """Return two normal numbers whose product is 2**(exponent - 2 * bias), if that is infinite
+    or subnormal, too.
+    """
+    inlined()
+    half = like(exponent >> 1, exponent)
+    return power_of_biased(half), power_of_biased(like(exponent - half, exponent))
 
 
 @jitable
 def scale_by_power(value, n):
     """Return value * 2**n, where that may be subnormal or overflow."""
     inlined()
-    half = like(n >> 1, n)
-    return value * power_of_two(half) * power_of_two(like(n - half, n))
+    first, second = two_powers(like(n + by_width(n, *TWO_BIASES), n))
+    return value * first * second
 
 
 @jitable
@@ -105,16 +136,17 @@ def limited(x, low, high):
 def _exp_real(x):
     inlined()
     low, high = by_width(x, (-746.0, 710.0), (-104.0, 89.0))
-    n, r, t = exp_parts(limited(x, low, high))
-    return scale_by_power(like(1, x) + (r + t), n)
+    n, r, t = exp_parts(limited(x, low, high), by_width(x, *TWO_BIASES))
+    first, second = two_powers(n)
+    return (first * (r + t) + first) * second
 
 
 @jitable
 def _expm1_real(x):
     inlined()
     low, high, tiny = by_width(x, (-50.0, 710.0, 1e-20), (-30.0, 89.0, 1e-12))
-    n, r, t = exp_parts(limited(x, low, high))
-    scale = power_of_two(like(n - 1, n))  # half of 2**n, which overflows before the result
+    n, r, t = exp_parts(limited(x, low, high), by_width(x, 1022, 126))
+    scale = power_of_biased(n)  # half of 2**n, which overflows before the result
     half = like(0.5, x)
     rounded = scale - half
     large = float_fma(scale, r, rounded)
@@ -128,10 +160,11 @@ def _exp2_real(x):
     inlined()
     low, high = by_width(x, (-1080.0, 1025.0), (-160.0, 129.0))
     y = limited(x, low, high)
-    n, count = nearest(y)
+    n, count = nearest_biased(y, like(1, x), by_width(x, *TWO_BIASES))
     part = y - count
     tail = part * part * estrin(part, by_width(x, EXP2, EXP2_32))
-    return scale_by_power(like(1, x) + float_fma(part, like(LN2, x), tail), n)
+    first, second = two_powers(n)
+    return (first * float_fma(part, like(LN2, x), tail) + first) * second
 
 
 def exp(x):

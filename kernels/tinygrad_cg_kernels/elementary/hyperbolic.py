@@ -11,10 +11,13 @@ from tinygrad_cg_kernels.elementary.exponential import (
     LN2,
     LN2_TAIL,
     LOG2E,
+    TWO_BIASES,
     exp_parts,
+    nearest_biased,
     nearest_product,
+    power_of_biased,
     power_of_two,
-    scale_by_power,
+    two_powers,
 )
 from tinygrad_cg_kernels.elementary.logarithm import log, log1p
 from tinygrad_cg_kernels.elementary.of_complex import cosh_complex, sinh_complex, tanh_complex
@@ -38,13 +41,15 @@ from tinygrad_cg_kernels.runtime.intrinsics import (
 F = np.float32
 
 
+LN2_LOW_32 = (LN2 - float(F(LN2))) + LN2_TAIL
+
+
 @jitable
 def _rest(y, count):
     """Return y - count * log(2) as a number and a correction to subtract."""
     inlined()
-    ln2 = like(LN2, y)
-    low = count * like((LN2 - np.float64(ln2)) + LN2_TAIL, y)
-    return float_fma(-count, ln2, y), low
+    low = count * by_width(y, LN2_TAIL, LN2_LOW_32)
+    return float_fma(-count, like(LN2, y), y), low
 
 
 # --- sinh, cosh -----------------------------------------------------------------------
@@ -68,9 +73,12 @@ S_32, C_32 = (0.16666667, 0.008333175, 0.00019974097), (0.5, 0.04166646, 0.00139
 
 @jitable
 def _halves(n):
-    """Return 2**n / 4 and 2**-n / 4, for n >= 0; the latter 0 where it would be subnormal."""
+    """Return 2**m and 2**-m / 16, for n of 2**m with its bias, m >= -2.
+
+    The latter is 0 where it would be subnormal.
+    """
     inlined()
-    up = power_of_two(like(n - 2, n))
+    up = power_of_biased(n)
     opposite = like(by_width(n, POWERS_MULTIPLIED, POWERS_MULTIPLIED_32) - bits(up), n)
     return up, from_bits(opposite if opposite > like(0, n) else like(0, n))
 
@@ -80,7 +88,7 @@ def _parts(magnitude):
     """Return r, sinh(r) - r, cosh(r) - 1, and a quarter of 2**n and of 2**-n, of a magnitude."""
     inlined()
     y = float_minimum(magnitude, by_width(magnitude, 710.6, 89.5))
-    n, count = nearest_product(y, like(LOG2E, y))
+    n, count = nearest_biased(y, like(LOG2E, y), by_width(y, 1021.0, 125.0))
     high, low = _rest(y, count)
     r = high - low
     z = r * r
@@ -154,9 +162,9 @@ def _tanh_exponential64(x):
     """Return s and w with e**(-2 |x|) = 2**-64 s (1 + w)."""
     inlined()
     magnitude = float_minimum(float_absolute(x), 374.0)
-    n, count = nearest_product(magnitude, -2.0 * LOG2E)
+    n, count = nearest_biased(magnitude, -2.0 * LOG2E, 1023.0 + 64.0)
     high, low = _rest(-(magnitude + magnitude), count)
-    return power_of_two(n + 64), _expm1_near(high, low, high - low)
+    return power_of_biased(n), _expm1_near(high, low, high - low)
 
 
 @jitable
@@ -177,30 +185,29 @@ def _tanh_slope_of64(x, value):
     return (float_fma(s, w, s) * (twice * twice)) * 2.0**-64
 
 
-# tanh(x) / x - 1 = (z + T0 z**2) / (-3 + T1 z + T2 z**2) with z = x**2, for |x| <= 0.92.
-T0_32, T1_32, T2_32 = F(0.044202376157045364), F(-1.3326070308685303), F(-0.04732917621731758)
+# tanh(x) / x - 1 = z / (T0 + T1 z + T2 z**2 + T3 z**3) with z = x**2, for |x| <= 0.98.
+T_32 = (-3.0, -1.1999971866607666, 0.005699818022549152, -0.0002308087277924642)
 
 
 @jitable
-def _tanh_parts32(x):
-    """Return a, b and c with |tanh(x)| = a + b c, and whether |x| is small.
+def _tanh_parts32(x, most, unit, bias):
+    """Return a, b and c with |tanh(x)| = a + b c for |x| <= most, and whether |x| is small.
 
-    1 - 2 / (1 + e**(2 |x|)) where that loses nothing, else a quotient of polynomials.
+    1 - 2 / (1 + e**(2 |x|)) where that loses nothing, else a quotient of polynomials. The sum is
+    computed in units of 1 / unit = 2**(127 - bias).
     """
     inlined()
-    unit, magnitude = F(2.0**-64), float_absolute(x)
-    limited = float_minimum(magnitude, F(53.0))
-    n, count = nearest_product(limited, F(2.0 * LOG2E))
-    high, low = _rest(limited + limited, count)
-    r = high - low
+    magnitude = float_absolute(x)
+    limited = float_minimum(magnitude, most)
+    n, count = nearest_biased(limited, F(2.0 * LOG2E), bias)
+    r = float_fma(-count, F(LN2_LOW_32), float_fma(-count, F(LN2), limited + limited))
+    s = power_of_biased(n)
     square = r * r
-    s = power_of_two(np.int32(n - 64))
     w = float_fma(square, float_fma(r, estrin(r, CUBIC_32), F(0.5)), r)
     z = x * x
-    small = magnitude < F(0.92)
-    above = float_fma(z * z, T0_32, z) if small else F(-2.0)
-    near = float_fma(z, float_fma(z, T2_32, T1_32), F(-3.0))
-    below = near if small else float_fma(s, w, unit + s)
+    small = magnitude < F(0.98)
+    above = z if small else F(-2.0)
+    below = polynomial(z, T_32) if small else float_fma(s, w, unit + s)
     a, b = (magnitude, magnitude) if small else (F(1.0), unit)
     return a, b, above / below, small
 
@@ -208,7 +215,7 @@ def _tanh_parts32(x):
 @jitable
 def _tanh32(x):
     inlined()
-    a, b, c, _ = _tanh_parts32(x)
+    a, b, c, _ = _tanh_parts32(x, F(10.0), F(1.0), F(127.0))
     return float_copysign(float_fma(b, c, a), x)
 
 
@@ -216,7 +223,7 @@ def _tanh32(x):
 def _tanh_slope_of32(x, value):
     """Return 1 - tanh(x)**2, with 1 - |tanh(x)| = -b c where |x| is not small."""
     inlined()
-    _, b, c, small = _tanh_parts32(x)
+    _, b, c, small = _tanh_parts32(x, F(53.0), F(2.0**-64), F(63.0))
     far = (-c * (F(1.0) + float_absolute(value))) * b
     return float_fma(-value, value, F(1.0)) if small else far
 
@@ -400,12 +407,15 @@ LOG_SERIES_32 = (
 
 @jitable
 def _exp_pair(x):
-    """Return n, u and v with e**x = 2**n * (u + v), where v is the rounding error of u."""
+    """Return u, v, a and b with e**x = (u + v) * a * b, where v is the rounding error of u.
+
+    a and b are powers of two.
+    """
     inlined()
-    n, r, t = exp_parts(x)
+    n, r, t = exp_parts(x, by_width(x, *TWO_BIASES))
     w = r + t
     u = like(1, x) + w
-    return n, u, w - (u - like(1, x))
+    return u, w - (u - like(1, x)), *two_powers(n)
 
 
 @jitable
@@ -416,8 +426,8 @@ def _log1p_exp(x, x_low):
     """
     inlined()
     one, half, limit = like(1, x), like(0.5, x), by_width(x, LOWEST, LOWEST_32)
-    n, u, v = _exp_pair(limit if x < limit else x)
-    e, missing = scale_by_power(u, n), scale_by_power(v + u * x_low, n)
+    u, v, first, second = _exp_pair(limit if x < limit else x)
+    e, missing = u * first * second, (v + u * x_low) * first * second
     total = one + half * e
     lost = (half * e - (total - one)) + half * missing
     inverse = one / total

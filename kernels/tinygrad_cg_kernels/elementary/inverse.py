@@ -9,11 +9,9 @@ import math
 
 import numpy as np
 
-from tinygrad_cg_kernels.elementary.exponential import LN2
+from tinygrad_cg_kernels.elementary.exponential import LN2, LN2_HI_32, LN2_LO_32
 from tinygrad_cg_kernels.elementary.logarithm import (
     INF,
-    LOG_LN2_HI_32,
-    LOG_LN2_LO_32,
     NAN,
     log_parts,
     log_sum,
@@ -94,7 +92,7 @@ ARCTANH_32 = (
 )
 # (log((1 + s) / (1 - s)) - 2 s) / s**3 in s**2, for (1 + s) / (1 - s) within sqrt(2) of 1.
 LOG_BRIEF = (0.6666677671012837, 0.3997749488532093, 0.2987310829474674)
-HALF_LN2_HI_32, HALF_LN2_LO_32 = F(0.5 * LOG_LN2_HI_32), F(0.5 * LOG_LN2_LO_32)
+HALF_LN2_HI_32, HALF_LN2_LO_32 = F(0.5 * LN2_HI_32), F(0.5 * LN2_LO_32)
 ONE_BITS_32 = np.int32(0x3F800000)
 ARCTANH_MOVE, ARCTANH_MOST = np.int32(1 << 21), np.int32(24 << 23)
 EXPONENT_32 = np.int32(-1 << 23)

@@ -10,7 +10,9 @@ import numpy as np
 
 from tinygrad_cg_kernels.elementary.exponential import (
     LN2_HI,
+    LN2_HI_32,
     LN2_LO,
+    LN2_LO_32,
     LOG2E,
     MANTISSA_BITS,
     MANTISSA_BITS_32,
@@ -46,7 +48,6 @@ LG = (
 LG_32 = tuple(
     float(np.float32(c)) for c in (0.66666662693, 0.40000972152, 0.28498786688, 0.24279078841)
 )
-LOG_LN2_HI_32, LOG_LN2_LO_32 = 6.9313812256e-01, 9.0580006145e-06
 LOG2E_TAIL, LOG2E_TAIL_32 = 2.0355273740931033e-17, 1.925963e-08
 LOG10E, LOG10E_TAIL, LOG10E_TAIL_32 = 0.4342944819032518, 1.098319650216765e-17, -1.010305e-08
 LOG10_2_HI, LOG10_2_LO = 0.30102999566395283, 2.8363394551044964e-14  # HI has 42 bits
@@ -99,7 +100,7 @@ def log_split(x):
 def log_sum(k, f, correction):
     """Return log(2**k * (1 + f)) + correction; the logarithm is f - s (f - R)."""
     inlined()
-    ln2_hi, ln2_lo = by_width(f, (LN2_HI, LN2_LO), (LOG_LN2_HI_32, LOG_LN2_LO_32))
+    ln2_hi, ln2_lo = by_width(f, (LN2_HI, LN2_LO), (LN2_HI_32, LN2_LO_32))
     s = f / (like(2, f) + f)
     z = s * s
     low = s * (f - z * polynomial(z, by_width(f, LG, LG_32))) - (k * ln2_lo + correction)
@@ -120,7 +121,7 @@ def log_edges(x, value):
 def log_pair(x):
     """Return log(x) for positive finite x, as a number and its rounding error."""
     inlined()
-    ln2_hi, ln2_lo = by_width(x, (LN2_HI, LN2_LO), (LOG_LN2_HI_32, LOG_LN2_LO_32))
+    ln2_hi, ln2_lo = by_width(x, (LN2_HI, LN2_LO), (LN2_HI_32, LN2_LO_32))
     k, f = log_split(x)
     half_square = like(0.5, x) * f * f  # log(1 + f) = f - half_square + rest
     s = f / (like(2, x) + f)

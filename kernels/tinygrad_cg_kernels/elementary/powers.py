@@ -9,7 +9,9 @@ from tinygrad_cg_kernels.elementary.exponential import (
     EXP_TAIL,
     EXP_TAIL_32,
     LN2_HI,
+    LN2_HI_32,
     LN2_LO,
+    LN2_LO_32,
     LOG2E,
     MANTISSA_BITS,
     MANTISSA_BITS_32,
@@ -18,8 +20,6 @@ from tinygrad_cg_kernels.elementary.exponential import (
     scale_by_power,
 )
 from tinygrad_cg_kernels.elementary.logarithm import (
-    LOG_LN2_HI_32,
-    LOG_LN2_LO_32,
     SMALLEST_NORMAL,
     SMALLEST_NORMAL_32,
     UP,
@@ -92,7 +92,7 @@ def _of_four(upper, lower, values):
 def _near_log(x, less):
     """Return r for a normal x, and log(x) - less * log(2) - log(1 + r) in two parts."""
     inlined()
-    ln2_hi, ln2_lo = by_width(x, (LN2_HI, LN2_LO), (LOG_LN2_HI_32, LOG_LN2_LO_32))
+    ln2_hi, ln2_lo = by_width(x, (LN2_HI, LN2_LO), (LN2_HI_32, LN2_LO_32))
     exponent, m, moved = parts_from(x, FIRST, FIRST_32)
     k = exponent - less
     upper = moved & by_width(moved, UPPER, UPPER_32) != like(0, moved)
@@ -150,8 +150,8 @@ def _exp_pair32(p, lost):
     """Return `exp_pair64` with fewer roundings, since the logarithm brings some already."""
     inlined()
     n, count = nearest_product(p, F(LOG2E))
-    most = float_fma(-count, F(LOG_LN2_HI_32), p)
-    rest = float_fma(-count, F(LOG_LN2_LO_32), lost)
+    most = float_fma(-count, F(LN2_HI_32), p)
+    rest = float_fma(-count, F(LN2_LO_32), lost)
     r = most + rest
     return n, F(1.0) + (most + float_fma(r * r, estrin(r, EXP_TAIL_32), rest))
 

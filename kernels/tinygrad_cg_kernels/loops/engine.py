@@ -137,6 +137,8 @@ class Elementwise:
         bool become float64 first. "compare": promoted, the result bool. "logical": inputs
         become bool by `!= 0`, the result bool. "real": the result is the real dtype of a
         complex loop. "select": the first input is bool, the others promote.
+    guard : a test of the inputs, and a faster version that is right where the test holds; by
+        default those of `elementary.GUARDED`.
 
     Calling it returns a new C-contiguous array, or fills `out`, which may be an input.
     `dispatchers` has the kernels compiled so far. The only element of `small_kernel` is the small
@@ -149,7 +151,14 @@ class Elementwise:
     kind: str
     small_kernel: list[Callable]
 
-    def __init__(self, name: str, function: Callable, inputs: int, kind: str = "same") -> None:
+    def __init__(
+        self,
+        name: str,
+        function: Callable,
+        inputs: int,
+        kind: str = "same",
+        guard: tuple[Callable, Callable] | None = None,
+    ) -> None:
         if inputs not in (1, 2, 3):
             raise ValueError(f"{name}: an elementwise kernel takes 1 to 3 inputs, not {inputs}")
         if kind not in KINDS:
@@ -157,6 +166,7 @@ class Elementwise:
         self.name, self.function, self.inputs, self.kind = name, function, inputs, kind
         self._check = elementary.CHECKS.get(function)
         self._scalar = build.scalar_function(function)
+        self._guard = guard or elementary.GUARDED.get(function)
         cached = build.is_ours(function)
         self._signatures: dict[tuple[np.dtype, ...], DtypeSignature] = {}
         self._refusals: dict[tuple[np.dtype, ...], str | None] = {}
@@ -279,7 +289,7 @@ class Elementwise:
 
         Without a guard, the loop is `loop`. A loop that works `in_place` cannot compute twice.
         """
-        f, guard = self._scalar, elementary.GUARDED.get(self.function)
+        f, guard = self._scalar, self._guard
         pair = self.function in elementary.GUARDED_PAIRS
         if guard is None or (pair and not is_floating(dtype)):
             return loop, f, f, f

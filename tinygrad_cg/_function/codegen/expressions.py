@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from tinygrad_cg_kernels import elementary as kmath
 from tinygrad_cg_kernels.runtime import generated
 
 from ..._core.kinds import is_bool, is_floating, is_integer
-from .statements import Code, Expression, modules, render
+from .statements import Expression, Statement, modules, render
 
 _BINARY = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "equal": "=="}
 _BINARY |= {"not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">"}
@@ -58,10 +59,16 @@ def scalar(function: Callable, operands: Sequence[Any], operand: np.dtype, resul
     return convert_expression(call(function, operands), result)
 
 
-def scalar_function(names: Sequence[str], code: Code, result: str) -> str:
-    """Return the source of a module with ``rule(*names)``, a scalar function for kernels."""
-    head = f"import numpy as np\n\n{generated.import_lines(modules(code))}\n"
-    head += "from tinygrad_cg_kernels.runtime.compile import jitable\n"
-    head += "from tinygrad_cg_kernels.runtime.intrinsics import inlined\n\n\n@jitable"
-    lines = [head, f"def rule({', '.join(names)}):", "    inlined()", *render(code)]
-    return "\n".join([*lines, f"    return {result}", ""])
+def scalar_functions(names: Sequence[str], functions: dict[str, list[Statement]]) -> str:
+    """Return the source of a module with scalar functions of `names` for kernels.
+
+    Each returns the last variable of its code.
+    """
+    called = generated.import_lines(modules(itertools.chain.from_iterable(functions.values())))
+    lines = ["import numpy as np", "", called]
+    lines += ["from tinygrad_cg_kernels.runtime.compile import jitable"]
+    lines += ["from tinygrad_cg_kernels.runtime.intrinsics import inlined"]
+    for name, code in functions.items():
+        lines += ["", "", "@jitable", f"def {name}({', '.join(names)}):", "    inlined()"]
+        lines += [*render(code), f"    return {code[-1].target}"]
+    return "\n".join([*lines, ""])

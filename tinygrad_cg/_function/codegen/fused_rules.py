@@ -23,8 +23,8 @@ from ..._core.levels import Level, add_level, state
 from ..._core.primitive import unrecorded_function
 from ..._core.record import mark_expired, set_rule_compiler
 from ..._core.tensor import Aval, Tensor
-from .expressions import number_text, scalar, scalar_function
-from .statements import Code, Name, Statement
+from .expressions import call, number_text, scalar, scalar_functions
+from .statements import Name, Statement
 
 MAX_OPERANDS = 3
 """Gradient functions of more operands are not fused: small kernels take at most three."""
@@ -86,11 +86,25 @@ def _source(rule: Callable, names: tuple[str, ...], dtype: np.dtype) -> str | No
     trace = _trace(rule, len(names), Aval((), dtype))
     if trace is None or len(trace.steps) < 2:
         return None
-    texts: list[str] = list(names)
-    code: Code = []
-    for (kernel, operands), result in zip(trace.steps, trace.tensors[len(names) :], strict=True):
+    functions = {"rule": _code(trace, names, {})}
+    for kernel, operands in trace.steps:
         if kernel.function in kmath.GUARDED:
-            return None
+            test, fast = kmath.GUARDED[kernel.function]
+            (operand,) = operands if len(operands) == 1 else (None,)
+            if len(functions) > 1 or type(operand) is not int or operand >= len(names):
+                return None
+            functions["test"] = [Statement(Name("t0"), call(test, [names[operand]]))]
+            functions["fast"] = _code(trace, names, {kernel.function: fast})
+    return scalar_functions(names, functions)
+
+
+def _code(
+    trace: ScalarTrace, names: tuple[str, ...], versions: dict[Callable, Callable]
+) -> list[Statement]:
+    """Return the steps of a trace as statements, with functions replaced by their `versions`."""
+    texts: list[str] = list(names)
+    code: list[Statement] = []
+    for (kernel, operands), result in zip(trace.steps, trace.tensors[len(names) :], strict=True):
         first = operands[0]
         of = trace.tensors[first]._data if isinstance(first, int) else first
         arguments = [
@@ -98,10 +112,11 @@ def _source(rule: Callable, names: tuple[str, ...], dtype: np.dtype) -> str | No
             for operand in operands
         ]
         name = Name(f"t{len(code)}")
-        value = scalar(kernel.function, arguments, of.dtype, result._data.dtype)
+        function: Callable = kernel.function
+        value = scalar(versions.get(function, function), arguments, of.dtype, result._data.dtype)
         code.append(Statement(name, value))
         texts.append(name)
-    return scalar_function(names, code, texts[-1])
+    return code
 
 
 class FusedRule:
@@ -134,8 +149,10 @@ class FusedRule:
         source = _source(self.rule, self.names, dtype) if exact else None
         kernel = None
         if source is not None:
-            function = generated.load(source).rule
-            kernel = Elementwise(f"{self.name}_rule", function, len(self.names), "same")
+            module = generated.load(source)
+            guard = (module.test, module.fast) if hasattr(module, "test") else None
+            title = f"{self.name}_rule"
+            kernel = Elementwise(title, module.rule, len(self.names), "same", guard)
         self.kernels[dtype] = kernel
         return kernel
 
