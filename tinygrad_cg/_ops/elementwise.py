@@ -22,6 +22,7 @@ from .._core.kinds import (
     is_inexact,
     is_native_float,
 )
+from .._core.levels import state
 from .._core.primitive import apply, binary_function, public_function
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
@@ -256,6 +257,8 @@ def _scalar_power_rule(dy: Tensor, x: Tensor, out: Tensor, exponent: float) -> T
         return divide_unbounded(multiply(dy, exponent), power(x, 1 - exponent))
     if exponent < 0:
         return multiply_upstream(divide_unbounded(multiply(dy, exponent), x), out)
+    if exponent == 2 and state.frame is None:  # no level asks for a derivative beyond the last
+        return multiply_upstream(dy, multiply(x, 2))
     slope = power(x, exponent - 1) if exponent else power(x, 0)
     return multiply_upstream(dy, multiply(slope, exponent))
 

@@ -243,26 +243,6 @@ TAN_32 = (
 
 
 @jitable
-def _sin_parts(x, y):
-    """Return sin(x + y), |x| <= pi / 4, in two parts: the first is x, the second much smaller."""
-    inlined()
-    z = x * x
-    r = polynomial(z, by_width(x, SIN, SIN_32))
-    return x, (x * z) * r + (y - (like(0.5, x) * z) * y)
-
-
-@jitable
-def _cos_parts(x, y):
-    """Return cos(x + y) in two parts: the first is 1 - x**2 / 2, rounded."""
-    inlined()
-    one, z = like(1, x), x * x
-    r = polynomial(z, by_width(x, COS, COS_32))
-    half = like(0.5, x) * z
-    head = one - half
-    return head, ((one - head) - half) + ((z * z) * r - x * y)
-
-
-@jitable
 def _tan_tail64(x, y):
     """Return tan(x + y) - x for |x| <= pi / 4."""
     inlined()
@@ -294,10 +274,13 @@ by_type(_tan_tail, {kinds.FLOAT64: _tan_tail64, kinds.FLOAT32: _tan_tail32})
 def sin_or_cos(quadrant, x, y):
     """Return the sine of x + y, |x| <= pi / 4, moved on by a quadrant."""
     inlined()
-    sin_head, sin_tail = _sin_parts(x, y)
-    cos_head, cos_tail = _cos_parts(x, y)
+    half, z = like(0.5, x), x * x
+    cube = x * z
+    sine = x + (cube * polynomial(z, by_width(x, SIN, SIN_32)) + (y - (half * z) * y))
+    slope = (cube * polynomial(z, by_width(x, COS, COS_32)) - y) - half * x
+    cosine = x * slope + like(1, x)  # half * x is exact, so this rounds little but the result
     odd = quadrant & like(1, quadrant) != like(0, quadrant)
-    value = (cos_head if odd else sin_head) + (cos_tail if odd else sin_tail)
+    value = cosine if odd else sine
     return value if quadrant & like(2, quadrant) == like(0, quadrant) else -value
 
 
