@@ -11,6 +11,7 @@ from tests.support.op_cases import numeric_gradients
 from tests.support.orders import assert_raises
 from tinygrad_cg._ops import eigenvectors, factorizations, norms
 from tinygrad_cg.errors import DerivativeWarning, InvalidArgumentError, MatrixError
+from tinygrad_cg_kernels.linear import blas
 
 linalg = tf.linalg
 RNG = np.random.default_rng(5)
@@ -539,3 +540,34 @@ def test_plain_values_warn_of_nothing():
         warnings.simplefilter("error")
         for function in (factorizations.eigh, factorizations.svd, eigenvectors.eig):
             function(np.eye(3))
+
+
+def test_few_rows_are_factorized_on_one_thread(monkeypatch):
+    if blas._functions() is None:
+        pytest.skip("NumPy has another BLAS")
+    before, seen, solve = blas.get_num_threads(), [], np.linalg.solve
+    monkeypatch.setattr(
+        np.linalg, "solve", lambda x, y: seen.append(blas.get_num_threads()) or solve(x, y)
+    )
+    blas.set_num_threads(2)
+    try:
+        for rows in (2, 300):
+            linalg.triangular_solve(np.eye(rows), np.ones((rows, 1)))
+        assert seen[0] == 1
+        assert seen[-1] == blas.get_num_threads() == 2
+    finally:
+        blas.set_num_threads(before)
+
+
+@pytest.mark.parametrize("rows", [5, 70])
+def test_the_gradient_of_a_log_determinant_by_cholesky_is_the_inverse(rows):
+    x = np.cos(np.arange(rows * rows)).reshape(rows, rows)
+    x = x @ x.T + rows * np.eye(rows)
+
+    def log_determinant(x):
+        return 2.0 * tf.reduce_sum(tf.math.log(linalg.diag_part(linalg.cholesky(x))))
+
+    np.testing.assert_allclose(tf.grad(log_determinant)(x), np.linalg.inv(x), 1e-12, 1e-14)
+    second = tf.grad(lambda x: tf.reduce_sum(tf.grad(log_determinant)(x)))(x)
+    ones = np.linalg.inv(x).sum(axis=0)
+    np.testing.assert_allclose(second, -np.outer(ones, ones), 1e-9, 1e-12)

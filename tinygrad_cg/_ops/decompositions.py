@@ -27,6 +27,7 @@ from .matrices import (
     STACK,
     adjoint,
     band,
+    blas_threads,
     by_lapack,
     copied_aval,
     largest,
@@ -207,7 +208,12 @@ def _cholesky_rule(dy: Tensor, out: Tensor) -> Tensor:
     size = out._data.shape[-1]
     halves = np.tri(size) - 0.5 * np.eye(size)  # of the diagonal one half
     lower = where(halves > 0, multiply(inner, halves.astype(real_dtype(out.dtype))), 0)
-    half = _apply_solve(upper, adjoint(_apply_solve(upper, adjoint(lower))))
+    half = lower
+    for _ in range(2):
+        if size <= _BLOCK:
+            half = _apply_solve(upper, adjoint(half))
+        else:
+            half = _apply_triangular(upper, adjoint(half), lower=False)
     return multiply(add(half, adjoint(half)), 0.5)
 
 
@@ -216,9 +222,14 @@ def hermitian(x: np.ndarray) -> np.ndarray:
     return (x + np.swapaxes(x, -1, -2).conj()) / 2
 
 
+def _run_cholesky(x: np.ndarray) -> np.ndarray:
+    with blas_threads(x.shape[-1]):
+        return np.linalg.cholesky(hermitian(x))
+
+
 _cholesky = of_matrices(
     "cholesky",
-    lambda x: np.linalg.cholesky(hermitian(x)),
+    _run_cholesky,
     _cholesky_rule,
     samples=(POSITIVE[0], POSITIVE),
     analytic=False,
@@ -350,6 +361,11 @@ def _substitute(x: np.ndarray, y: np.ndarray, lower: bool) -> np.ndarray:
     return np.concatenate([head, other] if lower else [other, head], -2)
 
 
+def _run_triangular(x: np.ndarray, y: np.ndarray, lower: bool) -> np.ndarray:
+    with blas_threads(x.shape[-1]):
+        return _substitute(x, y, lower)
+
+
 def _triangular_rule(dy: Tensor, x: Tensor, out: Tensor, lower: bool) -> Tensor:
     whole = product(_apply_triangular(swap_last(x), dy, not lower), swap_last(out))
     return negative(band(whole, None, 0) if lower else band(whole, 0, None))
@@ -357,7 +373,7 @@ def _triangular_rule(dy: Tensor, x: Tensor, out: Tensor, lower: bool) -> Tensor:
 
 _triangular = operation(
     "triangular_solve",
-    by_lapack("triangular_solve", _substitute),
+    by_lapack("triangular_solve", _run_triangular),
     lambda x, y, lower: Aval(
         (*broadcast_shapes("triangular_solve", x.shape[:-2], y.shape[:-2]), *y.shape[-2:]),
         result_dtype(x.dtype, y.dtype),
