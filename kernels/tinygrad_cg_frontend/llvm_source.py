@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 BASELINE, BASELINE_LONG, OPTIMIZED = 0, 1, 2
 """Levels of optimisation. Baseline code is soon replaced, so LLVM only moves its variables to
 registers. Baseline code of a long formula runs for longer, so LLVM also selects better
-instructions. All other code is optimized."""
+instructions. Code of programs around the calls of kernels runs once per call, so it stays baseline
+code. All other code is optimized."""
 
 
 class LLVMSource(NamedTuple):

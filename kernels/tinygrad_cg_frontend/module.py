@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from tinygrad_cg_frontend.intrinsics import ANY_ORDER, number_by_number, outlined
+from tinygrad_cg_frontend.intrinsics import ANY_ORDER, drives, number_by_number, outlined
 from tinygrad_cg_frontend.library import Library, Processor
 from tinygrad_cg_frontend.llvm_source import (
     BASELINE,
@@ -83,6 +83,8 @@ class IRModule:
         self._sizes: dict[str, int] = {}
         self._called: dict[str, set[str]] = {}
         self._contents: dict[str, _Contents] = {}
+        self.level = OPTIMIZED
+        """LLVM's level for functions that are not outlined."""
         self.is_scalar = False
         """Whether its loops compute single numbers."""
         self._arrays: dict[int, IRValue] = {}
@@ -104,6 +106,8 @@ class IRModule:
             self._bodies[symbol] = body
             if number_by_number in body.marks:
                 self.is_scalar = True
+            if drives in body.marks:
+                self.level = BASELINE
             if outlined in body.marks:
                 self.outlined[symbol] = body.declaration()
             if self.find is None:
@@ -224,11 +228,11 @@ class IRModule:
         self._bodies.clear()
 
     def parts(self) -> list[str]:
-        """Return the text as several modules: one for each outlined function, if there are several.
+        """Return the text as several modules: one for each outlined function, if that is useful.
 
-        The first module has the functions that call them.
+        The first module has the functions that call them, for the module's `level`.
         """
-        if len(self.outlined) < 2:
+        if len(self.outlined) < 2 and self.level == OPTIMIZED:
             return [self.text()]
         self._write()
         parts = []

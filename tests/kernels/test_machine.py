@@ -79,10 +79,17 @@ def test_kernels_of_a_program_are_compiled_by_as_many_threads_as_cores(
     np.testing.assert_allclose(result, several(tf.constant(X)), 1e-12)
 
 
-def test_a_single_kernel_needs_no_thread(threads_used, monkeypatch):
+def test_a_single_module_needs_no_thread(threads_used, monkeypatch):
+    monkeypatch.setattr(machine, "cores", lambda: 2)
+    tf.function(lambda x: x * 3.5 - x)(tf.constant(X[0]))
+    assert threads_used == [threading.current_thread()]
+
+
+def test_a_kernel_and_the_code_that_calls_it_are_two_modules(threads_used, monkeypatch):
     monkeypatch.setattr(machine, "cores", lambda: 2)
     tf.function(lambda x: x * 3.5 - x)(tf.constant(X[:5]))
-    assert threads_used == [threading.current_thread()]
+    assert len(threads_used) == 2
+    assert threading.current_thread() in threads_used
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 import tinygrad_cg as tf
 from tests.support.bits import assert_same_bits
 from tests.support.python import run_python
-from tinygrad_cg_frontend import Untranslatable
+from tinygrad_cg_frontend import BASELINE, OPTIMIZED, Untranslatable
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.runtime import formulas, numba_backend, objects, service, signatures
 from tinygrad_cg_kernels.runtime.service import TextSource
@@ -284,3 +284,23 @@ def second_part(x, y):
         wanted = np.sin(X) * 0.5
         wanted += np.sin(wanted) * 0.5
     np.testing.assert_allclose(by_both(source, X, np.empty_like(X)), wanted, 1e-15)
+
+
+def test_what_only_calls_kernels_is_baseline_code():
+    f = tf.function(lambda x: tf.reduce_sum(tf.exp(x) * 2.0))
+    _, source = f.get_concrete_function(tf.zeros(9)).kernels
+    signature = signatures.program([(np.dtype(np.float32), 1), (np.dtype(np.float32), 0)])
+    own = TextSource(source, "run")
+    modules, _ = own.translate(service._Request(own, signature, own.key(signature)), {})
+    assert [module.level for module in modules] == [BASELINE, OPTIMIZED]
+    assert "@kernel" in modules[0].text
+    assert "fmul" not in modules[0].text
+
+
+@pytest.mark.parametrize("rows", [3, 30_000])
+def test_sums_of_columns_in_one_block_and_in_several(rows):
+    x = np.arange(2.0 * rows).reshape(rows, 2) % 7
+    f = tf.function(lambda x: tf.reduce_sum(x * 2.0, axis=0))
+    text = f.get_concrete_function(tf.constant(x)).kernels[-1]
+    assert ("gather_columns(v" in text) is (rows > 3)
+    np.testing.assert_array_equal(f(tf.constant(x)).numpy(), 2 * x.sum(axis=0))

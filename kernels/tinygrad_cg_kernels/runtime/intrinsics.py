@@ -18,6 +18,7 @@ from tinygrad_cg_frontend import (
     llvm_function,
     llvm_type,
 )
+from tinygrad_cg_frontend import drives as drives
 from tinygrad_cg_frontend import inlined as inlined
 from tinygrad_cg_frontend import noalias as noalias
 from tinygrad_cg_frontend import number_by_number as number_by_number

@@ -147,6 +147,7 @@ class TextSource(NamedTuple):
                 formula.text for formula in module.inlined.values() if f"@{formula.symbol}(" in text
             ]
             sources.append(LLVMSource(text, inlined))
+        sources[0] = sources[0]._replace(level=module.level)
         return sources, module.called
 
 

@@ -18,6 +18,7 @@ from tinygrad_cg_frontend import (
     Static,
     Untranslatable,
     intrinsic,
+    outlined,
 )
 from tinygrad_cg_kernels.runtime.compile import jitable
 
@@ -77,6 +78,7 @@ def address_of(array):
 @jitable
 def gather_columns(total, part, first):
     """Add a block's column sums to the total. The first block's sums are the initial total."""
+    outlined()
     if first == 0:
         for j in range(np.uintp(part.size)):
             total[j] = part[j]

@@ -148,6 +148,9 @@ class LoopCode:
         else:
             chunk += [*parts, Suite(counted, body)]
         chunk += [Statement(name, combine(node, name, self.parts[node])) for node, name in totals]
+        if not self.parts and general is None:  # one chunk of any size
+            chunk[0] = Statement(SIZE, Expression("max({} - {}, 0)", self.end, LEFT))
+            return [Statement(LEFT, self.begin), *chunk]
         head = Expression(f"for {{}} in range({{}}, {{}}, {CHUNK})", LEFT, self.begin, self.end)
         return [*starts, Suite(head, chunk)]
 

@@ -35,6 +35,7 @@ import numpy as np
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.views import address_of, gather_columns
 from tinygrad_cg_kernels.runtime.intrinsics import (
+    drives,
     inlined,
     noalias,
     outlined,
@@ -153,7 +154,8 @@ class Segment:
         """Return the text of `run`. That of a large segment does not have the kernels."""
         work, body = self._body()
         names = [self.names[node] for node in self.arrays]
-        lines = [f"def run({', '.join([*names, 'sizes'])}):", "    wide_vectors()"]
+        lines = [f"def run({', '.join([*names, 'sizes'])}):"]
+        lines.append("    drives()" if self.blocks and not self.large else "    wide_vectors()")
         lines += [f"    {name}_ = section({name}, 0, {name}.size)" for name in names]
         if self.sizes.literals:
             lines += self.sizes.views("address_of(sizes)")
@@ -193,8 +195,10 @@ class Segment:
         numbers = [self.sizes.number(value) for value in (rows, columns, step, *block.numbers)]
         count, width, stride, *offsets = numbers
         work = _work_arrays(block, prefix, width)
-        sums = {node: Name(f"columns_of_{self.names[node]}") for node in block.columns}
-        work += [Statement(name, _empty(width, node)) for node, name in sums.items()]
+        sums = {node: self.array(node) for node in block.columns}
+        if rows > step:  # several blocks
+            sums = {node: Name(f"columns_of_{self.names[node]}") for node in sums}
+            work += [Statement(name, _empty(width, node)) for node, name in sums.items()]
         totals = {node: Name(f"total_{self.names[node]}") for node in block.totals}
         code += [Statement(name, identity(node)) for node, name in totals.items()]
         last = Expression("min(first + {}, {})", stride, count)
@@ -204,7 +208,7 @@ class Segment:
         for k, (node, total) in enumerate(totals.items()):
             body.append(Statement(total, combine(node, total, f"parts[{k}]")))
             scalars.names[node] = total
-        for node, name in sums.items():
+        for node, name in sums.items() if rows > step else ():
             body.append(Statement(None, f"gather_columns({self.array(node)}, {name}, first)"))
         suite = Suite(Expression("for first in range(0, {}, {})", count, stride), body)
         return work, [*code, suite]
@@ -240,7 +244,7 @@ class Segment:
             code.append(Statement(target, f"parts[{k}]"))
         self._imported |= modules(code)
         count = len(sizes.values)
-        lines = ["def NAME(table, begin, n):", "    wide_vectors()"]
+        lines = ["def NAME(table, begin, n):", "    drives()"]
         lines.append(f"    sizes = vector(table, {count + len(arrays)}, np.int64)")
         for k, node in enumerate(arrays):
             address = f"sizes[{count + k}]"
