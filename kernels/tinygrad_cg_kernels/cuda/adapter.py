@@ -315,7 +315,8 @@ class Driver:
         else:
             name, code = stored[0]["entry"], stored[1]
         loaded = self._core.ObjectCode.from_cubin(code).get_kernel(name)
-        return self._bindings.CUfunction(int(loaded.handle)), loaded
+        handle = loaded.handle if hasattr(loaded, "handle") else loaded._handle  # of early versions
+        return self._bindings.CUfunction(int(handle)), loaded
 
     def link(self, text: str, capability: tuple[int, int]) -> tuple[bytes, str]:
         """Return the machine code of a PTX text for a capability, and what the linker says of it.

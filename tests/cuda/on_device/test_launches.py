@@ -1,6 +1,7 @@
 """Kernels that are kept ready: what their launches give the driver, with a driver of Python."""
 
 import ctypes
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -247,6 +248,15 @@ def test_the_driver_is_called_with_the_address_of_the_arguments(monkeypatch):
     packages.status = Status(2)
     with pytest.raises(RuntimeError, match=r"8 blocks of 4 threads: CUDA_ERROR_OUT_OF_MEMORY"):
         kernel.launch(8, [array], [3, (1, 2)])
+
+
+def test_kernels_of_early_versions_have_a_private_handle(monkeypatch):
+    packages = Packages()
+    packages.get_kernel = lambda name: SimpleNamespace(_handle=78)
+    monkeypatch.setattr(adapter, "_key_of", lambda *_: None)
+    monkeypatch.setattr(adapter, "compile_ptx", lambda *_: ("kernel", ""))
+    (_, handle), _ = adapter.Driver(packages, packages).load(SimpleNamespace(py_func=print), ())
+    assert handle == 78
 
 
 def test_the_simulator_has_no_driver():
