@@ -304,18 +304,14 @@ def _best_order(
     vertices: SparsityPattern,
     lines: SparsityPattern,
     order: str,
-    steps: float,
+    steps: float,  # of one colouring
 ) -> tuple[np.ndarray, float]:
-    """Return the colours, from 1, of the order that needs the fewest, and the steps spent.
-
-    A colouring takes `steps`.
-    """
+    """Return the colours, from 1, of the order that needs the fewest, and the steps spent."""
     lengths = np.diff(lines.indptr)
     bound, degrees = lengths.max(initial=0), kernels.degrees(vertices.table, lines.table)
-    price = steps + 3 * float(
-        np.square(lengths, dtype=float).sum()
-    )  # of orders by changing degrees
-    prices = dict.fromkeys(kernels.ORDERS, price) | {"natural": steps, "largest_first": steps}
+    updates = 3 * float(np.square(lengths, dtype=float).sum())  # of degrees that change
+    prices: dict[str, float] = dict.fromkeys(kernels.ORDERS, steps + updates)
+    prices["natural"] = prices["largest_first"] = steps
     if (degrees == degrees[:1]).all():
         prices["largest_first"] = np.inf  # this is "natural"
     best, spent = None, 0.0

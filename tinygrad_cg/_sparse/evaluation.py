@@ -219,8 +219,7 @@ class _SparseDerivative:
             return (self._row if by_rows else self._column)(seeds, *call)
 
         products = vmap(run)(numbers) if is_batch else map_fn(run, numbers)
-        if products.shape[-1] != lines:
-            raise InvalidArgumentError(self._wrong_size(by_rows, products.shape[-1], lines))
+        self._check_size(by_rows, products.shape[-1], lines)
         return products
 
     def _column(self, seeds: Callable[[list], list], args: tuple, kwargs: dict) -> Tensor:
@@ -242,8 +241,7 @@ class _SparseDerivative:
     def _seeds(self, marks: Tensor, is_columns: bool, like: list) -> list[Tensor]:
         """Return ones where a colour is marked, and zeros elsewhere."""
         flat, unravel = ravel_tree(like)
-        if flat.shape != marks.shape:
-            raise InvalidArgumentError(self._wrong_size(is_columns, flat.shape[0], marks.shape[0]))
+        self._check_size(is_columns, flat.shape[0], marks.shape[0])
         return unravel(marks)
 
     # A call ----------------------------------------------------------------------------------
@@ -298,12 +296,13 @@ class _SparseDerivative:
         self._refuse_watched([result])
         return result._data
 
-    def _wrong_size(self, columns: bool, size: int, expected: int) -> str:
-        noun, what = ("columns", "arguments") if columns else ("rows", "output")
-        return (
-            f"{self.name}: the pattern has {expected} {noun}, but the {what} of "
-            f"{self.given.definition.name} {'have' if columns else 'has'} {size} elements"
-        )
+    def _check_size(self, columns: bool, size: int, expected: int) -> None:
+        if size != expected:
+            noun, what = ("columns", "arguments") if columns else ("rows", "output")
+            raise InvalidArgumentError(
+                f"{self.name}: the pattern has {expected} {noun}, but the {what} of "
+                f"{self.given.definition.name} {'have' if columns else 'has'} {size} elements"
+            )
 
     # Plans -----------------------------------------------------------------------------------
 
@@ -330,8 +329,7 @@ class _SparseDerivative:
             )
         pattern, is_declared = (self.pattern, True) if self.pattern else self._detect(call)
         width = sum(source.size for source in sources)
-        if pattern.shape[1] != width:
-            raise InvalidArgumentError(self._wrong_size(True, width, pattern.shape[1]))
+        self._check_size(True, width, pattern.shape[1])
         indptr, indices = pattern.table
         if pattern.nnz < 2**31:
             indptr = indptr.astype(indices.dtype)

@@ -10,7 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.sparse.index_sets import Table, stack_rows, take_rows, transpose_rows
+from tinygrad_cg_kernels.sparse.index_sets import (
+    Table,
+    multiply_rows,
+    stack_rows,
+    take_rows,
+    transpose_rows,
+    unit_rows,
+)
 
 from .._core.kinds import is_differentiable
 from .._core.levels import add_level
@@ -27,15 +34,11 @@ from .sparsity import SparsityPattern
 # Loops ---------------------------------------------------------------------------------------
 
 
-def _loop(flow: IndexFlow, value: Value, operands: list[Any]) -> tuple[list[Dependence], list]:
-    """Follow the rounds if their number is known and small, else until the tables stop growing."""
-    return _Rounds(flow, value.params["loop"].body, operands).run()
-
-
 class _Rounds:
     """The rounds of one call of a loop."""
 
-    def __init__(self, flow: IndexFlow, body: Body, operands: list[Dependence]):
+    def __init__(self, flow: IndexFlow, value: Value, operands: list[Dependence]):
+        body: Body = value.params["loop"].body
         self.flow, self.body = flow, body
         first, count = body.constants, body.constants + body.carries
         self.fixed, self.stacks = operands[:first], operands[count:]
@@ -44,6 +47,7 @@ class _Rounds:
         self.pairs: list[Pair] = []
 
     def run(self) -> tuple[list[Dependence], list[Pair]]:
+        """Follow the rounds if their number is small, else until the tables stop growing."""
         body, flow, rounds = self.body, self.flow, self.body.length
         if body.limited:
             count = self.fixed[0].array
@@ -56,8 +60,9 @@ class _Rounds:
             else:  # the last carry says whether there is another round
                 goes_on = self.carries[-1].array if flow.rounds else None
             if goes_on is None:
-                return self._until_fixed(), self.pairs
+                rows = dict.fromkeys(range(body.length or 0), self._until_fixed())
             if not goes_on:
+                count = None if goes_on is None else np.asarray(done)
                 break
             flow.rounds -= 1
             i = (rounds or 0) - 1 - done if body.reverse else done
@@ -65,7 +70,7 @@ class _Rounds:
             rows[i] = self._round([self._slice(x, shape, i) for x, shape in slices])
             done += 1
         if body.length is None:
-            return [*self.carries, Dependence(None, np.asarray(done))], self.pairs
+            return [*self.carries, Dependence(None, count)], self.pairs
         stacked = []
         for k, aval in enumerate(body.rows):
             tables = [rows[i][k].table if i in rows else None for i in range(body.length)]
@@ -91,9 +96,9 @@ class _Rounds:
         return Dependence(take_rows(stack.table, np.arange(i * size, (i + 1) * size)), array)
 
     def _until_fixed(self) -> list[Dependence]:
-        """Return the results for any number of rounds, in any of which all slices may be met."""
-        flow, body, length = self.flow, self.body, self.body.length
-        sizes = [(length or 0, prod(shape)) for shape in self.slices]
+        """Return the rows of any of the rounds, each of which may meet all slices."""
+        flow = self.flow
+        sizes = [(self.body.length or 0, prod(shape)) for shape in self.slices]
         slices = [
             Dependence(x.table and flow.reduced(x.table, size, [0]))
             for x, size in zip(self.stacks, sizes, strict=True)
@@ -106,13 +111,7 @@ class _Rounds:
             self.carries = flow.united(zip(carries, self.carries, strict=True))
             grows = _count(self.carries) > _count(carries)
             carries = self.carries
-        if length is None:
-            return [*self.carries, Dependence()]
-        stacked = []
-        for row, aval in zip(rows, body.rows, strict=True):
-            again = np.tile(np.arange(prod(aval.shape)), length)
-            stacked.append(Dependence(None if row.table is None else take_rows(row.table, again)))
-        return [*self.carries, *stacked]
+        return rows
 
 
 def _count(states: Sequence[Dependence]) -> int:
@@ -146,13 +145,13 @@ class KeptRule:
     `positions`. It is None if the rule has no trace. A declared `pattern` replaces it.
     """
 
+    graph: FuncGraph | None = None
+    upstream: Sequence[int] = ()
+    positions: Sequence[int] = ()
     pattern: SparsityPattern | None = None
 
-    def __init__(self, avals: list[Aval], inputs: int):
-        self.avals, self.inputs = avals, inputs
-        self.graph: FuncGraph | None = None
-        self.upstream: list[int] = []
-        self.positions: list[int] = []
+    def __init__(self, outputs: Sequence[Value], own: list[Value]):
+        self.avals, self.inputs = [output.aval for output in outputs], len(own)
 
     def __repr__(self) -> str:
         return "<a rule>"
@@ -177,29 +176,28 @@ def keep_rule(
     """Return the outputs of a custom gradient in a trace as those of an operation with its rule."""
     present = [x for x in inputs if x is not None]
     own = [trace.value(x) for x in present]
-    rule = KeptRule([output.aval for output in outputs], len(own))
-    closure: list[Value] = []
+    rule, operands = KeptRule(outputs, own), [*outputs, *own]
     with suppress(Exception):
-        rule.graph, closure = _trace_rule(trace, call, inputs, outputs, own, rule)
-    kept = Value(rule.avals, RULED, [*outputs, *own, *closure], {"rule": rule})
-    return [OutputItem(kept, k) for k in range(len(outputs))]
+        operands += _trace_rule(rule, trace, call, inputs, own)
+    return _outputs(rule, operands)
+
+
+def _outputs(rule: KeptRule, operands: Sequence[Value]) -> list[Value]:
+    kept = Value(rule.avals, RULED, operands, {"rule": rule})
+    return [OutputItem(kept, k) for k in range(len(rule.avals))]
 
 
 def _trace_rule(
-    trace: FunctionTrace,
-    call: Any,
-    inputs: Sequence[Any],
-    outputs: Sequence[Value],
-    own: list[Value],
-    rule: KeptRule,
-) -> tuple[FuncGraph, list[Value]]:
+    rule: KeptRule, trace: FunctionTrace, call: Any, inputs: Sequence[Any], own: list[Value]
+) -> list[Value]:
+    """Set the graph of a rule, and return the other values that it reads."""
     mark = Value(Aval((), np.dtype(bool))).serial  # values of the rule are later
-    rule.upstream = [k for k, y in enumerate(outputs) if is_differentiable(y.dtype)]
-    seeds = {k: Value(outputs[k].aval) for k in rule.upstream}
+    rule.upstream = [k for k, y in enumerate(rule.avals) if is_differentiable(y.dtype)]
+    seeds = {k: Value(rule.avals[k]) for k in rule.upstream}
     with thread_state({"frame": add_level(None, trace)}):
         dys = [
             TraceTensor(seeds[k], trace) if k in seeds else zeros(y.shape, y.dtype)
-            for k, y in enumerate(outputs)
+            for k, y in enumerate(rule.avals)
         ]
         returned = call.vjp(dys, list(inputs))
         gradients = [x for x, y in zip(returned, inputs, strict=False) if y is not None]
@@ -214,7 +212,8 @@ def _trace_rule(
     closure = [x for x in leaves if x.serial < mark or not (x.primitive or x.inputs)]
     fresh = {x: Value(x.aval) for x in dict.fromkeys([*own, *closure])}
     graph = [*seeds.values(), *[fresh[x] for x in [*own, *closure]]]
-    return FuncGraph(graph, replaced(ends, fresh)), closure
+    rule.graph = FuncGraph(graph, replaced(ends, fresh))
+    return closure
 
 
 def keep_pattern(
@@ -225,10 +224,9 @@ def keep_pattern(
 ) -> list[Tensor]:
     """Return the outputs of a function in a trace as those of an operation with this pattern."""
     values, own = list(map(trace.value, outputs)), list(map(trace.value, inputs))
-    rule = KeptRule([value.aval for value in values], len(own))
+    rule = KeptRule(values, own)
     rule.pattern = pattern
-    kept = Value(rule.avals, RULED, [*values, *own], {"rule": rule})
-    return [TraceTensor(OutputItem(kept, k), trace) for k in range(len(values))]
+    return [TraceTensor(value, trace) for value in _outputs(rule, [*values, *own])]
 
 
 def _custom(flow: IndexFlow, value: Value, operands: list[Any]) -> tuple[list[Dependence], list]:
@@ -236,29 +234,25 @@ def _custom(flow: IndexFlow, value: Value, operands: list[Any]) -> tuple[list[De
     rule: KeptRule = value.params["rule"]
     count = len(rule.avals)
     results, rest = operands[:count], operands[count:]
-    own = rest[: rule.inputs]
+    own, arrays = rest[: rule.inputs], [x.array for x in results]
     if all(x.table is None for x in rest):
         return results, []
     if rule.pattern is not None:
         flow.is_declared = True
         sizes = [prod(operand.shape) for operand in value.inputs[count:]]
         inputs = [x.table or flow.empty(size) for x, size in zip(own, sizes, strict=True)]
-        whole = flow.product((rule.pattern.indptr, rule.pattern.indices), stack_rows(inputs))
+        whole = multiply_rows(rule.pattern.table, stack_rows(inputs), flow.columns)
         ends = np.cumsum([0, *[prod(aval.shape) for aval in rule.avals]])
         parts = [take_rows(whole, np.arange(*span)) for span in pairwise(ends)]
-        arrays = [x.array for x in results]
         return list(map(Dependence, parts, arrays)), [(whole, whole)]
     if rule.graph is None:  # everything depends on all inputs
         moving = [k for k, x in enumerate(operands) if x.table is not None]
         effect = OperationFlow(flow, value, operands, moving).everything()
         return [Dependence(flow.spread(effect.table, aval)) for aval in rule.avals], effect.pairs
-    sizes = [prod(rule.avals[k].shape) for k in rule.upstream]
-    ends = np.cumsum([0, *sizes])
+    ends = np.cumsum([0, *[prod(rule.avals[k].shape) for k in rule.upstream]])
+    spans = list(pairwise(ends))
     inner = IndexFlow(int(ends[-1]))
-    seeds = [
-        Dependence((np.arange(size + 1), np.arange(start, start + size, dtype=np.int32)))
-        for size, start in zip(sizes, ends, strict=False)
-    ]
+    seeds = [Dependence(unit_rows(end - start, start)) for start, end in spans]
     fixed = [Dependence(None, x.array) for x in rest]
     slopes, _ = inner.run(rule.graph, [*seeds, *fixed])
     tables: list[list[Table]] = [[] if x.table is None else [x.table] for x in results]
@@ -266,9 +260,9 @@ def _custom(flow: IndexFlow, value: Value, operands: list[Any]) -> tuple[list[De
         table = own[k].table
         if table is None or slope.table is None:
             continue
-        through = flow.product(transpose_rows(slope.table, inner.columns), table)
-        for j, size, start in zip(rule.upstream, sizes, ends, strict=False):
-            tables[j].append(take_rows(through, np.arange(start, start + size)))
+        through = multiply_rows(transpose_rows(slope.table, inner.columns), table, flow.columns)
+        for j, span in zip(rule.upstream, spans, strict=True):
+            tables[j].append(take_rows(through, np.arange(*span)))
     still = [Dependence() for _ in seeds]
     changes, _ = flow.run(rule.graph, [*still, *rest])
     pairs = [
@@ -276,12 +270,10 @@ def _custom(flow: IndexFlow, value: Value, operands: list[Any]) -> tuple[list[De
         for k, change in zip(rule.positions, changes, strict=True)
         if own[k].table is not None and change.table is not None
     ]
-    merged = [flow.union(some) for some in tables]
-    array = [x.array for x in results]
-    return [Dependence(*pair) for pair in zip(merged, array, strict=True)], pairs
+    return list(map(Dependence, map(flow.union, tables), arrays)), pairs
 
 
-PARTS |= {"loop": _loop, "cond": _choice, "custom_gradient": _custom}
+PARTS |= {"loop": lambda *call: _Rounds(*call).run(), "cond": _choice, "custom_gradient": _custom}
 
 STOPPED = Primitive(
     "stopped_gradient", lambda x: x.copy(), ("x",), lambda x: Aval(x.shape, x.dtype)
@@ -289,12 +281,10 @@ STOPPED = Primitive(
 
 
 def build(graph: FuncGraph) -> Any:
-    """Return a program that is interpreted.
-
-    Its trace keeps the rules of custom gradients, and `stop_gradient`, which simplification drops.
-    """
+    """Return a program that is interpreted, and whose trace keeps what rules depend on."""
     return interpreter(graph)
 
 
+# the trace keeps the rules of custom gradients, and stop_gradient, which simplification drops
 build.stepwise, build.keep_rule, build.keep_pattern = True, keep_rule, keep_pattern
 build.instead = {"stop_gradient": STOPPED}

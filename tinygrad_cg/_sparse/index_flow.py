@@ -29,6 +29,7 @@ from tinygrad_cg_kernels.sparse.index_sets import (
     stack_rows,
     take_rows,
     transpose_rows,
+    unit_rows,
 )
 
 from .._core.kinds import is_complex, is_inexact
@@ -69,9 +70,9 @@ _SCATTERS = {
     "add_along_axis": ("take_along_axis", {"axis": "axis"}),
     "segment_extremum": ("gather", {"axis": "batch_dims", "batch_dims": "batch_dims"}),
 }
-# Elementwise operations whose second derivatives are zero, apart from jumps.
+# Operations whose second derivatives are zero, apart from jumps.
 _PIECEWISE = {"where", "real", "imag", "conj", "relu", "absolute"}
-_PIECEWISE |= {"maximum", "minimum", "clip", "remainder"}
+_PIECEWISE |= {"maximum", "minimum", "clip", "remainder", "max", "min", "sort"}
 _PRODUCTS = ("multiply", "multiply_upstream", "multiply_tangent")
 _QUOTIENTS = ("divide", "divide_upstream")
 _WITHOUT_SLOPE = ("sign",)  # of real numbers; others say so in their record
@@ -91,10 +92,7 @@ def numbered(shape: Sequence[int]) -> np.ndarray:
 
 
 def lines_of(shape: Shape, axes: Iterable[int], result: Shape) -> np.ndarray:
-    """Return for each element of a result the number of the line through it, along axes.
-
-    Shapes are broadcast. Lines are numbered as `IndexFlow.reduced` returns them.
-    """
+    """Return the row of `IndexFlow.reduced` for each element of a result of broadcast shape."""
     along = {axis % len(shape) for axis in axes}
     lines = [1 if axis in along else size for axis, size in enumerate(shape)]
     return np.broadcast_to(numbered(lines), result).reshape(-1)
@@ -161,10 +159,7 @@ class IndexFlow:
         return pairs
 
     def _step(self, value: Value, operands: list[Any]) -> tuple[Any, Effect, Sequence[int]]:
-        """Return what a value depends on (a list for several outputs), and its effect.
-
-        Besides, the positions of the operands that it has derivatives by.
-        """
+        """Return what a value depends on, its effect, and the operands it has derivatives by."""
         if isinstance(value, OutputItem):
             return operands[0][value.index], Effect(None), [0]
         primitive = value.primitive
@@ -205,9 +200,6 @@ class IndexFlow:
         tables = [[x.table for x in several if x.table is not None] for several in states]
         return [Dependence(self.union(some)) for some in tables]
 
-    def product(self, groups: Table, table: Table) -> Table:
-        return multiply_rows(groups, table, self.columns)
-
     def reduced(self, table: Table, shape: Shape, axes: Iterable[int]) -> Table:
         """Return the union along axes, a row for each element of the other axes."""
         axes = [axis % len(shape) for axis in axes]
@@ -216,25 +208,22 @@ class IndexFlow:
         members = numbered(shape).transpose(*rest, *axes).reshape(-1).astype(np.int32)
         if not count:
             return self.empty(prod([shape[axis] for axis in rest]))
-        return self.product((np.arange(0, members.size + 1, count), members), table)
+        groups = np.arange(0, members.size + 1, count), members
+        return multiply_rows(groups, table, self.columns)
 
     def interactions(self, pairs: Sequence[Pair]) -> Table:
-        """Return the table of all pairs (i, j) with i in a row of a first table, j in the second's.
-
-        Its rows are the inputs i.
-        """
+        """Return as row i all j of a row of a second table for which the first's has i."""
         distinct = {(id(first), id(second)): (first, second) for first, second in pairs}
         if not distinct:
             return self.empty(self.columns)
         first, second = (stack_rows(side) for side in zip(*distinct.values(), strict=True))
-        return self.product(transpose_rows(first, self.columns), second)
+        return multiply_rows(transpose_rows(first, self.columns), second, self.columns)
 
     def compact(self, pairs: list[Pair]) -> list[Pair]:
         """Return pairs with the same interactions, in less memory if there are many."""
         if sum(first[1].size + second[1].size for first, second in pairs) < _MAX_SIZE:
             return pairs
-        units = np.arange(self.columns + 1), np.arange(self.columns, dtype=np.int32)
-        return [(units, self.interactions(pairs))]
+        return [(unit_rows(self.columns), self.interactions(pairs))]
 
     def spread(self, table: Table | None, aval: Any) -> Table | None:
         """Return the table of a value, of one row for all elements if the table has one row."""
@@ -245,9 +234,10 @@ class IndexFlow:
 
     def grouped(self, rows: np.ndarray, members: np.ndarray, count: int, table: Table) -> Table:
         """Return `count` rows, each the union of the rows of `table` that are its members."""
-        indptr = np.arange(rows.size + 1)
-        groups = transpose_rows((indptr, rows.reshape(-1).astype(np.int32)), count)
-        return self.product((groups[0], members.reshape(-1)[groups[1]].astype(np.int32)), table)
+        each = np.arange(rows.size + 1), rows.reshape(-1).astype(np.int32)
+        indptr, order = transpose_rows(each, count)
+        groups = indptr, members.reshape(-1)[order].astype(np.int32)
+        return multiply_rows(groups, table, self.columns)
 
 
 def _has_slope(value: Value, k: int) -> bool:
@@ -272,6 +262,7 @@ class OperationFlow:
         self.primitive: Any = value.primitive
         self.name, self.params = self.primitive.name, value.params
         self.shapes: list[Shape] = [tuple(operand.shape) for operand in value.inputs]
+        self.tables: dict[int, Any] = {k: operands[k].table for k in moving}
 
     def effect(self, avals: Sequence[Any]) -> Effect:
         """Return the table of the result and the pairs."""
@@ -291,19 +282,17 @@ class OperationFlow:
                 return effect
         return self.everything()
 
-    def table(self, k: int) -> Table:
-        table = self.operands[k].table
-        assert table is not None
-        return table
-
     def all_interact(self, table: Table | None) -> list[Pair]:
-        return [] if self.primitive.linear or table is None else [(table, table)]
+        """Return the pair in which all inputs of a row interact; none for linear operations."""
+        bends = self.name == "absolute" and is_complex(self.value.inputs[0].dtype)
+        is_linear = self.primitive.linear or (self.name in _PIECEWISE and not bends)
+        return [] if is_linear or table is None else [(table, table)]
 
     def everything(self) -> Effect:
         """Each element depends on all elements of the operands; the table has one row for all."""
         axes = [range(len(shape)) for shape in self.shapes]
         table = self.flow.union(
-            [self.flow.reduced(self.table(k), self.shapes[k], axes[k]) for k in self.moving]
+            [self.flow.reduced(self.tables[k], self.shapes[k], axes[k]) for k in self.moving]
         )
         return Effect(table, self.all_interact(table))
 
@@ -321,7 +310,7 @@ class OperationFlow:
         return (rows if mask is None else np.where(mask, rows, -1)).reshape(-1)
 
     def taken(self, k: int, rows: np.ndarray | None) -> Table:
-        return self.table(k) if rows is None else take_rows(self.table(k), rows)
+        return self.tables[k] if rows is None else take_rows(self.tables[k], rows)
 
     def all_taken(self) -> list[Table]:
         """Return for each element of the result what each operand's element depends on."""
@@ -331,11 +320,8 @@ class OperationFlow:
         arrays = [operand.array for operand in self.operands]
         rows = {k: self.sources(k, _kept(self.name, k, arrays)) for k in self.moving}
         total = self.flow.union([self.taken(k, rows[k]) for k in self.moving])
-        bends = self.name == "absolute" and is_complex(self.value.inputs[0].dtype)
         pairs = self.all_interact(total)
-        if self.name in _PIECEWISE and not bends:
-            pairs = []
-        elif self.name in _PRODUCTS or self.name in _QUOTIENTS:
+        if self.name in _PRODUCTS or self.name in _QUOTIENTS:
             whole = self.all_taken()  # at a point, slopes are 0
             pairs = [(whole[0], whole[1])] if len(whole) == 2 else []
             if self.name in _QUOTIENTS and 1 in self.moving:
@@ -364,7 +350,7 @@ class OperationFlow:
             elif k in self.moving:
                 starts[k] = count
                 arrays.append(numbered(shape) + count)
-                tables.append(self.table(k))
+                tables.append(self.tables[k])
                 count += arrays[-1].size
             else:
                 arrays.append(np.full(shape, -1))
@@ -390,19 +376,18 @@ class OperationFlow:
         params = {key: self.params[other] for key, other in keys.items()}
         targets = OPS[name].run(numbered(self.shape), *indices, **params)
         members = np.arange(targets.size)
-        return Effect(self.flow.grouped(targets, members, prod(self.shape), self.table(0)))
+        return Effect(self.flow.grouped(targets, members, prod(self.shape), self.tables[0]))
 
     # reductions, and operations on lines and matrices
 
     def reduction(self) -> Effect:
         axes = self.params["axis"]
-        table, array = self.table(0), self.operands[0].array
-        if self.name in ("max", "min"):
-            if array is not None:  # others than the extremum, and NaN, have the derivative 0
-                extremum = self.primitive.run(array, axis=axes, keepdims=True)
-                rows = np.where((array == extremum) | (array != array), numbered(array.shape), -1)
-                table = take_rows(table, rows.reshape(-1))
-            return Effect(self.flow.reduced(table, self.shapes[0], axes))
+        table, array = self.tables[0], self.operands[0].array
+        if self.name in ("max", "min") and array is not None:
+            # elements other than the extremum and NaN have the derivative 0
+            extremum = self.primitive.run(array, axis=axes, keepdims=True)
+            rows = np.where((array == extremum) | (array != array), numbered(array.shape), -1)
+            table = take_rows(table, rows.reshape(-1))
         table = self.flow.reduced(table, self.shapes[0], axes)
         return Effect(table, self.all_interact(table))
 
@@ -411,10 +396,10 @@ class OperationFlow:
         axes: Any = self.params["axes" if "axes" in self.params else "axis"]
         axes = axes if isinstance(axes, tuple) else (axes,)
         shape, flow = self.shapes[self.moving[0]], self.flow
-        reduced = flow.union([flow.reduced(self.table(k), shape, axes) for k in self.moving])
+        reduced = flow.union([flow.reduced(self.tables[k], shape, axes) for k in self.moving])
         assert reduced is not None
-        pairs = [] if self.name == "sort" else self.all_interact(reduced)
-        return Effect(take_rows(reduced, lines_of(shape, axes, self.shape)), pairs)
+        rows = lines_of(shape, axes, self.shape)
+        return Effect(take_rows(reduced, rows), self.all_interact(reduced))
 
     def scan(self) -> Effect:
         """Each element depends on those before it: unions of 2, 4, 8, ... elements."""
@@ -443,11 +428,11 @@ class OperationFlow:
         inner = range(len(batch), len(self.shape))
         for k in self.moving:
             shape, count = cores[k]
-            matrices = flow.reduced(self.table(k), shape, range(-count, 0))
+            matrices = flow.reduced(self.tables[k], shape, range(-count, 0))
             batches = shape[: len(shape) - count]
             wholes.append(take_rows(matrices, lines_of(batches, (), batch)))
             if solves and k == 1:
-                lines = flow.reduced(self.table(1), shape, [-2])
+                lines = flow.reduced(self.tables[1], shape, [-2])
                 tables.append(take_rows(lines, lines_of(shape, [-2], self.shape)))
             else:
                 rows = lines_of(self.shape, inner, self.shape)
@@ -476,13 +461,13 @@ class OperationFlow:
                     return None
                 tables.append(self._by_factor(k, shapes[k], some, whole))
             else:
-                reduced = flow.reduced(self.table(k), shapes[k], [axis])
+                reduced = flow.reduced(self.tables[k], shapes[k], [axis])
                 tables.append(take_rows(reduced, lines_of(shapes[k], [axis], whole)))
         if len(self.moving) < 2:
             return Effect(flow.union(tables))
         left, right = [  # the columns of x, and the rows of y
             take_rows(
-                flow.reduced(self.table(k), shapes[k], [axis]),
+                flow.reduced(self.tables[k], shapes[k], [axis]),
                 lines_of((*shapes[k][:-2], inner), (), (*batch, inner)),
             )
             for k, axis in ((0, -2), (1, -1))
@@ -499,7 +484,7 @@ class OperationFlow:
             members, rows = numbers[batch, :, first], results[batch, :, last]
         else:
             members, rows = numbers[batch, last], results[batch, first]
-        return self.flow.grouped(rows, members, prod(whole), self.table(k))
+        return self.flow.grouped(rows, members, prod(whole), self.tables[k])
 
     def convolution(self) -> Effect | None:
         roles = _CONVOLUTIONS[self.name]
@@ -517,10 +502,10 @@ class OperationFlow:
                 keep &= operand.array.reshape(-1)[places[roles[k]]] != 0
         places = {role: numbers[keep] for role, numbers in places.items()}
         rows, size = places[roles[-1]], prod(self.shape)
-        tables = [flow.grouped(rows, places[roles[k]], size, self.table(k)) for k in self.moving]
+        tables = [flow.grouped(rows, places[roles[k]], size, self.tables[k]) for k in self.moving]
         if len(self.moving) < 2:
             return Effect(flow.union(tables))
-        first, second = [take_rows(self.table(k), places[roles[k]]) for k in (0, 1)]
+        first, second = [take_rows(self.tables[k], places[roles[k]]) for k in (0, 1)]
         return Effect(flow.union(tables), [(first, second)])
 
     def pool(self) -> Effect | None:

@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.sparse.index_sets import Table, starts, transpose_rows
+from tinygrad_cg_kernels.sparse.index_sets import (
+    Table,
+    multiply_rows,
+    starts,
+    transpose_rows,
+    unit_rows,
+)
 
 _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
 
@@ -72,8 +78,8 @@ class SparsityPattern:
             )
         if array.ndim != 2:
             raise ValueError(f"SparsityPattern.of: expected two axes, got shape {array.shape}")
-        rows, columns = np.nonzero(array)
-        return _of_sorted(rows, columns, (array.shape[0], array.shape[1]))
+        indptr = starts(np.count_nonzero(array, axis=1))
+        return SparsityPattern(indptr, np.nonzero(array)[1], (array.shape[0], array.shape[1]))
 
     @property
     def nnz(self) -> int:
@@ -124,11 +130,6 @@ class SparsityPattern:
         return f"<SparsityPattern {self.shape[0]} x {self.shape[1]}, {self.nnz} {entries}>"
 
 
-def _of_sorted(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> SparsityPattern:
-    """Return the pattern of entries that are sorted by rows and then by columns."""
-    return SparsityPattern(starts(np.bincount(rows, minlength=shape[0])), columns, shape)
-
-
 def _checked(indptr: Any, indices: Any, shape: Any) -> SparsityPattern:
     """Return the pattern of compressed rows that may be unsorted; an error if they are invalid."""
     name = "SparsityPattern.of"
@@ -157,11 +158,8 @@ def _checked(indptr: Any, indices: Any, shape: Any) -> SparsityPattern:
         raise ValueError(
             f"{name}: indices must be 0 .. {columns - 1}, got {indices.min()} .. {indices.max()}"
         )
-    places = np.repeat(np.arange(rows), lengths) * columns + indices
-    if places.size and not (places[1:] > places[:-1]).all():
-        places = np.unique(places)
-        return _of_sorted(places // columns, places % columns, (rows, columns))
-    return SparsityPattern(indptr, indices, (rows, columns))
+    table = np.ascontiguousarray(indptr, _INT64), np.ascontiguousarray(indices, _INT32)
+    return SparsityPattern(*multiply_rows(table, unit_rows(columns), columns), (rows, columns))
 
 
 def import_scipy(name: str, instead: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.sparse.index_sets import merge_rows, stack_rows, transpose_rows
+from tinygrad_cg_kernels.sparse.index_sets import merge_rows, stack_rows, transpose_rows, unit_rows
 
 from .. import nest
 from .._core.kinds import is_differentiable, is_exact
@@ -135,9 +135,8 @@ class Detection:
         def state(leaf: Any) -> Dependence:
             array = leaf._data if isinstance(leaf, Tensor) else np.asarray(leaf, np.float64)
             if id(leaf) in starts:
-                places = starts[id(leaf)] + np.arange(array.size, dtype=np.int32)
-                table = np.arange(places.size + 1), places.astype(np.int32)
-                return Dependence(table if places.size else None, array if at_point else None)
+                table = unit_rows(array.size, starts[id(leaf)]) if array.size else None
+                return Dependence(table, array if at_point else None)
             is_known = has_values and (at_point or is_exact(array.dtype))
             return Dependence(None, array if is_known else None)
 

@@ -79,7 +79,7 @@ def _multiply(first_indptr, first, second_indptr, second, marks, out_indptr, out
         out_indptr[i + 1] = at
 
 
-def _transpose(indptr, indices, starts, lines, places, sizes):
+def _transpose(indptr, indices, starts, lines, sizes):
     for k in range(np.uintp(indices.size)):
         starts[np.uintp(indices[k]) + np.uintp(1)] += 1
     for j in range(np.uintp(1), np.uintp(starts.size)):
@@ -89,8 +89,6 @@ def _transpose(indptr, indices, starts, lines, places, sizes):
             j = np.uintp(indices[k])
             place = np.uintp(starts[j])
             lines[place] = i
-            if places.size:
-                places[place] = k
             starts[j] += 1
     for j in range(np.uintp(1), np.uintp(starts.size)):
         last = np.uintp(starts.size) - j
@@ -101,7 +99,7 @@ def _transpose(indptr, indices, starts, lines, places, sizes):
 _run_take = compiled(_take, "take_rows", *TABLE, INT64, *TABLE)
 _run_merge = compiled(_merge, "merge_rows", *TABLE, *TABLE, *TABLE)
 _run_multiply = compiled(_multiply, "multiply_rows", *TABLE, *TABLE, INT32, *TABLE)
-_run_transpose = compiled(_transpose, "transpose_rows", *TABLE, *TABLE, INT64)
+_run_transpose = compiled(_transpose, "transpose_rows", *TABLE, *TABLE)
 
 
 def starts(lengths: np.ndarray) -> np.ndarray:
@@ -109,6 +107,11 @@ def starts(lengths: np.ndarray) -> np.ndarray:
     indptr = np.zeros(lengths.size + 1, INT64)
     np.cumsum(lengths, out=indptr[1:])
     return indptr
+
+
+def unit_rows(count: int, first: int = 0) -> Table:
+    """Return `count` rows with one number each, counted from `first`."""
+    return np.arange(count + 1), np.arange(first, first + count, dtype=INT32)
 
 
 def take_rows(table: Table, rows: np.ndarray) -> Table:
@@ -160,16 +163,12 @@ def stack_rows(tables: Sequence[Table]) -> Table:
 
 def transpose_rows(table: Table, columns: int) -> Table:
     """Return the transposed table, of `columns` rows; rows of `table` may be unsorted."""
-    return _transposed(table, columns, 0)[0]
+    indptr, lines = np.zeros(columns + 1, INT64), np.empty(table[1].size, INT32)
+    _run_transpose(*table, indptr, lines, (table[0].size - 1,))
+    return indptr, lines
 
 
 def transposed_places(table: Table, columns: int) -> np.ndarray:
-    """Return for each entry of the transposed table its position in `table`: int64."""
-    return _transposed(table, columns, table[1].size)[1]
-
-
-def _transposed(table: Table, columns: int, places: int) -> tuple[Table, np.ndarray]:
-    indptr, lines = np.zeros(columns + 1, INT64), np.empty(table[1].size, INT32)
-    origins = np.empty(places, INT64)
-    _run_transpose(*table, indptr, lines, origins, (table[0].size - 1,))
-    return (indptr, lines), origins
+    """Return for each entry of the transposed table its position in `table`: uint32."""
+    entries = np.arange(table[1].size + 1), table[1]  # a row for each
+    return transpose_rows(entries, columns)[1].view(np.uint32)

@@ -131,13 +131,8 @@ def inverse(value: Value) -> Value | None:
     if array is None or value.params["batch_dims"] or array.size != size:
         return None
     order = array.reshape(-1)
-    places = np.empty(size, np.int64)
-    positions = np.arange(size)
-    try:
-        places[order] = positions
-    except IndexError:  # the operation raises it when it runs
-        return None
-    if not np.array_equal(places[order], positions):
+    places = np.argsort(order)
+    if not np.array_equal(order[places], np.arange(size)):
         return None
     shape = (*value.shape[:axis], size, *value.shape[axis + 1 :])
     flat = operation(OPS["reshape"], [dy], {"shape": shape})
