@@ -43,9 +43,9 @@ class Coloring:
 
     Unused colours are dropped, and the others numbered from 0 in their order.
 
-    Attributes ---------- pattern : the `SparsityPattern`. mode : "forward" (columns), "reverse"
-    (rows), "both" or "symmetric". columns, rows : int32 arrays of colours, -1 for no colour; None
-    if the mode does not use them. count : the number of products.
+    The attribute `pattern` is a `SparsityPattern`. `mode` is "forward" (columns), "reverse" (rows),
+    "both" or "symmetric". `columns` and `rows` are int32 arrays of colours, -1 for no colour; None
+    if the mode does not use them. `count` is the number of products.
 
     Raises InvalidArgumentError unless each entry can be read from a product: it must be the only
     entry of its row among the columns of its colour, or of its column among the rows of its colour.
@@ -101,11 +101,7 @@ class Coloring:
         return [np.full(n, -1, _INT32) if colors is None else colors for colors, n in sides]
 
     def _choose(self) -> np.ndarray:
-        """Return whether each entry is read by its row's colour.
-
-        Colours that an entry has to use are kept, and the colours of columns for the remaining
-        entries. Others are dropped, in place.
-        """
+        """Return whether each entry is read by its row's colour, and drop unused colours."""
         pattern, (columns, rows) = self.pattern, self._sides()
         is_symmetric = self.mode == "symmetric"
         places = transposed_places(pattern.table, pattern.shape[1])
@@ -117,6 +113,7 @@ class Coloring:
         kept, kept_rows = (np.zeros(_count(colors) + 1, bool) for colors in (columns, rows))
         if is_symmetric:
             kept_rows = kept
+        # first the colours that an entry has to use, then those of columns for other entries
         kept[across[by_columns & ~by_rows]] = True
         kept_rows[down[by_rows & ~by_columns]] = True
         is_below = is_symmetric & (pattern.rows() > pattern.indices)
@@ -260,13 +257,11 @@ def _color_as(
 def _long_rows(pattern: SparsityPattern, tallest: int) -> tuple[np.ndarray, float]:
     """Return the rows that are best coloured as rows, beside columns, and a bound of the cost."""
     lengths = np.diff(pattern.indptr)
-    if lengths.size and lengths.min() == lengths.max():
-        return np.zeros(lengths.size, bool), float(lengths[0])
-    sizes, counts = np.unique(lengths, return_counts=True)
-    longer = counts.sum() - np.cumsum(counts)  # rows with more entries than each size
-    costs = sizes + REVERSE_COST * np.minimum(longer, tallest)
-    best = int(costs.argmin()) if costs.size else 0
-    return lengths > (sizes[best] if costs.size else 0), float(costs.min(initial=np.inf))
+    counts = np.bincount(lengths, minlength=1)
+    longer = lengths.size - np.cumsum(counts)  # rows with more entries than each length
+    costs = np.arange(counts.size) + REVERSE_COST * np.minimum(longer, tallest)
+    costs[counts == 0] = np.inf
+    return lengths > costs.argmin(), float(costs.min())
 
 
 def _select(pattern: SparsityPattern, keep: np.ndarray) -> SparsityPattern:

@@ -327,7 +327,11 @@ class _SparseDerivative:
             raise TypeError(
                 f"{self.name}: {self.given.definition.name} has a complex argument: use jacobian"
             )
-        pattern, is_declared = (self.pattern, True) if self.pattern else self._detect(call)
+        pattern, is_unchecked = self.pattern, True
+        if pattern is None:
+            second = self.mode == "symmetric"
+            detection = Detection(self.given, call.args, call.kwargs, None, second)
+            pattern, is_unchecked = detection.pattern(), detection.flow.is_declared
         width = sum(source.size for source in sources)
         self._check_size(True, width, pattern.shape[1])
         indptr, indices = pattern.table
@@ -342,7 +346,7 @@ class _SparseDerivative:
             matrix = self.scipy.csr_array(parts, shape=pattern.shape)
             matrix.has_canonical_format = True
         plan = _Prepared(coloring, program, chunks, indptr, dtype, matrix)
-        if is_declared:
+        if is_unchecked:
             self._check(plan, call)
         return plan
 
@@ -353,10 +357,9 @@ class _SparseDerivative:
         shape, products, lines = coloring.pattern.shape, coloring.products(), coloring.lines()
         sides = [(False, coloring.columns), (True, coloring.rows)]
         sides = [(by_rows, colors) for by_rows, colors in sides if colors is not None]
-        chunks, places, total, end = [], np.zeros(lines.size, np.int32), 0, 0
+        chunks, places, total, base = [], np.zeros(lines.size, np.int32), 0, 0
         for by_rows, colors in sides:
-            base, count = end, int(colors.max(initial=-1)) + 1
-            end += count
+            count = int(colors.max(initial=-1)) + 1
             batch = self.chunk_size or max(_MAX_ELEMENTS // max(shape[by_rows], 1), 1)
             # Transposed products scatter: in a batch, this takes longer than one after the other.
             is_linear = not by_rows and self.mode != "symmetric"
@@ -365,14 +368,14 @@ class _SparseDerivative:
             colors = colors.astype(np.int8 if count < 64 else np.int32)  # fewer bytes to read
             program = self._program(call, by_rows, colors, shape[by_rows], is_batch)
             for k in range(0, count, max(batch, 1)):
-                first = base + k
-                last = min(first + batch, end)
-                inside = np.flatnonzero((products >= first) & (products < last))
-                own = (products[inside] - first) * np.int64(shape[by_rows]) + lines[inside]
+                turn = products - (base + k)
+                inside = np.flatnonzero((turn >= 0) & (turn < min(batch, count - k)))
+                own = turn[inside] * np.int64(shape[by_rows]) + lines[inside]
                 number = convert(np.arange(k, k + batch, dtype=colors.dtype))
                 chunks.append(_Chunk(program, number, inside, own))
                 places[inside] = total + own
                 total += batch * shape[by_rows]
+            base += count
         if total > _MAX_ELEMENTS or not 0 < len(chunks) <= len(sides):
             return None, chunks
 
@@ -407,19 +410,8 @@ class _SparseDerivative:
             raise InvalidArgumentError(f"{self.name}: coloring has mode {coloring.mode!r}")
         return coloring
 
-    def _detect(self, call: FunctionCall) -> tuple[SparsityPattern, bool]:
-        """Return the pattern, and whether the user declared a part of it."""
-        second = self.mode == "symmetric"
-        name = "hessian_sparsity" if second else "jacobian_sparsity"
-        transform = Differentiable(name, self.given.f, self.given.argnums)
-        detection = Detection(transform, call.args, call.kwargs, None, second)
-        return detection.hessian() if second else detection.jacobian(), detection.is_declared
-
     def _check(self, plan: _Prepared, call: FunctionCall) -> None:
-        """Raise an error if the pattern that the user passed lacks entries that are not zero here.
-
-        Sums of random columns (or rows) are compared with a product for each.
-        """
+        """Compare sums of random columns (or rows) with products: the pattern may lack entries."""
         pattern, by_rows = plan.coloring.pattern, plan.coloring.columns is None
         data, ends = self._values(plan, call.leaves), (pattern.rows(), pattern.indices)
         lines, others = ends[::-1] if by_rows else ends

@@ -108,7 +108,8 @@ class IndexFlow:
 
     def __init__(self, columns: int, second: bool = False):
         self.columns, self.second = columns, second
-        self.rounds, self.is_declared = MAX_ROUNDS, False
+        self.rounds = MAX_ROUNDS
+        self.is_declared = False  # whether a part has a pattern that the user declared
 
     def run(
         self, graph: FuncGraph, inputs: Sequence[Dependence]
@@ -266,21 +267,19 @@ class OperationFlow:
 
     def effect(self, avals: Sequence[Any]) -> Effect:
         """Return the table of the result and the pairs."""
-        name, kind = self.name, self.primitive.kind
+        kind, effect = self.primitive.kind, None
         if len(avals) == 1:
             self.shape: Shape = tuple(avals[0].shape)
             elementwise = kind == "user" and isinstance(self.primitive.kernel, Pointwise)
             if kind == "elementwise" or elementwise:
                 return self.elementwise()
-            rule = _RULES.get(name)
+            rule = _RULES.get(self.name)
             if rule is None and kind == "reduction" and "keepdims" in self.params:
                 rule = OperationFlow.reduction
             if rule is None and any(self.primitive.core):
                 rule = OperationFlow.by_matrices
-            effect = None if rule is None else rule(self)
-            if effect is not None:
-                return effect
-        return self.everything()
+            effect = rule and rule(self)
+        return effect or self.everything()
 
     def all_interact(self, table: Table | None) -> list[Pair]:
         """Return the pair in which all inputs of a row interact; none for linear operations."""
@@ -491,11 +490,13 @@ class OperationFlow:
         shapes = dict(zip(roles, [*self.shapes, self.shape], strict=True))
         if any(len(shape) != 4 for shape in shapes.values()):
             return None
-        connections = _connections(shapes["i"], shapes["f"], shapes["o"], self.params["geometry"])
-        return None if connections is None else self.connected(connections, roles)
+        geometry = self.params["geometry"]
+        return self.connected(_connections(shapes["i"], shapes["f"], shapes["o"], geometry), roles)
 
-    def connected(self, places: dict[str, np.ndarray], roles: str) -> Effect:
+    def connected(self, places: dict[str, np.ndarray] | None, roles: str) -> Effect | None:
         """The result is a sum of products of two operands, at given places."""
+        if places is None:
+            return None
         flow, keep = self.flow, np.ones(places["o"].size, bool)
         for k, operand in enumerate(self.operands):
             if k not in self.moving and operand.array is not None:
@@ -516,7 +517,7 @@ class OperationFlow:
         geometry = Geometry(window.strides, window.padding, (1, 1), channels)
         flat = [(lead, *shape[-3:]) for shape in (images, outputs)]
         places = _connections(flat[0], filters, flat[1], geometry)
-        return None if places is None else self.connected(places, "io" if image else "oi")
+        return self.connected(places, "io" if image else "oi")
 
 
 def _connections(
@@ -545,11 +546,9 @@ def _connections(
 
 def _kept(name: str, k: int, arrays: Sequence[Any]) -> Any:
     """Return where the slope of an elementwise operation by operand `k` is not known to be 0."""
-    if name in _PRODUCTS:
+    if name in _PRODUCTS or (name in _QUOTIENTS and k == 1):
         other = arrays[1 - k]
         return None if other is None or np.all(other) else other != 0
-    if name in _QUOTIENTS and k == 1 and arrays[0] is not None:
-        return None if np.all(arrays[0]) else arrays[0] != 0
     if name == "where" and arrays[0] is not None:
         return arrays[0] if k == 1 else ~arrays[0]
     if name in ("maximum", "minimum") and arrays[0] is not None and arrays[1] is not None:

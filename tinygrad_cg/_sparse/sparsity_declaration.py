@@ -12,7 +12,6 @@ from .. import nest
 from .._core.conversion import convert, is_tensor
 from .._core.kinds import is_differentiable
 from .._core.levels import state
-from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
 from .sparsity import SparsityPattern
 
@@ -88,7 +87,5 @@ def declare_sparsity(pattern: Any) -> Callable[[Callable[P, Y]], Callable[P, Y]]
 
 
 def _is_float(leaf: Any) -> bool:
-    if isinstance(leaf, float):
-        return True
-    is_array = isinstance(leaf, (Tensor, np.ndarray, np.generic)) or is_tensor(leaf)
-    return is_array and is_differentiable(convert(leaf).dtype)
+    is_array = isinstance(leaf, (np.ndarray, np.generic)) or is_tensor(leaf)
+    return isinstance(leaf, float) or (is_array and is_differentiable(convert(leaf).dtype))

@@ -72,7 +72,7 @@ def jacobian_sparsity(
            [0, 0, 1, 1]])
     """
     transform = Differentiable("jacobian_sparsity", f, argnums)
-    return Detection(transform, args, {}, at, False).jacobian()
+    return Detection(transform, args, {}, at, False).pattern()
 
 
 @reads_own_arguments
@@ -96,17 +96,14 @@ def hessian_sparsity(
            [False,  True, False]])
     """
     transform = Differentiable("hessian_sparsity", f, argnums)
-    return Detection(transform, args, {}, at, True).hessian()
+    return Detection(transform, args, {}, at, True).pattern()
 
 
 class Detection:
-    """The trace of one function, and what its outputs depend on.
-
-    `is_declared` says whether a part of it has a pattern that the user declared.
-    """
+    """The trace of one function, and what its outputs depend on."""
 
     def __init__(self, transform: Differentiable, args: tuple, kwargs: dict, at: Any, second: bool):
-        self.transform = transform
+        self.name = f"{transform.name}: {transform.definition.name}"
         if has_unknown_sizes(args):
             raise ValueError(
                 f"{transform.name}: a TensorSpec has an unknown size: a pattern belongs to shapes "
@@ -146,38 +143,32 @@ class Detection:
         states = [*map(state, call.leaves), *[Dependence(None, array) for array in constants]]
         self.flow = IndexFlow(self.columns, second)
         outputs, self.pairs = self.flow.run(self.program.graph, states)
-        self.is_declared = self.flow.is_declared
         self.outputs = outputs[: self.program.count]
 
     def _check_outputs(self, structure: Any) -> None:
-        """Raise TypeError for outputs without a derivative."""
-        name = f"{self.transform.name}: {self.transform.definition.name}"
         avals = self.program.avals
         if not avals or any(leaf is None for leaf in nest.flatten(structure)):
-            raise TypeError(f"{name} returned None: return tensors of floats")
+            raise TypeError(f"{self.name} returned None: return tensors of floats")
         for aval in avals:
             if not is_differentiable(aval.dtype):
                 raise TypeError(
-                    f"{name} returned a tensor of dtype {aval.dtype}, which has no derivative: "
-                    "return floats"
+                    f"{self.name} returned a tensor of dtype {aval.dtype}, which has no "
+                    "derivative: return floats"
                 )
 
-    def jacobian(self) -> SparsityPattern:
+    def pattern(self) -> SparsityPattern:
+        """Return the pattern of the Jacobian, or of the Hessian for second derivatives."""
         avals = self.program.avals
-        tables = [
-            self.flow.empty(prod(aval.shape)) if state.table is None else state.table
-            for state, aval in zip(self.outputs, avals, strict=True)
-        ]
-        indptr, indices = stack_rows(tables)
-        return SparsityPattern(indptr, indices, (indptr.size - 1, self.columns))
-
-    def hessian(self) -> SparsityPattern:
-        avals = self.program.avals
+        if not self.flow.second:
+            states = zip(self.outputs, avals, strict=True)
+            tables = [x.table or self.flow.empty(prod(aval.shape)) for x, aval in states]
+            indptr, indices = stack_rows(tables)
+            return SparsityPattern(indptr, indices, (indptr.size - 1, self.columns))
         if len(avals) != 1 or avals[0].shape != ():
             shapes = ", ".join(str(tuple(aval.shape)) for aval in avals)
             raise ValueError(
-                f"hessian_sparsity: {self.transform.definition.name} must return one scalar, got "
-                f"shapes {shapes}; reduce the result by reduce_sum, or use jacobian_sparsity"
+                f"{self.name} must return one scalar, got shapes {shapes}; reduce the result by "
+                "reduce_sum, or use jacobian_sparsity"
             )
         half = self.flow.interactions(self.pairs)
         table = merge_rows(half, transpose_rows(half, self.columns))

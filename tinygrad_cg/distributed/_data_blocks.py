@@ -194,9 +194,8 @@ class BlockSource:
 
     def rows(self) -> Generator[tuple]:
         """Yield the parts of each block, for Dask's collections as delayed objects."""
-        begun: list[Any] = []
-        for source in self._sources:
-            begun.append(iter(source() if callable(source) else source))  # pyright: ignore
+        sources: Any = [source() if callable(source) else source for source in self._sources]
+        begun = [*map(iter, sources)]
         try:
             yield from zip(*begun, strict=True)
         finally:

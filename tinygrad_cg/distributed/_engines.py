@@ -45,12 +45,9 @@ class Engine(NamedTuple):
 
 
 def find_engine(name: str, executor: Any, of_dask: bool = False) -> Engine:
-    """Return the engine for an argument `executor`; TypeError if it is of another kind.
-
-    For data `of_dask`, None is the current client, if there is one.
-    """
+    """Return the engine for an argument `executor`; TypeError if it is of another kind."""
     if executor is None and of_dask and "distributed" in sys.modules:
-        with suppress(ValueError):  # there is none
+        with suppress(ValueError):  # there is no current client
             executor = sys.modules["distributed"].default_client()
     if executor is not None and hasattr(executor, "get_executor"):
         if getattr(executor, "asynchronous", False):

@@ -80,20 +80,16 @@ def _multiply(first_indptr, first, second_indptr, second, marks, out_indptr, out
 
 
 def _transpose(indptr, indices, starts, lines, sizes):
+    """The place of the next entry of column j stands in ``starts[j + 1]``."""
     for k in range(np.uintp(indices.size)):
-        starts[np.uintp(indices[k]) + np.uintp(1)] += 1
-    for j in range(np.uintp(1), np.uintp(starts.size)):
+        starts[np.uintp(indices[k]) + np.uintp(2)] += 1
+    for j in range(np.uintp(2), np.uintp(starts.size)):
         starts[j] += starts[j - np.uintp(1)]
     for i in range(np.uintp(sizes[0])):
         for k in range(np.uintp(indptr[i]), np.uintp(indptr[i + np.uintp(1)])):
-            j = np.uintp(indices[k])
-            place = np.uintp(starts[j])
-            lines[place] = i
+            j = np.uintp(indices[k]) + np.uintp(1)
+            lines[np.uintp(starts[j])] = i
             starts[j] += 1
-    for j in range(np.uintp(1), np.uintp(starts.size)):
-        last = np.uintp(starts.size) - j
-        starts[last] = starts[last - np.uintp(1)]
-    starts[0] = 0
 
 
 _run_take = compiled(_take, "take_rows", *TABLE, INT64, *TABLE)
@@ -163,9 +159,9 @@ def stack_rows(tables: Sequence[Table]) -> Table:
 
 def transpose_rows(table: Table, columns: int) -> Table:
     """Return the transposed table, of `columns` rows; rows of `table` may be unsorted."""
-    indptr, lines = np.zeros(columns + 1, INT64), np.empty(table[1].size, INT32)
-    _run_transpose(*table, indptr, lines, (table[0].size - 1,))
-    return indptr, lines
+    starts, lines = np.zeros(columns + 2, INT64), np.empty(table[1].size, INT32)
+    _run_transpose(*table, starts, lines, (table[0].size - 1,))
+    return starts[:-1], lines
 
 
 def transposed_places(table: Table, columns: int) -> np.ndarray:

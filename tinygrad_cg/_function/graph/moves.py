@@ -105,9 +105,7 @@ def gather_of_joined(value: Value) -> Value | None:
 
 
 def with_shared_indices(value: Value) -> Value | None:
-    """Return a gather, or its transpose, whose indices are the same for all of a batch, as one
-    with these indices.
-    """
+    """Return a gather or its transpose as one by indices that are the same for all of a batch."""
     (x, indices), primitive = value.inputs, value.primitive
     shape, array = tuple(indices.shape), indices.array
     if value.params["batch_dims"] != 1 or not shape[0]:
