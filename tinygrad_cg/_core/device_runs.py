@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import cache
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -20,8 +21,6 @@ from ..errors import ArgumentTypeError, DeviceError, called_function
 from . import devices
 from .kinds import is_native_float
 from .tensor import transfers
-
-_runs: dict[Any, Any] = {}  # by primitive, what runs it on a GPU
 
 
 def any_on_gpu(tensors: Sequence[Any]) -> bool:
@@ -37,16 +36,11 @@ def move_scalars_to_device(tensors: tuple[Any, ...]) -> tuple[Any, ...]:
 
     The move is recorded, so their gradients come back to the CPU.
     """
-    for tensor in tensors:
-        if type(tensor._data) is ndarray and tensor._rec is not None and not tensor._data.ndim:
-            return tuple([_on_device(tensor) for tensor in tensors])
-    return tensors
+    return tuple([transfers.to_device(x, devices.GPU) if _moves(x) else x for x in tensors])
 
 
-def _on_device(tensor: Any) -> Any:
-    if tensor._rec is None or type(tensor._data) is not ndarray or tensor._data.ndim:
-        return tensor
-    return transfers.to_device(tensor, devices.GPU)
+def _moves(tensor: Any) -> bool:
+    return tensor._rec is not None and type(tensor._data) is ndarray and not tensor._data.ndim
 
 
 def run(primitive: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -64,9 +58,7 @@ def run(primitive: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
             if not primitive.mixes_devices:
                 operands = [_on_gpu(primitive, arrays, i) for i in range(len(arrays))]
             break
-    function = _runs.get(primitive)
-    if function is None:
-        function = _runs[primitive] = _implementation(primitive)
+    function = _implementation(primitive)
     try:
         there = params
         if params and primitive.on_gpu is None:
@@ -158,19 +150,15 @@ def moved(value: Any) -> Any:
 # Implementations -------------------------------------------------------------------------------
 
 
+@cache
 def _implementation(primitive: Any) -> Callable[..., Any]:
-    """Return what runs an operation on arrays of a GPU."""
     if primitive.on_gpu is not None:
         return primitive.on_gpu
     run = primitive.run
-    if _is_kernel(run):
-        return on_gpu(run) or _absent
-    return run if primitive.kind == "elementwise" else _Checked(primitive, run)
-
-
-def _is_kernel(run: Any) -> bool:
     home = getattr(run, "__module__", None) or type(run).__module__
-    return home.startswith("tinygrad_cg_kernels.")
+    if home.startswith("tinygrad_cg_kernels."):
+        return on_gpu(run) or _absent
+    return run if primitive.kind == "elementwise" else _checked(primitive, run)
 
 
 def kernel_for(array: Any, kernel: Any) -> Any:
@@ -190,7 +178,6 @@ class _Absent(Exception):
 
 
 def _absent(*arrays: Any, **params: Any) -> NoReturn:
-    """Stand for a kernel that does not exist for a GPU."""
     raise _Absent
 
 
@@ -217,26 +204,25 @@ def is_of_library(error: Exception) -> bool:
     return any(part in _LIBRARIES for part in name.split("."))
 
 
-class _Checked:
-    """A function that may use what the library of arrays has not, and so may fail.
+def _checked(primitive: Any, run: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that may use what the library of arrays has not, and so may fail.
 
     Where NumPy raises LinAlgError, contractions do so too: decompositions are among them.
     """
+    names = f"{primitive.label}:", f"{primitive.name}:"
+    is_contraction = primitive.kind == "contraction"
 
-    def __init__(self, primitive: Any, run: Callable[..., Any]) -> None:
-        self.names = f"{primitive.label}:", f"{primitive.name}:"
-        self.run = run
-        self.errors = devices.linalg_errors if primitive.kind == "contraction" else nullcontext
-
-    def __call__(self, *arrays: Any, **params: Any) -> Any:
+    def call(*arrays: Any, **params: Any) -> Any:
         try:
-            with self.errors():
-                result = self.run(*arrays, **params)
+            with devices.adapter().linalg_errors() if is_contraction else nullcontext():
+                result = run(*arrays, **params)
         except (TypeError, AttributeError, NotImplementedError) as error:
-            if str(error).startswith(self.names) or not is_of_library(error):
+            if str(error).startswith(names) or not is_of_library(error):
                 raise  # what the operation refuses everywhere; a failure of the compiler; a mistake
             raise _Absent from error
         for part in result if type(result) in (list, tuple) else (result,):
             if not isinstance(part, devices.array_types):
                 raise _Absent
         return result
+
+    return call

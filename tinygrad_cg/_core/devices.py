@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -50,10 +50,10 @@ def count_gpus(hidden: bool = False) -> int:
 
     It imports Numba's CUDA target, and CuPy if there is a GPU.
     """
-    if not (_visible or hidden) or _adapter().device_count() < 1:
+    if not (_visible or hidden) or adapter().device_count() < 1:
         return 0
     try:
-        _adapter().array_module()
+        adapter().array_module()
     except ImportError:
         return 0
     return 1
@@ -65,7 +65,8 @@ def set_visible(visible: bool) -> None:
     _visible = visible
 
 
-def _adapter() -> Any:
+def adapter() -> Any:
+    """Return the module through which NVIDIA's driver and CuPy are used."""
     from tinygrad_cg_kernels.cuda import adapter
 
     return adapter
@@ -124,7 +125,7 @@ def library() -> Any:
             'start it by multiprocessing.get_context("spawn")'
         )
     if _library is None:
-        _library = _adapter().array_module()
+        _library = adapter().array_module()
         array_types = (_library.ndarray,)
     return _library
 
@@ -150,25 +151,15 @@ WAITS = os.environ.get("TINYGRAD_CG_CUDA_WAIT", "0") not in ("", "0")
 def wait(name: str) -> None:
     """Wait for the GPU; raise DeviceError, in the name of what it computes, for its error."""
     try:
-        _adapter().synchronize()
+        adapter().synchronize()
     except Exception as error:  # any error of the driver
         raise DeviceError(f"{name}: the GPU reports {type(error).__name__}: {error}") from error
     bounds().raise_errors()
 
 
-def linalg_errors() -> AbstractContextManager[None]:
-    """Let functions of matrices on a GPU raise LinAlgError as NumPy's do, in a ``with`` block."""
-    return _adapter().linalg_errors()
-
-
-def limit_memory(limit: int) -> None:
-    """Limit the bytes that arrays on the GPU may take; 0 removes the limit."""
-    library().get_default_memory_pool().set_limit(size=limit)
-
-
-def memory_limit() -> int:
-    """Return how many bytes arrays on the GPU may take at most; 0 means any number."""
-    return library().get_default_memory_pool().get_limit()
+def memory_pool() -> Any:
+    """Return what arrays on the GPU take their memory from. It has a limit; 0 means none."""
+    return library().get_default_memory_pool()
 
 
 def clear() -> None:
@@ -176,24 +167,19 @@ def clear() -> None:
     if array_types:
         from tinygrad_cg_kernels.cuda import graphs
 
-        _numbers.clear()
+        _number.cache_clear()
         graphs.clear()
-        library().get_default_memory_pool().free_all_blocks()
-
-
-_numbers: dict[tuple[Any, bytes], Any] = {}  # single values of the processor, on the GPU
-_MOST_NUMBERS = 256
+        memory_pool().free_all_blocks()
 
 
 def number(data: ndarray) -> Any:
     """Return a single value on the GPU. It is kept: programs use the same few again and again."""
-    key = data.dtype, data.tobytes()
-    array = _numbers.get(key)
-    if array is None:
-        array = library().asarray(data)
-        if len(_numbers) < _MOST_NUMBERS:
-            _numbers[key] = array
-    return array
+    return _number(data.dtype, data.tobytes())
+
+
+@lru_cache(maxsize=256)
+def _number(dtype: np.dtype, value: bytes) -> Any:
+    return library().asarray(np.frombuffer(value, dtype).reshape(()))
 
 
 def device_of(data: Any) -> str:
@@ -239,7 +225,7 @@ def _known_home(tensor: Any) -> str | None:
 
 def arrays_like(tensor: Any) -> Any:
     """Return the library that makes arrays where a tensor is: NumPy or CuPy."""
-    return library() if home(tensor) == GPU else np
+    return library_of(data_of(tensor))
 
 
 def library_of(array: Any) -> Any:
@@ -252,8 +238,7 @@ def create(name: str, maker: str, *arguments: Any, **named: Any) -> Any:
 
     `name` is the function that an error names.
     """
-    device = state.device
-    if device is None or device == CPU:
+    if state.device in (None, CPU):
         return getattr(np, maker)(*arguments, **named)
     with memory_for(name):
         return getattr(library(), maker)(*arguments, **named)
@@ -322,8 +307,7 @@ def adopt(value: Any) -> Any:
     by_dlpack = not ours and dlpack_device(value)[0] in CUDA  # which waits for its owner's stream
     if not (ours or by_dlpack) and getattr(value, "__cuda_array_interface__", None) is None:
         return None
-    reason = "" if _visible else _missing("gpu", 0)
-    if reason or (reason := _elsewhere(value)):
+    if reason := _refusal(value):
         raise DeviceError(f"constant: the array is on a GPU. {reason}")
     if ours:
         return value
@@ -339,18 +323,19 @@ def dlpack_device(value: Any) -> tuple[int, int]:
     return (1, 0) if tell is None else tell(value)
 
 
-def _elsewhere(value: Any) -> str:
-    """Return why memory of a GPU cannot be shared if it is another than the first: a text."""
+def _refusal(value: Any) -> str:
+    """Return why tensors cannot share an object's memory of a GPU: "" if they can."""
+    if not count_gpus():
+        return _missing("gpu", 0)
     kind, number = dlpack_device(value)
     if kind not in CUDA:
-        number = _adapter().device_number(value.__cuda_array_interface__["data"][0])
+        number = adapter().device_number(value.__cuda_array_interface__["data"][0])
     return f"It is 'gpu:{number}', tensors are on 'gpu:0': copy it there first" if number else ""
 
 
 def import_capsule(value: Any) -> Any:
     """Return an array on the GPU that shares the memory of an object with ``__dlpack__``."""
-    reason = _elsewhere(value) if count_gpus() else _missing("gpu", 0)
-    if reason:
+    if reason := _refusal(value):
         raise BufferError(f"from_dlpack: the array is on a GPU. {reason}")
     return library().from_dlpack(value)
 

@@ -41,14 +41,10 @@ class CudaKernel:
         if self.configuration is not None and not callable(self.configuration):
             _check_configuration(name, self.configuration)
         function = getattr(self.kernel, "py_func", getattr(self.kernel, "fn", None))
-        self._parameters = (
-            None if function is None else list(inspect.signature(function).parameters)
-        )
+        self._parameters = list(inspect.signature(function).parameters) if function else None
 
     def run(self, abstract: Callable[..., Any], *arrays: Any, **attrs: Any) -> Any:
         """Return new arrays, which the kernel has filled: one, or a list."""
-        from tinygrad_cg_kernels.cuda import adapter
-
         avals = [Aval(tuple(array.shape), array.dtype) for array in arrays]
         expected = abstract(*avals, **attrs)
         several = isinstance(expected, list)
@@ -59,7 +55,7 @@ class CudaKernel:
         if blocks:
             ins = [library.ascontiguousarray(array) for array in arrays]
             values = [*ins, *outs, *self._attributes(len(ins) + len(outs), attrs)]
-            adapter.launch(self.kernel, blocks, values, threads)
+            devices.adapter().launch(self.kernel, blocks, values, threads)
         return outs if several else outs[0]
 
     def _configure(

@@ -118,13 +118,13 @@ def set_logical_device_configuration(device: Any, logical_devices: Any) -> None:
             "set_logical_device_configuration: memory_limit must be None or a number of megabytes "
             f"above 0, got {limit!r}"
         )
-    devices.limit_memory(0 if limit is None else int(limit * 2**20))
+    devices.memory_pool().set_limit(size=0 if limit is None else int(limit * 2**20))
 
 
 def get_logical_device_configuration(device: Any) -> list[LogicalDeviceConfiguration] | None:
     """Return the limit that `set_logical_device_configuration` set for a GPU; None without one."""
     check_gpu("get_logical_device_configuration", device)
-    limit = devices.memory_limit()
+    limit = devices.memory_pool().get_limit()
     return [LogicalDeviceConfiguration(limit / 2**20)] if limit else None
 
 

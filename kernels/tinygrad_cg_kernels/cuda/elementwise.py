@@ -62,9 +62,8 @@ dimensions, and the numbers of tiles."""
 
 
 def _parameters(inputs: Sequence[int], of_operand: str, outputs: int) -> str:
-    return ", ".join(
-        [*[of_operand.format(k=k) for k in inputs], *[f"r{k}" for k in range(outputs)]]
-    )
+    operands = [of_operand.format(k=k) for k in inputs]
+    return ", ".join([*operands, *[f"r{k}" for k in range(outputs)]])
 
 
 def _element(outputs: int, loads: Sequence[str], n: str = "") -> tuple[str, str]:
@@ -128,7 +127,6 @@ def truth(x: Any) -> Any:
 
 
 def _converter(source: np.dtype, target: np.dtype) -> Callable:
-    """Return a device function that converts a number."""
     if source == target:
         return adapter.device_function(same)
     return adapter.device_function(truth) if target.kind == "b" else target.type
@@ -165,10 +163,7 @@ def keep(plans: dict[tuple, Any], key: tuple, plan: Any) -> Any:
 
 def layout_of(arrays: Sequence[Any]) -> tuple[Any, ...]:
     """Return the dtypes, shapes and strides of arrays, as a key."""
-    key: tuple[Any, ...] = ()
-    for array in arrays:
-        key += (array.dtype, array.shape, array.strides)
-    return key
+    return tuple([(array.dtype, array.shape, array.strides) for array in arrays])
 
 
 class Plan:
@@ -285,7 +280,6 @@ def _tiles(
 
 
 def _refuse_wide(name: str, dtypes: Sequence[np.dtype]) -> None:
-    """Raise TypeError for dtypes that devices do not have."""
     for dtype in dtypes:
         if loop_dtype(dtype).char in "gG":
             raise TypeError(f"{no_kernel(name, *dtypes)} on a GPU: cast to float64 first")

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -106,16 +106,6 @@ def group_for(length: int) -> int:
     return min(power_of_two(length), max(WARP, power_of_two(-(-length // 4))), THREADS)
 
 
-class _FoldPlan(NamedTuple):
-    """What a reduction does for operands of some dtypes, shapes and strides."""
-
-    shape: tuple[int, ...]
-    partial: Plan | None = None
-    """Returns partial results; None without elements."""
-    rest: int | None = None
-    """The axis over which partial results are reduced further."""
-
-
 class Fold:
     """A reduction over axes: `load` is applied to the operands' elements, `combine` to pairs.
 
@@ -124,7 +114,7 @@ class Fold:
 
     def __init__(self, load: Callable, combine: Callable) -> None:
         self._load, self._combine = load, combine
-        self._plans: dict[tuple, _FoldPlan] = {}
+        self._plans: dict[tuple, Callable[[Sequence[Any]], Any]] = {}
 
     def __call__(
         self,
@@ -146,12 +136,7 @@ class Fold:
         if plan is None:
             plan = self._plan(arrays, axes, loop, state.type(start), keepdims)
             keep(self._plans, key, plan)
-        if plan.partial is None:
-            return adapter.array_module().full(plan.shape, start, dtype=state)
-        out = plan.partial.one(arrays)
-        if plan.rest is not None:
-            out = _fold_of_parts(self._combine)((out,), (plan.rest,), (state,), state, start)
-        return out.reshape(plan.shape)
+        return plan(arrays)
 
     def _plan(
         self,
@@ -160,14 +145,15 @@ class Fold:
         loop: Sequence[np.dtype],
         start: Any,
         keepdims: bool,
-    ) -> _FoldPlan:
+    ) -> Callable[[Sequence[Any]], Any]:
+        """Return what reduces arrays such as these. Partial results are reduced in the same way."""
         places = [place_of(array) for array in arrays]
         steps = tuple([place.steps for place in places])
         layout = split(tuple([array.shape for array in arrays]), steps, tuple(axes))
         shape = reduced_shape(layout.shape, axes, keepdims)
         length, columns = prod(layout.inner), prod(layout.kept)
         if not length or not columns:
-            return _FoldPlan(shape)
+            return lambda arrays: adapter.array_module().full(shape, start, dtype=start.dtype)
         group, chunk = group_for(length), THREADS * PER_THREAD
         wide = THREADS // group
         if layout.by_columns:
@@ -190,8 +176,15 @@ class Fold:
         arguments = [*numbers, *layout.operands(places), Place(start.dtype, units)]
         launch = Prepared(kernel, adapter.blocks_for(-(-units // wide) * THREADS), arguments)
         parts = (chunks, columns) if layout.by_columns else (columns, chunks)
-        rest = None if chunks == 1 else 0 if layout.by_columns else 1
-        return _FoldPlan(shape, Plan(parts, (start.dtype,), launch), rest)
+        plan = Plan(parts, (start.dtype,), launch)
+        if chunks == 1:
+            return lambda arrays: plan.one(arrays).reshape(shape)
+        fold, axis, state = _fold_of_parts(self._combine), int(not layout.by_columns), start.dtype
+
+        def run(arrays: Sequence[Any]) -> Any:
+            return fold((plan.one(arrays),), (axis,), (state,), state, start).reshape(shape)
+
+        return run
 
 
 @cache

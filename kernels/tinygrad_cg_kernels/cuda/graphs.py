@@ -84,9 +84,8 @@ class Repeated:
         if not all(array.flags.c_contiguous for array in kept):
             raise ValueError("a constant of the program is not contiguous")
         own = self._make()
-        stream = library.cuda.Stream(
-            non_blocking=True
-        )  # a blocking one would stop the default stream
+        # A blocking stream would stop the default stream.
+        stream = library.cuda.Stream(non_blocking=True)
         with no_collection(), stream:
             stream.begin_capture()
             try:
@@ -97,10 +96,6 @@ class Repeated:
                 raise
             graph = stream.end_capture()
         return _Graph(graph, kept, own, self._roles)
-
-    def clear(self) -> None:
-        """Free the graph and its memory. The next call captures again."""
-        self._graph = None
 
 
 class _Graph:
@@ -135,7 +130,6 @@ class _Graph:
 
 
 def _is_capturing() -> bool:
-    """Return whether the caller is capturing the launches of this thread."""
     stream = adapter.array_module().cuda.get_current_stream()
     return bool(stream.ptr) and stream.is_capturing()  # the default stream captures nothing
 
@@ -146,4 +140,4 @@ _all: WeakSet[Repeated] = WeakSet()
 def clear() -> None:
     """Free all graphs and their memory. Programs capture again when they are called."""
     for repeated in list(_all):
-        repeated.clear()
+        repeated._graph = None

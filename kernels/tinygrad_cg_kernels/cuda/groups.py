@@ -108,7 +108,8 @@ def shuffles(dtype: Any) -> tuple[Callable, Callable]:
     """
     dtype = np.dtype(dtype)
     if adapter.simulated():
-        functions = _simulated(dtype)
+        scope = _defined(_SIMULATED, "shuffles", dtype, {})  # the simulator has no shuffles
+        functions = scope["later"], scope["first"]
     elif dtype.kind == "c":
         functions = _of_complex(dtype.type)
     elif dtype.kind == "f":
@@ -150,9 +151,3 @@ def later(value, step):
 def first(value, thread):
     return exchange(value, thread)
 """
-
-
-def _simulated(dtype: np.dtype) -> tuple[Callable, Callable]:
-    """Return replacements of shuffles for the simulator, which has none."""
-    scope = _defined(_SIMULATED, "shuffles", dtype, {})
-    return scope["later"], scope["first"]

@@ -34,7 +34,6 @@ def _pad(images: Any, padding: tuple[Pair, Pair], value: Any = 0) -> Any:
 
 
 def _inside(padded: Any, size: Pair, padding: tuple[Pair, Pair]) -> Any:
-    """Return the images inside padded ones."""
     (top, _), (left, _) = padding
     return padded[..., top : top + size[0], left : left + size[1], :]
 

@@ -62,7 +62,8 @@ class DeviceKernel:
 
     def launch(self, blocks: int, arrays: Sequence[Any], numbers: Sequence[Any] = ()) -> None:
         """Launch the kernel on arrays in C order, and numbers, or tuples."""
-        prepare(self, blocks, arrays, numbers)(arrays)
+        places = [Place(array.dtype, array.size) for array in arrays]
+        Prepared(self, blocks, [*places, *numbers])(arrays)
 
     def loaded(self, driver: Any, arguments: Sequence[Any]) -> Any:
         """Return the kernel as a driver loaded it for the kinds of arguments."""
@@ -110,14 +111,6 @@ class Prepared:
         first = self._numbers.ctypes.data
         self._addresses = first + np.arange(0, 8 * self._numbers.size, 8, dtype=np.uint64)
         self._room, self._driver = self._addresses.ctypes.data, driver
-
-
-def prepare(
-    kernel: DeviceKernel, blocks: int, arrays: Sequence[Any], numbers: Sequence[Any] = ()
-) -> Prepared:
-    """Return the launch of a kernel of arrays in C order, such as these, and numbers, or tuples."""
-    places = [Place(array.dtype, array.size) for array in arrays]
-    return Prepared(kernel, blocks, [*places, *numbers])
 
 
 def kinds(arguments: Sequence[Any]) -> tuple[Kind, ...]:

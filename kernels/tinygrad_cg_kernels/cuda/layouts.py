@@ -97,12 +97,9 @@ def split(
     """Return the layout of a reduction over `axes` of operands with these shapes and steps."""
     shape = broadcast_shapes(*shapes)
     wide = _widened(shape, shapes, steps)
-    inner_axes = set(axes)
     sides = []
-    for chosen in (
-        [d for d in range(len(shape)) if d not in inner_axes],
-        [d for d in range(len(shape)) if d in inner_axes],
-    ):
+    for is_inner in (False, True):
+        chosen = [d for d in range(len(shape)) if (d in axes) == is_inner]
         rows = [[row[d] for d in chosen] for row in wide]
         sides.append(_merged([shape[d] for d in chosen], rows))
     (kept, outer), (inner, along) = sides

@@ -7,6 +7,7 @@ additions depends on shapes only, so each run gives the same bits.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -88,10 +89,8 @@ loads elements, and the one that combines them. Functions get the numbers comput
 _ELEMENTS: dict[Any, Callable] = {
     ksoftmax.softmax: _softmax_of,
     ksoftmax.log_softmax: _log_softmax_of,
-    **{
-        kernel: kernel.kernels["columns"].function
-        for kernel in (ksoftmax.softmax_grad, ksoftmax.log_softmax_grad)
-    },
+    ksoftmax.softmax_grad: ksoftmax.softmax_grad.kernels["columns"].function,
+    ksoftmax.log_softmax_grad: ksoftmax.log_softmax_grad.kernels["columns"].function,
 }
 
 
@@ -106,35 +105,34 @@ class DeviceNormalisation:
         self._function = _ELEMENTS[kernel]
         self._folds = [Fold(load, combine) for _, load, combine in self._steps]
         self._map = Map(kernel.name, self._function)
-        self._plans: dict[tuple, Plan | None] = {}
+        self._plans: dict[tuple, Callable[[Sequence[Any]], Any]] = {}
 
     def __call__(self, *operands: Any) -> Any:
         """Return an array of the operands' shape. The last operand is the axis."""
         arrays, axis = aligned(operands[:-1]), operands[-1]
         key = axis, *layout_of(arrays)
-        if key not in self._plans:
-            keep(self._plans, key, self._plan(arrays, axis))
-        plan = self._plans[key]
-        if plan is not None:
-            return plan.one(arrays)
-        result = self._kernel.result_dtype(arrays[-1].dtype)
-        loop = loop_dtype(result)
-        numbers = list(arrays)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = keep(self._plans, key, self._plan(arrays, axis))
+        return plan(arrays)
+
+    def _by_folds(self, result: np.dtype, axis: int, arrays: Sequence[Any]) -> Any:
+        loop, numbers = loop_dtype(result), list(arrays)
         for fold, (start, *_) in zip(self._folds, self._steps, strict=True):
             numbers.append(fold(numbers, (axis,), (loop,) * len(numbers), loop, start, True))
         return self._map(numbers, (loop,) * len(numbers), (result,))[0]
 
-    def _plan(self, arrays: Sequence[Any], axis: int) -> Plan | None:
-        """Return what to do for arrays such as these; None if a block per row would be slow."""
+    def _plan(self, arrays: Sequence[Any], axis: int) -> Callable[[Sequence[Any]], Any]:
+        """Return what to do for arrays such as these: no block per row where that is slow."""
         shape, result = arrays[0].shape, self._kernel.result_dtype(arrays[-1].dtype)
         if not arrays[0].size:
-            return Plan(shape, (result,), None)
+            return Plan(shape, (result,), None).one
         steps = tuple([prod(shape[d + 1 :]) for d in range(len(shape))])
         places = [*map(place_of, arrays), Place(result, prod(shape), 0, steps)]
         layout = split((shape,) * len(places), tuple([place.steps for place in places]), (axis,))
         rows, length = prod(layout.kept), prod(layout.inner)
         if layout.by_columns or (length > LONG and rows < ROWS):
-            return None
+            return partial(self._by_folds, result, axis)
         group, loop, dtypes = group_for(length), loop_dtype(result), [x.dtype for x in arrays]
         names = {
             "of": adapter.scalar_function(self._function),
@@ -148,21 +146,20 @@ class DeviceNormalisation:
         kernel = define(_source(len(arrays), len(self._steps)), **names)
         arguments = [rows, length, layout.kept, group, *layout.operands(places)]
         launch = Prepared(kernel, adapter.blocks_for(rows * group), arguments)
-        return Plan(shape, (result,), launch)
+        return Plan(shape, (result,), launch).one
 
 
 def _source(operands: int, numbers: int) -> str:
     each = range(operands)
-    values = ", ".join(f"c{k}(x{k}[index(p{k} + j * t{k}[0])])" for k in each)
-    of = ", ".join([values, *[f"n{k}" for k in range(numbers)]])
+    values = [f"c{k}(x{k}[index(p{k} + j * t{k}[0])])" for k in each]
+    values += [f"n{k}" for k in range(numbers)]
     moved = [*[(f"p{k}", f"s{k}") for k in each], ("q", "u")]
     return _ROWS.format(
         parameters=", ".join(f"x{k}, s{k}, t{k}, o{k}" for k in each),
         begin="; ".join(f"p{k} = place(o{k})" for k in each),
         walk=walk("min(row, rows - 1)", "kept", moved, 2),
         steps="".join(
-            _STEP.format(k=k, of=", ".join([values, *[f"n{n}" for n in range(k)]]))
-            for k in range(numbers)
+            _STEP.format(k=k, of=", ".join(values[: operands + k])) for k in range(numbers)
         ),
-        of=of,
+        of=", ".join(values),
     )

@@ -127,7 +127,8 @@ def refuse():
 
 @pytest.mark.parametrize("run", LACKING.values(), ids=LACKING)
 def test_what_the_library_of_arrays_lacks_is_refused(run, monkeypatch):
-    monkeypatch.setitem(device_runs._runs, OPS["sort"], device_runs._Checked(OPS["sort"], run))
+    checked = device_runs._checked(OPS["sort"], run)
+    monkeypatch.setattr(device_runs, "_implementation", {OPS["sort"]: checked}.get)
     with pytest.raises(tf.errors.DeviceError, match="there is no implementation for GPUs"):
         tf.sort(tf.ones(3).gpu())
 
@@ -168,7 +169,8 @@ def test_a_forked_process_says_that_it_cannot_use_the_gpu():
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_other_errors_are_not_taken_for_refusals(mistake, monkeypatch):
     error, run = MISTAKES[mistake]
-    monkeypatch.setitem(device_runs._runs, OPS["sort"], device_runs._Checked(OPS["sort"], run))
+    checked = device_runs._checked(OPS["sort"], run)
+    monkeypatch.setattr(device_runs, "_implementation", {OPS["sort"]: checked}.get)
     with pytest.raises(error):
         tf.sort(tf.ones(3).gpu())
 

@@ -39,15 +39,24 @@ THREAD = "cuda.threadIdx.x"
 PART = Name("own")  # where a group's sums of columns begin
 
 
-def tree(node: ReduceNode) -> tuple[str, Expression]:
-    """Return the text of the function that combines a group's values, and its expression."""
-    combined = combine(node, Name("value"), Name("other"))
-    expression = combined if isinstance(combined, Expression) else Expression("{}", combined)
-    kind = type_name(node.dtype)
-    text = groups.TREE.format(
-        name="NAME", later="NAME_later", first="NAME_first", kind=kind, combined=expression
-    )
-    return f"NAME_later, NAME_first = shuffles({kind})\n\n\n@device{text}".rstrip(), expression
+class Trees:
+    """The functions of one text that combine the values of a group's threads."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, str] = {}  # by the text of a function
+        self.imported: set[str] = set()
+
+    def name(self, node: ReduceNode) -> str:
+        """Return the name of the function for a reduction."""
+        combined = combine(node, Name("value"), Name("other"))
+        if isinstance(combined, Expression):
+            self.imported |= set(combined.modules)
+        kind = type_name(node.dtype)
+        text = groups.TREE.format(
+            name="NAME", later="NAME_later", first="NAME_first", kind=kind, combined=combined
+        )
+        text = f"NAME_later, NAME_first = shuffles({kind})\n\n\n@device{text}".rstrip()
+        return self.names.setdefault(text, f"tree_{len(self.names)}")
 
 
 class DeviceLoop(LoopCode):
@@ -55,22 +64,23 @@ class DeviceLoop(LoopCode):
 
     block: DeviceBlock
 
-    def __init__(self, *arguments: Any, first: str, step: str, **named: Any):
-        super().__init__(*arguments, **named)
-        self.first, self.step = first, step
+    @property
+    def step(self) -> str:
+        """Return how far apart the elements of a thread are."""
+        return "cuda.gridsize(1)" if self.row is None else "group"
 
     def code(self) -> Code:
         """Return the statements of the pass, and those that combine its results per row."""
         self._loads: dict[Name, tuple[np.dtype, Expression]] = {}
         body = self._body()
         starts: Code = [Statement(part, identity(node)) for node, part in self.parts.items()]
-        starts.append(Statement(LEFT, Expression(self.first)))
+        starts.append(Statement(LEFT, Expression(self.begin)))
         head = Expression(f"while {LEFT} < {{}}", self.end)  # a range would divide by the step
         ends: Code = []
         for node, part in self.parts.items():
             name = self._total(node)
             if node.result == "row":
-                total = Expression(f"{self.block.tree(node)}({{}}, lane, group)", part)
+                total = Expression(f"{self.block.trees.name(node)}({{}}, lane, group)", part)
             else:
                 total = combine(node, name, part)
             ends.append(Statement(name, total))
@@ -102,9 +112,6 @@ class DeviceLoop(LoopCode):
 
     def element(self, array: Name, start: Expression) -> Expression:
         return Expression("{}[{}]", array, start)
-
-    def check(self, test: Any, operands: list) -> bool:
-        return False
 
     def _find_known(self, node: FusionNode, access: Access) -> Any:
         key, count = (node, access), len(self._code)
@@ -159,7 +166,7 @@ class DeviceBlock(Block):
     """The text of one kernel. Its parameters are arrays, literals, and the `numbers`."""
 
     def __init__(self, fusion: Fusion, kernel: Kernel):
-        self.trees: dict[str, str] = {}  # by text, the names of functions
+        self.trees = Trees()
         self.threads = adapter.threads()
         size, columns = kernel.domain
         self.rows = size // columns if columns else size
@@ -172,12 +179,6 @@ class DeviceBlock(Block):
     def scalar(self, node: FusionNode) -> Any:
         """Return the variable of a value of one element, or the number itself."""
         return self.computed.value(node)
-
-    def tree(self, node: ReduceNode) -> str:
-        """Return the name of the function that combines the values of a group's threads."""
-        text, expression = tree(node)
-        self.imported |= set(expression.modules)
-        return self.trees.setdefault(text, f"tree_{len(self.trees)}")
 
     @property
     def blocks(self) -> int:
@@ -201,15 +202,13 @@ class DeviceBlock(Block):
         self, roots: list[FusionNode], low: int, high: int, live: set[tuple[FusionNode, Access]]
     ) -> Code:
         first = f"{self.offset(low)} + cuda.grid(1)" if low else "cuda.grid(1)"
-        arguments = self, roots, first, self.offset(high), [], live
-        return DeviceLoop(*arguments, first=first, step="cuda.gridsize(1)").code()
+        return DeviceLoop(self, roots, first, self.offset(high), [], live).code()
 
     def _saves(self, last: int) -> list[tuple[FusionNode, Access]]:
         return []
 
     def _row_loop(self, roots: list[FusionNode], saved: list[Any], row: RowCode) -> Code:
-        arguments = self, roots, "lane", Name("end"), saved, set(), row
-        return DeviceLoop(*arguments, first="lane", step="group").code()
+        return DeviceLoop(self, roots, "lane", Name("end"), saved, set(), row).code()
 
     def _rows_body(self) -> Code:
         row = DeviceRow(self)
@@ -242,12 +241,11 @@ class DeviceBlock(Block):
         lines += [f"    {name} = {identity(node)}" for node, name in totals.items()]
         lines += render(self.body)
         for node, total in totals.items():
-            lines.append(f"    {total} = {self.tree(node)}({total}, {THREAD}, cuda.blockDim.x)")
-        if totals:
-            lines.append(f"    if {THREAD} == 0:")
+            tree = self.trees.name(node)
             lines += [
-                f"        parts_{self.names[node]}[cuda.blockIdx.x] = {total}"
-                for node, total in totals.items()
+                f"    {total} = {tree}({total}, {THREAD}, cuda.blockDim.x)",
+                f"    if {THREAD} == 0:",
+                f"        parts_{self.names[node]}[cuda.blockIdx.x] = {total}",
             ]
         arguments: dict[str, Given] = {name: ("array", node) for node, name in self.arrays.items()}
         arguments |= {self.column_total(node): ("columns", node) for node in self.columns}
@@ -280,13 +278,13 @@ OF_TREES = "from tinygrad_cg_kernels.cuda.groups import WARP, WARPS, shuffles"
 
 
 def write_kernel(
-    imported: set[str], trees: dict[str, str], names: Sequence[str], lines: Sequence[str]
+    imported: set[str], trees: Trees, names: Sequence[str], lines: Sequence[str]
 ) -> str:
     """Return the source of a module with one kernel."""
-    imports = generated.import_lines(imported)
+    imports = generated.import_lines(imported | trees.imported)
     head = HEAD.format(imports=f"{imports}\n" * bool(imports))
-    if trees:
+    if trees.names:
         head += OF_TREES
-    helpers = [text.replace("NAME", name) for text, name in trees.items()]
+    helpers = [text.replace("NAME", name) for text, name in trees.names.items()]
     kernel = "\n".join([f"def kernel({', '.join(names)}):", *lines])
     return "\n\n\n".join([head.rstrip(), *helpers, kernel]) + "\n"

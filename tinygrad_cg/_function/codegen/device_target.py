@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from itertools import compress
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tinygrad_cg_kernels.cuda import adapter, elementwise, graphs, programs
-from tinygrad_cg_kernels.cuda.launches import prepare
+from tinygrad_cg_kernels.cuda.launches import Place, Prepared
 
 from ..._core import devices
 from ..._core.devices import number
@@ -18,7 +19,7 @@ from ..fusion.lower import Lowering
 from ..fusion.nodes import ArrayNode, FusionNode, OpaqueNode, ReduceNode, base
 from ..graph.interpret import on_gpu
 from ..graph.values import FuncGraph
-from .device_blocks import THREAD, DeviceBlock, DeviceScalars, tree, write_kernel
+from .device_blocks import THREAD, DeviceBlock, DeviceScalars, Trees, write_kernel
 from .emission import combine, identity
 from .executable import Executable
 from .scalars import Sizes
@@ -59,22 +60,16 @@ class DeviceExecutable(Executable):
         return ["".join([head, *[f"{note}\n" for note in notes], *lines]), *kernels]
 
     def _run(self, arrays: Sequence[Any]) -> list[Any]:
+        on_cpu = [not isinstance(array, devices.array_types) for array in arrays]
         with devices.memory_for("function"):
-            results = self._run_there(arrays)
+            if any(array.ndim for array in compress(arrays, on_cpu)):
+                results = on_gpu(self._graph)(arrays)
+            else:
+                pairs = zip(arrays, on_cpu, strict=True)
+                results = self._fused([number(x) if moves else x for x, moves in pairs])
         if devices.WAITS:
             devices.wait("function")
         return results
-
-    def _run_there(self, arrays: Sequence[Any]) -> list[Any]:
-        moved = []
-        for array in arrays:
-            if isinstance(array, devices.array_types):
-                moved.append(array)
-            elif array.ndim:
-                return on_gpu(self._graph)(arrays)
-            else:
-                moved.append(number(array))
-        return self._fused(moved)
 
 
 class DeviceTarget(Target):
@@ -119,27 +114,20 @@ def _place(value: Any) -> Any:
     return [_place(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-class _Launch:
-    """A kernel, its arguments, and the number of blocks."""
+class _Parts(NamedTuple):
+    """Partial results of a reduction, which groups of threads leave in memory."""
 
-    def __init__(self, source: str, blocks: int, arguments: list[Any], integers: Sequence[int]):
-        self.source, self.blocks, self.arguments = source, blocks, arguments
-        self.integers = list(integers)
-        self.kernel = programs.kernel_of(source)
-        self._prepared: Any = None
-
-    def __call__(self, arrays: Sequence[Any]) -> None:
-        """Launch the kernel on arrays in C order, whose shapes are the same in each call."""
-        if self._prepared is None:
-            self._prepared = prepare(self.kernel, self.blocks, arrays, self.integers)
-        self._prepared(arrays)
+    node: ReduceNode
+    groups: int
+    size: int
+    dtype: np.dtype
 
 
 class DeviceSegment:
     """Kernels and scalars between two operations on arrays: see `segment.Segment`.
 
     The `arguments` of a launch are nodes, whose arrays come from the caller or belong to the
-    segment, pairs ("parts", node) for partial results, and arrays of literals.
+    segment, partial results, and arrays of literals.
     """
 
     large = False
@@ -151,16 +139,18 @@ class DeviceSegment:
         self.tables: list[list[FusionNode]] = []
         self.sizes = Sizes()
         self.source = ""
-        self._launches: list[_Launch] = []
-        self._own: dict[Any, tuple[tuple[int, ...], np.dtype]] = {}  # arrays of its own
+        self._texts: list[str] = []
+        self._launches: list[tuple[Prepared, list[Any]]] = []  # with the arguments that are arrays
+        self._own: dict[FusionNode | _Parts, None] = {}  # what belongs to the segment
 
     def write(self) -> None:
         """Write and compile the kernels in order. Totals are finished before their first use."""
-        pending: list[ReduceNode] = []
+        pending: list[_Parts] = []
         totals = {node for block in self.blocks for node in block.totals}
         for block in self.blocks:
             source, named = block.source()
-            if any(node in pending for kind, node in named if kind == "array"):
+            read = {node for kind, node in named if kind == "array"}
+            if any(parts.node in read for parts in pending):
                 self._finish(pending, [])
                 pending = []
             arguments: list[Any] = []
@@ -173,50 +163,54 @@ class DeviceSegment:
                     groups = block.groups if kind == "columns" else block.blocks
                     arguments.append(self._parts(value, groups, totals))
             self._add(source, block.blocks, arguments, block.integers)
-            pending += [node for node in block.totals if ("parts", node) in self._own]
-            for node in block.columns:
-                if ("parts", node) in self._own:
-                    self._finish_columns(node, block.groups)
+            for parts in arguments:
+                if isinstance(parts, _Parts) and parts.node in block.columns:
+                    self._finish_columns(parts)
+                elif isinstance(parts, _Parts):
+                    pending.append(parts)
         self._finish(pending, [node for node in self.finals if node not in totals])
-        self.source = "\n\n".join([launch.source for launch in self._launches])
+        self.source = "\n\n".join(self._texts)
 
     def _add(self, source: str, blocks: int, arguments: list[Any], integers: Sequence[int]) -> None:
-        self._launches.append(_Launch(source, blocks, arguments, integers))
+        places = [Place(argument.dtype, argument.size) for argument in arguments]
+        launch = Prepared(programs.kernel_of(source), blocks, [*places, *integers])
+        self._texts.append(source)
+        self._launches.append((launch, arguments))
 
     def _array(self, node: FusionNode, totals: set[Any]) -> FusionNode:
         if node in totals and node not in self.finals:
-            self._own[node] = ((1,), node.dtype)
+            self._own[node] = None
         else:
             self.arrays.setdefault(node)
         return node
 
-    def _parts(self, node: ReduceNode, groups: int, totals: set[Any]) -> Any:
+    def _parts(self, node: ReduceNode, groups: int, totals: set[Any]) -> FusionNode | _Parts:
         """Return where a kernel stores partial results. If there is one, it is the result."""
         result = self._array(node, totals)
         if groups == 1:
             return result
-        self._own["parts", node] = ((groups * node.size,), node.dtype)
-        return "parts", node
+        parts = _Parts(node, groups, groups * node.size, node.dtype)
+        self._own[parts] = None
+        return parts
 
-    def _finish_columns(self, node: ReduceNode, groups: int) -> None:
+    def _finish_columns(self, parts: _Parts) -> None:
         """Add the kernel that combines the column sums of all groups."""
-        text, expression = tree(node)
-        code = _combine_parts(node, Name("total"), "parts[k * columns + column]", "count", "tree_0")
+        node, trees = parts.node, Trees()
+        element = "parts[k * columns + column]"
+        code = _combine_parts(node, Name("total"), element, "count", trees.name(node))
         lines = [
             "    for column in range(cuda.blockIdx.x, columns, cuda.gridDim.x):",
             *render(code, "        "),
             f"        if {THREAD} == 0:",
             "            out[column] = total",
         ]
-        imported = set(expression.modules)
-        names = ["parts", "out", "count", "columns"]
-        source = write_kernel(imported, {text: "tree_0"}, names, lines)
+        source = write_kernel(set(), trees, ["parts", "out", "count", "columns"], lines)
         blocks = adapter.blocks_for(node.size * adapter.threads())
-        self._add(source, blocks, [("parts", node), node], [groups, node.size])
+        self._add(source, blocks, [parts, node], [parts.groups, node.size])
 
-    def _finish(self, totals: list[ReduceNode], finals: list[FusionNode]) -> None:
+    def _finish(self, pending: list[_Parts], finals: list[FusionNode]) -> None:
         """Add the kernel, of one block, that combines totals and computes scalars from them."""
-        if not totals and not finals:
+        if not pending and not finals:
             return
         names = NodeNames()
         arrays: dict[FusionNode, Name] = {}
@@ -229,33 +223,27 @@ class DeviceSegment:
             return numbers.setdefault(value, Name(f"n{len(numbers)}"))
 
         scalars = DeviceScalars(array, number_of)
-        trees: dict[str, str] = {}
-        imported: set[str] = set()
+        trees = Trees()
         lines, arguments = [], {}
-        for node in totals:
-            text, expression = tree(node)
-            imported |= set(expression.modules)
-            name = trees.setdefault(text, f"tree_{len(trees)}")
-            total, parts = Name(f"total_{names[node]}"), f"parts_{names[node]}"
-            (count,), _ = self._own["parts", node]
-            lines += render(_combine_parts(node, total, f"{parts}[k]", number_of(count), name))
-            arguments[parts] = ("parts", node)
-            scalars.names[node] = total
-        stores = [f"        {array(node)}[0] = total_{names[node]}" for node in totals]
-        for node in finals:
+        for parts in pending:
+            node, name = parts.node, f"parts_{names[parts.node]}"
+            total = scalars.names[node] = Name(f"total_{names[node]}")
+            count, tree = number_of(parts.groups), trees.name(node)
+            lines += render(_combine_parts(node, total, f"{name}[k]", count, tree))
+            arguments[name] = parts
+        stores = []
+        for node in [*[parts.node for parts in pending], *finals]:
             value = scalars.value(node)
             stores.append(f"        {array(node)}[0] = {value}")
         code = scalars.take()
         lines += [*render(code), f"    if {THREAD} == 0:", *stores]
-        imported |= modules(code)
-        own = {node for node in totals if node in self._own}
         for node, name in arrays.items():
             arguments[name] = node
-            if node not in own and node not in self._own:
+            if node not in self._own:
                 self.arrays.setdefault(node)
         for dtype in scalars.literals:
             arguments[f"literals_{dtype.name}"] = _literals(scalars, dtype)
-        source = write_kernel(imported, trees, [*arguments, *numbers.values()], lines)
+        source = write_kernel(modules(code), trees, [*arguments, *numbers.values()], lines)
         self._add(source, 1, list(arguments.values()), list(numbers))
 
     def keep(self, others: set[FusionNode]) -> None:
@@ -266,17 +254,14 @@ class DeviceSegment:
         opaque = [node for node in self.fusion.nodes if isinstance(node, OpaqueNode)]
         outside = [*self.fusion.outputs, *[operand for node in opaque for operand in node.operands]]
         read = {base(node) for node in outside}
-        written = self._written()
+        roots = [root for block in self.blocks for root in block.kernel.roots]
+        written = {*self.finals, *[root for root in roots if root in self.fusion.stored]}
         for node in [array for array in self.arrays if array in written - read - others]:
             del self.arrays[node]
-            self._own[node] = node.shape, node.dtype
+            self._own[node] = None
         if graphs.wanted():
             roles: list[graphs.Role] = [self._role(node, written) for node in self.arrays]
             self.repeated = graphs.Repeated(self._launch, self._make, roles, len(self._launches))
-
-    def _written(self) -> set[FusionNode]:
-        roots = [root for block in self.blocks for root in block.kernel.roots]
-        return {*self.finals, *[root for root in roots if root in self.fusion.stored]}
 
     @staticmethod
     def _role(node: FusionNode, written: set[FusionNode]) -> graphs.Role:
@@ -294,20 +279,15 @@ class DeviceSegment:
             self.repeated(own_arrays)
 
     def _make(self) -> dict[Any, Any]:
-        """Return new arrays for the segment's own values."""
         empty = devices.library().empty
-        return {key: empty(shape, dtype) for key, (shape, dtype) in self._own.items()}
+        return {own: empty(own.size, own.dtype) for own in self._own}
 
     def _launch(self, arrays: Sequence[Any], own: dict[Any, Any]) -> None:
         by_node = dict(own)
         for node, array in zip(self.arrays, arrays, strict=True):
             by_node[node] = array if array.flags.c_contiguous else elementwise.contiguous(array)
-        for launch in self._launches:
-            arguments = [
-                argument if isinstance(argument, devices.array_types) else by_node[argument]
-                for argument in launch.arguments
-            ]
-            launch(arguments)
+        for launch, arguments in self._launches:
+            launch([x if isinstance(x, devices.array_types) else by_node[x] for x in arguments])
 
 
 def _combine_parts(node: ReduceNode, total: Name, part: str, count: str, tree_name: str) -> Code:
