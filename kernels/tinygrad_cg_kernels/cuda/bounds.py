@@ -98,8 +98,7 @@ def check_of(name: str, indices: Any, size: int) -> Callable[[np.ndarray], Any]:
 
 def positions(name: str, indices: Any, size: int) -> Any:
     """Return indices as int64 from 0 to size - 1, as the CPU's `check_positions`."""
-    check = check_of(name, indices, size)
-    return located(indices, indices.shape, (size,), True, check)
+    return located(indices, indices.shape, (size,), True, check_of(name, indices, size))
 
 
 def located(

@@ -153,11 +153,14 @@ MAX_PLANS = 512
 """A function keeps its launches for this many combinations of dtypes, shapes and strides."""
 
 
-def keep(plans: dict[tuple, Any], key: tuple, plan: Any) -> Any:
-    """Keep a plan, and return it; the others are dropped if they are too many."""
-    if len(plans) >= MAX_PLANS:
-        plans.clear()
-    plans[key] = plan
+def plan_of(plans: dict[tuple, Any], key: tuple, make: Callable, *arguments: Any) -> Any:
+    """Return the plan of a key, made and kept if there is none. Too many others are dropped."""
+    plan = plans.get(key)
+    if plan is None:
+        plan = make(*arguments)
+        if len(plans) >= MAX_PLANS:
+            plans.clear()
+        plans[key] = plan
     return plan
 
 
@@ -208,10 +211,7 @@ class Map:
     ) -> Plan:
         """Return what to do for arrays such as these."""
         key = layout_of(arrays), tuple(loop), tuple(results)
-        plan = self._plans.get(key)
-        if plan is None:
-            plan = keep(self._plans, key, self._make_plan(arrays, loop, results))
-        return plan
+        return plan_of(self._plans, key, self._make_plan, arrays, loop, results)
 
     def _make_plan(
         self, arrays: Sequence[Any], loop: Sequence[np.dtype], results: Sequence[np.dtype]
@@ -312,7 +312,7 @@ class DeviceElementwise:
         if out is not None:
             return self._fill(plan, arrays, signature.result, out)
         if not signature.checked:
-            keep(self._plans, layout_of(arrays), plan)
+            plan_of(self._plans, layout_of(arrays), lambda: plan)
         return plan.one(arrays)
 
     def _fill(self, plan: Plan, arrays: Sequence[Any], result: np.dtype, out: Any) -> Any:

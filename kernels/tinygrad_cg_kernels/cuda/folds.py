@@ -23,8 +23,8 @@ from tinygrad_cg_kernels.cuda.elementwise import (
     Plan,
     converters,
     define,
-    keep,
     layout_of,
+    plan_of,
     same,
 )
 from tinygrad_cg_kernels.cuda.groups import WARP, exchange, tree
@@ -132,10 +132,8 @@ class Fold:
         """
         arrays = aligned(arrays)
         key = layout_of(arrays), tuple(axes), tuple(loop), state, start, keepdims
-        plan = self._plans.get(key)
-        if plan is None:
-            plan = self._plan(arrays, axes, loop, state.type(start), keepdims)
-            keep(self._plans, key, plan)
+        identity = state.type(start)
+        plan = plan_of(self._plans, key, self._plan, arrays, axes, loop, identity, keepdims)
         return plan(arrays)
 
     def _plan(

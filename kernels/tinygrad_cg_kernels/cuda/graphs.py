@@ -60,7 +60,9 @@ class Repeated:
     def _replay(self, arrays: Sequence[Any]) -> bool:
         """Launch the graph, captured now if there is none; return whether that worked."""
         with self._lock:
-            if self._refused or _is_capturing():
+            stream = adapter.array_module().cuda.get_current_stream()
+            # The caller may be capturing the launches, but not those of the default stream.
+            if self._refused or (stream.ptr and stream.is_capturing()):
                 return False
             try:
                 if self._graph is None:
@@ -127,11 +129,6 @@ class _Graph:
         """Wait for the last launch, which may still run on another stream than the memory's."""
         with contextlib.suppress(Exception):  # also at the end of the process
             self._done.synchronize()
-
-
-def _is_capturing() -> bool:
-    stream = adapter.array_module().cuda.get_current_stream()
-    return bool(stream.ptr) and stream.is_capturing()  # the default stream captures nothing
 
 
 _all: WeakSet[Repeated] = WeakSet()

@@ -101,7 +101,6 @@ class Prepared:
             driver.launch(self._loaded, self._blocks, self._threads, self._room)
 
     def _load(self, driver: Any) -> None:
-        """Load the kernel, and write the words of its arguments to fixed memory."""
         self._loaded = self._kernel.loaded(driver, self._arguments)
         self._threads, self._pointers = adapter.threads(), []
         for k, x in enumerate(self._arguments):

@@ -55,20 +55,15 @@ def _merged(
 
     There is at least one dimension.
     """
-    sizes: list[int] = []
-    merged: list[list[int]] = [[] for _ in steps]
-    for d, size in enumerate(shape):
+    dimensions: list[tuple[int, ...]] = []  # for each its size, then the step of each operand
+    for size, *own in zip(shape, *steps, strict=True):
         if size == 1:
             continue
-        if sizes and all(row[-1] == own[d] * size for row, own in zip(merged, steps, strict=True)):
-            sizes[-1] *= size
-            for row, own in zip(merged, steps, strict=True):
-                row[-1] = own[d]
-        else:
-            sizes.append(size)
-            for row, own in zip(merged, steps, strict=True):
-                row.append(own[d])
-    return tuple(sizes or [1]), tuple([tuple(row or [0]) for row in merged])
+        together = bool(dimensions) and dimensions[-1][1:] == tuple([step * size for step in own])
+        outer = dimensions.pop()[0] if together else 1
+        dimensions.append((outer * size, *own))
+    sizes, *merged = zip(*dimensions or [(1, *(0,) * len(steps))], strict=True)
+    return sizes, tuple(merged)
 
 
 class Split(NamedTuple):

@@ -5,7 +5,7 @@ same bits, which are those of the CPU. Values of an index that occurs more than 
 added in chunks of that many, and then the chunks' sums, in order.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from math import prod
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels.cuda import adapter, bounds
-from tinygrad_cg_kernels.cuda.elementwise import contiguous, define, keep, layout_of
+from tinygrad_cg_kernels.cuda.elementwise import contiguous, define, layout_of, plan_of
 from tinygrad_cg_kernels.cuda.launches import Place, Prepared, aligned, place_of
 from tinygrad_cg_kernels.cuda.layouts import integers, merge, walk
 from tinygrad_cg_kernels.move import gather as of_host
@@ -142,9 +142,7 @@ _plans: dict[tuple, Callable[[Any, Any], Any]] = {}
 def _look_up(name: str, x: Any, indices: Any, axis: int, batch_dims: int | None) -> Any:
     x, indices = aligned((x, indices))
     key = name, axis, batch_dims, *layout_of((x, indices))
-    plan = _plans.get(key)
-    if plan is None:
-        plan = keep(_plans, key, _plan_lookup(name, x, indices, axis, batch_dims))
+    plan = plan_of(_plans, key, _plan_lookup, name, x, indices, axis, batch_dims)
     return plan(x, indices)
 
 
@@ -235,23 +233,17 @@ def index_add(shape: tuple[int, ...], dtype: np.dtype, key: tuple[Any, ...], val
 
 
 def _positions_at(shape: tuple[int, ...], key: tuple[Any, ...]) -> Any:
-    places = adapter.array_module().arange(prod(shape), dtype=INT64).reshape(shape)
-    return places[tuple(_checked(shape, key))]
-
-
-def _checked(shape: tuple[int, ...], key: tuple[Any, ...]) -> Iterator[Any]:
-    """Yield the parts of a key, with indices in range, from 0 on. CuPy would wrap others."""
-    ndarray = adapter.array_module().ndarray
+    """Return the flat positions of the elements at a key. Indices out of range are found."""
+    library, parts = adapter.array_module(), list(key)
     after, axis = sum(of_host.axes_of(part) for part in key), 0
-    for part in key:
+    for k, part in enumerate(key):
         axis += len(shape) - after if part is Ellipsis else 0
-        if isinstance(part, ndarray) and not is_bool(part.dtype):
+        if isinstance(part, library.ndarray) and not is_bool(part.dtype):  # CuPy would wrap it
             line = np.broadcast_to(False, (*(1,) * axis, shape[axis]))
             check = partial(np.take, line, axis=axis)  # raises NumPy's error
-            yield bounds.located(part, part.shape, (shape[axis],), True, check)
-        else:
-            yield part
+            parts[k] = bounds.located(part, part.shape, (shape[axis],), True, check)
         axis += of_host.axes_of(part)
+    return library.arange(prod(shape), dtype=INT64).reshape(shape)[tuple(parts)]
 
 
 def _combined(

@@ -21,8 +21,8 @@ from tinygrad_cg_kernels.cuda.elementwise import (
     Plan,
     converters,
     define,
-    keep,
     layout_of,
+    plan_of,
     same,
 )
 from tinygrad_cg_kernels.cuda.folds import Fold, group_for
@@ -111,10 +111,7 @@ class DeviceNormalisation:
         """Return an array of the operands' shape. The last operand is the axis."""
         arrays, axis = aligned(operands[:-1]), operands[-1]
         key = axis, *layout_of(arrays)
-        plan = self._plans.get(key)
-        if plan is None:
-            plan = keep(self._plans, key, self._plan(arrays, axis))
-        return plan(arrays)
+        return plan_of(self._plans, key, self._plan, arrays, axis)(arrays)
 
     def _by_folds(self, result: np.dtype, axis: int, arrays: Sequence[Any]) -> Any:
         loop, numbers = loop_dtype(result), list(arrays)

@@ -178,7 +178,8 @@ class DeviceArgReduction:
     """The index of the best element along one axis. The first of equals wins, and nan is best."""
 
     def __init__(self, kernel: ArgReduction) -> None:
-        self._kernel, self._largest = kernel, kernel is search.argmax
+        self._kernel = kernel
+        self._fold, self._limit = (_largest, 0) if kernel is search.argmax else (_smallest, 1)
 
     def __call__(self, x: Any, axis: int, keepdims: bool = False) -> Any:
         """Return indices along `axis`, which is dropped (or kept as 1)."""
@@ -192,9 +193,7 @@ class DeviceArgReduction:
             raise ValueError(f"{kernel.name} of an empty axis has no identity")
         if is_complex(loop):
             raise TypeError(no_kernel(kernel.name, loop))
-        fold = _largest if self._largest else _smallest
-        start = limits(loop)[0 if self._largest else 1]
-        best = fold((x,), (axis,), (loop,), loop, start, True)
+        best = self._fold((x,), (axis,), (loop,), loop, limits(loop)[self._limit], True)
         positions = library.arange(x.shape[axis], dtype=INT64)
         positions = positions.reshape(-1, *(1,) * (x.ndim - 1 - axis))
         dtypes = (loop, loop, INT64)
