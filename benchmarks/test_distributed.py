@@ -14,5 +14,5 @@ def test_main(monkeypatch, capsys):
     distributed.main()
     printed = capsys.readouterr().out
     assert "DIFFERENT" not in printed
-    assert printed.count("the same") == 2
+    assert printed.count("the same") == 3  # two losses, and data in files
     assert "limit of a worker" in printed
