@@ -143,8 +143,6 @@ class Coloring:
         """Return the number of the product that each entry is read from, columns before rows."""
         columns, rows = self._sides()
         across = columns[self.pattern.indices]
-        if not self._by_rows.any():
-            return across
         first = _count(self.columns) if self.mode == "both" else 0
         return np.where(self._by_rows, rows[self.pattern.rows()] + first, across)
 

@@ -138,9 +138,8 @@ def sparse_hessian(
            [2., 6., 4.],
            [0., 4., 0.]])
     """
-    own = "sparse_hessian"
     return _SparseDerivative(
-        own, f, argnums, pattern, coloring, "symmetric", format, chunk_size
+        "sparse_hessian", f, argnums, pattern, coloring, "symmetric", format, chunk_size
     ).wrapped()
 
 
@@ -283,7 +282,6 @@ class _SparseDerivative:
         return matrix if self.format == "csr" else matrix.asformat(self.format)
 
     def _values(self, plan: _Prepared, leaves: list) -> np.ndarray:
-        """Return the values of the pattern's entries."""
         if plan.program is not None:
             return self._run(plan.program, *leaves)
         data = empty((plan.coloring.pattern.nnz,), plan.dtype)

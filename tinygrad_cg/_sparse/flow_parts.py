@@ -174,8 +174,7 @@ def keep_rule(
     trace: FunctionTrace, call: Any, inputs: Sequence[Any], outputs: Sequence[Value]
 ) -> list[Value]:
     """Return the outputs of a custom gradient in a trace as those of an operation with its rule."""
-    present = [x for x in inputs if x is not None]
-    own = [trace.value(x) for x in present]
+    own = [trace.value(x) for x in inputs if x is not None]
     rule, operands = KeptRule(outputs, own), [*outputs, *own]
     with suppress(Exception):
         operands += _trace_rule(rule, trace, call, inputs, own)

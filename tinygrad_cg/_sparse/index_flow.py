@@ -192,7 +192,6 @@ class IndexFlow:
         return np.zeros(rows + 1, np.int64), np.zeros(0, np.int32)
 
     def union(self, tables: Sequence[Table]) -> Table | None:
-        """Return the union of tables row by row."""
         distinct = {id(table): table for table in tables}
         return functools.reduce(merge_rows, distinct.values()) if tables else None
 
@@ -205,12 +204,9 @@ class IndexFlow:
         """Return the union along axes, a row for each element of the other axes."""
         axes = [axis % len(shape) for axis in axes]
         rest = [axis for axis in range(len(shape)) if axis not in axes]
-        count = prod([shape[axis] for axis in axes])
+        count, lines = (prod([shape[axis] for axis in some]) for some in (axes, rest))
         members = numbered(shape).transpose(*rest, *axes).reshape(-1).astype(np.int32)
-        if not count:
-            return self.empty(prod([shape[axis] for axis in rest]))
-        groups = np.arange(0, members.size + 1, count), members
-        return multiply_rows(groups, table, self.columns)
+        return multiply_rows((np.arange(lines + 1) * count, members), table, self.columns)
 
     def interactions(self, pairs: Sequence[Pair]) -> Table:
         """Return as row i all j of a row of a second table for which the first's has i."""
@@ -266,7 +262,6 @@ class OperationFlow:
         self.tables: dict[int, Any] = {k: operands[k].table for k in moving}
 
     def effect(self, avals: Sequence[Any]) -> Effect:
-        """Return the table of the result and the pairs."""
         kind, effect = self.primitive.kind, None
         if len(avals) == 1:
             self.shape: Shape = tuple(avals[0].shape)
@@ -298,10 +293,7 @@ class OperationFlow:
     # elementwise
 
     def sources(self, k: int, mask: Any = None) -> np.ndarray | None:
-        """Return the element of operand `k` for each of the result's, -1 where `mask` is False.
-
-        None if they are the same elements.
-        """
+        """Return operand `k`'s element for each of the result, -1 outside `mask`; None if equal."""
         shape = self.shapes[k]
         if mask is None and shape == self.shape:
             return None
@@ -331,15 +323,11 @@ class OperationFlow:
     # selections and their transposes
 
     def selection(self) -> Effect:
-        """Run the operation on numbers of elements.
-
-        If an index is unknown, a lookup along an axis gives the union of the axis, and a row that
-        is written may be any row.
-        """
+        """Run the operation on numbers of elements."""
         arrays, tables, starts, count = [], [], {}, 0
         indices = [k for k, name in enumerate(self.primitive.inputs) if name in _INDICES]
         unknown = [k for k in indices if self.operands[k].array is None]
-        if unknown and self.name == "set_row":
+        if unknown and self.name == "set_row":  # any row may be written
             axis, shape = self.params["batch_dims"], self.shapes[1]
             self.shapes[1] = (*shape[:axis], 1, *shape[axis:])
             return Effect(self.flow.union(self.all_taken()))
@@ -353,7 +341,7 @@ class OperationFlow:
                 count += arrays[-1].size
             else:
                 arrays.append(np.full(shape, -1))
-        if unknown:
+        if unknown:  # a lookup gives the union of the axis
             shape, axes = self.shapes[0], [self.params["axis"]]
             lines = self.flow.reduced(tables[0], shape, axes)
             tables = [take_rows(lines, lines_of(shape, axes, shape))]
@@ -417,10 +405,7 @@ class OperationFlow:
         return Effect(earlier(table, 1) if self.params["exclusive"] else table, pairs)
 
     def by_matrices(self) -> Effect:
-        """The result depends on all of the last axes of the operands that belong together.
-
-        Columns of the right-hand sides of linear equations are apart, and do not interact.
-        """
+        """The result depends on all of the last axes of the operands that belong together."""
         flow, solves, tables, wholes = self.flow, self.name in _SOLVERS, [], []
         cores = list(zip(self.shapes, self.primitive.core, strict=True))
         batch = np.broadcast_shapes(*[shape[: len(shape) - n] for shape, n in cores])
@@ -430,7 +415,7 @@ class OperationFlow:
             matrices = flow.reduced(self.tables[k], shape, range(-count, 0))
             batches = shape[: len(shape) - count]
             wholes.append(take_rows(matrices, lines_of(batches, (), batch)))
-            if solves and k == 1:
+            if solves and k == 1:  # columns of right-hand sides are apart, and do not interact
                 lines = flow.reduced(self.tables[1], shape, [-2])
                 tables.append(take_rows(lines, lines_of(shape, [-2], self.shape)))
             else:
@@ -538,10 +523,8 @@ def _connections(
     inside = (line >= 0) & (line < images[1]) & (column >= 0) & (column < images[2])
     f = ((r * columns + s) * channels + c) * outs + o
     out = ((n * outputs[1] + y) * outputs[2] + x) * outs + o
-    shape = np.broadcast_shapes(i.shape, f.shape, out.shape)
-    keep = np.broadcast_to(inside, shape)
-    places = {"i": i, "f": f, "o": out}
-    return {role: np.broadcast_to(numbers, shape)[keep] for role, numbers in places.items()}
+    i, f, out, inside = np.broadcast_arrays(i, f, out, inside)
+    return {"i": i[inside], "f": f[inside], "o": out[inside]}
 
 
 def _kept(name: str, k: int, arrays: Sequence[Any]) -> Any:

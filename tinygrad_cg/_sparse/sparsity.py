@@ -7,13 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.sparse.index_sets import (
-    Table,
-    multiply_rows,
-    starts,
-    transpose_rows,
-    unit_rows,
-)
+from tinygrad_cg_kernels.sparse import index_sets
 
 _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
 
@@ -78,7 +72,7 @@ class SparsityPattern:
             )
         if array.ndim != 2:
             raise ValueError(f"SparsityPattern.of: expected two axes, got shape {array.shape}")
-        indptr = starts(np.count_nonzero(array, axis=1))
+        indptr = index_sets.starts(np.count_nonzero(array, axis=1))
         return SparsityPattern(indptr, np.nonzero(array)[1], (array.shape[0], array.shape[1]))
 
     @property
@@ -92,7 +86,7 @@ class SparsityPattern:
         return self.nnz / max(self.shape[0] * self.shape[1], 1)
 
     @property
-    def table(self) -> Table:
+    def table(self) -> index_sets.Table:
         """`indptr` and `indices`, as the kernels take them."""
         return self.indptr, self.indices
 
@@ -115,7 +109,7 @@ class SparsityPattern:
     def transposed(self) -> SparsityPattern:
         """Return the pattern of the transposed matrix."""
         rows, columns = self.shape
-        return SparsityPattern(*transpose_rows(self.table, columns), (columns, rows))
+        return SparsityPattern(*index_sets.transpose_rows(self.table, columns), (columns, rows))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SparsityPattern):
@@ -159,7 +153,8 @@ def _checked(indptr: Any, indices: Any, shape: Any) -> SparsityPattern:
             f"{name}: indices must be 0 .. {columns - 1}, got {indices.min()} .. {indices.max()}"
         )
     table = np.ascontiguousarray(indptr, _INT64), np.ascontiguousarray(indices, _INT32)
-    return SparsityPattern(*multiply_rows(table, unit_rows(columns), columns), (rows, columns))
+    units = index_sets.unit_rows(columns)
+    return SparsityPattern(*index_sets.multiply_rows(table, units, columns), (rows, columns))
 
 
 def import_scipy(name: str, instead: str) -> Any:

@@ -242,7 +242,9 @@ def _total(
         numbers = tuple([number % len(parameters) for number in transform.argnums])
         chosen = numbers[0] if transform.single else numbers
         program = pack(name, (name, f, chosen)) if engine.pickles else compiled(chosen)
-        values: Any = nest.map_structure(_as_value, (parameters, vector))
+        values: Any = nest.map_structure(
+            lambda leaf: convert(leaf).numpy() if is_tensor(leaf) else leaf, (parameters, vector)
+        )
         task = Evaluation(
             name, program, values[0], values[1], reduction == "mean", allow_nan, engine.is_remote
         )
@@ -258,10 +260,6 @@ def _total(
 
     total.__name__ = total.__qualname__ = f"{name}_over_blocks"
     return total
-
-
-def _as_value(leaf: Any) -> Any:
-    return convert(leaf).numpy() if is_tensor(leaf) else leaf
 
 
 def _refuse_watched(name: str, leaves: Sequence[Any]) -> None:

@@ -173,11 +173,7 @@ def files(paths: Iterable[Any], reader: Callable[[Any], Any]) -> Sequence[Any]:
 
 
 class BlockSource:
-    """Data of the argument `over`: an iteration gives the parts of each block, as tuples.
-
-    `is_remote` says that workers of a cluster get the parts by themselves: of Dask's collections,
-    and of files.
-    """
+    """Data of the argument `over`: an iteration gives the parts of each block, as tuples."""
 
     def __init__(self, name: str, over: Any):
         self._sources: Sequence[Any] = over if type(over) is tuple else (over,)
@@ -187,6 +183,7 @@ class BlockSource:
             self._sources = _partitions(name, self._sources)
         for source in self._sources:
             _check(name, source)
+        # whether workers of a cluster get the parts by themselves
         self.is_remote = self.of_dask or all(
             isinstance(source, list) and all(type(part) is FileBlock for part in source)
             for source in self._sources
@@ -368,16 +365,13 @@ class BlockSum(NamedTuple):
         return count, nest.map_structure(join, a[1], b[1])
 
     def __call__(self, results: Iterable[Any], add: Callable[..., Any] | None = None) -> Any:
-        """Return the result of all; None of nothing.
-
-        The tree is that of a binary counter: two sums of equally many blocks become one sum, so at
-        most log2(n) + 1 of them are held at a time.
-        """
+        """Return the result of all; None of nothing."""
         if self.reduction == "rows":
             some = [result for result in results if result is not None]
             trees = [tree for _, tree in some]
             join = lambda *leaves: np.concatenate(leaves)  # noqa: E731 (it is short)
             return (len(some), nest.map_structure(join, *trees)) if some else None
+        # as in a binary counter, two sums of equally many blocks become one: few are held at a time
         add, carries = self.add if add is None else add, []
         for total in results:
             size = 1

@@ -65,10 +65,7 @@ def find_engine(name: str, executor: Any, of_dask: bool = False) -> Engine:
 def run_in_order(
     name: str, task: Callable[..., Any], rows: Generator[tuple], engine: Engine
 ) -> Generator[Any]:
-    """Yield ``task(index, *row)`` of each row, in their order, and close `rows`.
-
-    In this process, the next row is read meanwhile. An executor has two rows for each worker.
-    """
+    """Yield ``task(index, *row)`` of each row, in their order, and close `rows`."""
     if not engine.is_remote:
         indices = itertools.count()
         with closing(_read_ahead(name, rows)) as ahead:
@@ -121,17 +118,14 @@ def _read_ahead(name: str, rows: Generator[tuple]) -> Generator[tuple]:
 
 
 def run_on_dask(client: Any, task: Evaluation, rows: list[tuple], add_up: BlockSum) -> Any:
-    """Return the sum over blocks, or their rows, computed by the workers of a cluster.
-
-    The parameters are a task of the graph, which goes to a worker once, and from there to others.
-    If that worker is lost, the scheduler sends the task to another.
-    """
+    """Return the sum over blocks, or their rows, computed by the workers of a cluster."""
     if not rows:
         return None
     dask = import_module("dask")
     content = pack(task.name, task)
     prefix = f"{task.name}-{uuid.uuid4().hex}"
     delayed = functools.partial(dask.delayed, pure=False)
+    # the parameters go to a worker once, and from there to others; to another if it is lost
     shared = delayed(pickle.loads)(content)
     parts: Any = [
         delayed(operator.call)(shared, index, *row, dask_key_name=f"{prefix}-{index}")
@@ -148,11 +142,10 @@ def run_on_dask(client: Any, task: Evaluation, rows: list[tuple], add_up: BlockS
     except BlockError:
         raise
     except Exception as error:
-        try:
+        index = None
+        with suppress(Exception):  # the scheduler may be lost
             keys = [future.key for future in futures]
             index = client.run_on_scheduler(_find_block, keys, prefix)
-        except Exception:  # the scheduler is lost
-            index = None
         raise failure(task.name, index, error, False) from error
     finally:
         if running := [future for future in futures if not future.done()]:

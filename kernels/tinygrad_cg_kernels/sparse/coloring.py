@@ -80,10 +80,7 @@ _dynamic_kernel = compiled(_dynamic_order, "dynamic_order", *TABLE, *TABLE, *(IN
 
 
 def _greedy_distance2(vertex_ptr, vertex_lines, order, used, base, colors, sizes):
-    """Give vertices without a colour the first one after `base` that is free, if a word has it.
-
-    `used` has the colours of each line, as bits.
-    """
+    """Give vertices without a colour the first after `base` that no line has in `used`, as bits."""
     for i in range(np.uintp(sizes[0])):
         v = np.uintp(order[i])
         start, end = np.uintp(vertex_ptr[v]), np.uintp(vertex_ptr[v + np.uintp(1)])
@@ -145,14 +142,12 @@ def color_distance2(vertices: Table, lines: int, order: np.ndarray) -> np.ndarra
 
 @jitable
 def _has(bits, place):
-    """Return whether a bit is set."""
     word = bits[np.uintp(place >> np.uint64(6))]
     return (word >> (place & np.uint64(63))) & np.uint64(1) != np.uint64(0)
 
 
 @jitable
 def _add(bits, place):
-    """Set a bit."""
     bits[np.uintp(place >> np.uint64(6))] |= np.uint64(1) << (place & np.uint64(63))
 
 
@@ -216,8 +211,7 @@ def color_star(pattern: Table, order: np.ndarray) -> np.ndarray:
 
 
 def _mark_unique(indptr, indices, colors, seen, counts, unique, sizes):
-    (rows,) = sizes
-    for i in range(np.uintp(rows)):
+    for i in range(np.uintp(sizes[0])):
         for k in range(np.uintp(indptr[i]), np.uintp(indptr[i + np.uintp(1)])):
             color = np.uintp(colors[np.uintp(indices[k])])
             counts[color] = counts[color] + 1 if seen[color] == np.int64(i) else 1

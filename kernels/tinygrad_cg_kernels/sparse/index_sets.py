@@ -131,10 +131,7 @@ def merge_rows(first: Table, second: Table) -> Table:
 
 
 def multiply_rows(groups: Table, table: Table, columns: int) -> Table:
-    """Return for each row of `groups` the union of the rows of `table` that it lists.
-
-    This is the Boolean product of two sparse matrices; `table` has `columns` columns.
-    """
+    """Return the Boolean product: for each row of `groups` the union of the table's rows in it."""
     count, indptr = groups[0].size - 1, np.zeros_like(groups[0])
 
     def run(out: np.ndarray) -> np.ndarray:

@@ -72,10 +72,7 @@ def _run(value: Value, array: np.ndarray, first: int) -> np.ndarray | None:
 
 
 def gather_of_joined(value: Value) -> Value | None:
-    """Return a gather from arrays that are joined along any axis as one from their elements.
-
-    The arrays are joined one after the other, for which nothing is copied.
-    """
+    """Return a gather from arrays joined along any axis as one from these arrays in a row."""
     x, indices = value.inputs
     is_joined = getattr(x.primitive, "name", "") in ("reshape", *_JOINS)
     if indices.array is None or not is_joined or len(x.shape) != 1 or value.params["batch_dims"]:
