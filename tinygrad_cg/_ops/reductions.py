@@ -85,7 +85,8 @@ reduce_sum = reduction(
 def _run_mean(x: np.ndarray, axis: tuple[int, ...], keepdims: bool) -> np.ndarray:
     over_all = not keepdims and len(axis) == x.ndim and type(x) is np.ndarray
     if over_all and 0 < x.size < 2**24 and (x.dtype is FLOAT64 or x.dtype is FLOAT32):
-        # The quotient in float64, rounded to float32, is that of float32.
+        # In a quarter of the time, if x is small. The quotient in float64, rounded to float32, is
+        # that of float32.
         return np.array(kreduce.sum(x, axis).item() / x.size, x.dtype)
     if is_bool(x.dtype):
         raise TypeError("mean: needs numbers, got bool; cast them to a float dtype first")

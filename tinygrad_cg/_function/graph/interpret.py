@@ -14,7 +14,8 @@ from .values import FuncGraph, OutputItem, Value
 
 Operation = tuple[Sequence[Callable[..., Any]], Callable[..., Any]]
 """A sequence whose first function is tried on an operation's operands, and the function that is
-called where the result is None: `small_kernel` of an elementwise kernel, and all of it."""
+called if the result is None. They are the small kernel that served last and the complete operation,
+or the same function twice, which never returns None."""
 
 
 def interpreter(graph: FuncGraph) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
