@@ -6,6 +6,9 @@ import numpy as np
 
 from tinygrad_cg._core.primitive import OPS, Primitive
 
+VECTORS = {"eig", "eigh", "svd"}
+"""Operations whose vectors have signs and phases that the device's library chooses."""
+
 TOLERANCE = {"e": 2e-3, "f": 3e-6, "F": 3e-6, "d": 1e-12, "D": 1e-12}
 
 

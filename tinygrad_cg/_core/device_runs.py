@@ -7,6 +7,7 @@ that makes arrays by `devices.library_of`. NumPy's other functions ask their ope
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -184,6 +185,8 @@ def _absent(*arrays: Any, **params: Any) -> NoReturn:
 _LIBRARIES = "cupy", "cupyx", "numpy"
 _ASKED = "no implementation found for 'numpy.", "returned NotImplemented from __array_ufunc__"
 """NumPy's errors if it asked a library of arrays for a function that the library does not have."""
+_KEYWORD = re.compile(r"(\w+)\(\) got an unexpected keyword argument")
+"""The error of a function for a keyword that it does not have; compiled ones leave no frame."""
 
 
 def is_of_library(error: Exception) -> bool:
@@ -194,7 +197,9 @@ def is_of_library(error: Exception) -> bool:
     if isinstance(error, AttributeError):
         home = error.obj if isinstance(error.obj, ModuleType) else type(error.obj)
         name = home.__name__ if isinstance(home, ModuleType) else home.__module__
-    elif any(text in str(error) for text in _ASKED):
+    elif any(text in str(error) for text in _ASKED) or (
+        (match := _KEYWORD.match(str(error))) and hasattr(devices.library(), match[1])
+    ):
         return True
     else:
         trace: Any = error.__traceback__

@@ -162,6 +162,15 @@ def memory_pool() -> Any:
     return library().get_default_memory_pool()
 
 
+def limit_memory(size: int) -> None:
+    """Limit the bytes of all arrays on the GPU; 0 means no limit.
+
+    Memory that was kept for later arrays is given back: they could take it beyond the limit.
+    """
+    memory_pool().free_all_blocks()
+    memory_pool().set_limit(size=size)
+
+
 def clear() -> None:
     """Give memory of the GPU that is kept for later arrays back, if it was ever used."""
     if array_types:

@@ -42,7 +42,7 @@ from .composition import ARRAYS, ON_GPU, Operations
 from .creation import zeros_like
 from .define import ANY, Case, Real, Wrong, binary, elementwise, operation, public, unary
 from .shape import cast, identity
-from .validation import broadcast_shapes
+from .validation import broadcast_shapes, check_kind
 
 POSITIVE = Real(0.3, 3.0)
 AWAY = Real(-2.0, 2.0, avoid=(0.0,))  # for functions with a kink or a pole at 0
@@ -363,15 +363,21 @@ def _turning(part: Tensor, x: Tensor, y: Tensor) -> Tensor:
     return divide(part, where(equal(length, 0), 1, length))
 
 
+def _nextafter_dtype(x: Any, y: Any) -> np.dtype:
+    for name, operand in (("x", x), ("y", y)):
+        check_kind("nextafter", name, operand, REAL, error=TypeError)
+    return hypot.primitive.kernel.result_dtype(x.dtype, y.dtype)  # bool and integers: float64
+
+
 def _run_nextafter(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    wanted = hypot.primitive.kernel.result_dtype(x.dtype, y.dtype)  # bool and integers: float64
+    wanted = _nextafter_dtype(x, y)
     with np.errstate(all="ignore"):
         return devices.library_of(x).asarray(np.nextafter(x.astype(wanted), y.astype(wanted)))
 
 
 def _nextafter_aval(x: Aval, y: Aval) -> Aval:
     shape = broadcast_shapes("nextafter", x.shape, y.shape)
-    return Aval(shape, hypot.primitive.kernel.result_dtype(x.dtype, y.dtype))
+    return Aval(shape, _nextafter_dtype(x, y))
 
 
 _nextafter = operation(

@@ -118,7 +118,7 @@ def set_logical_device_configuration(device: Any, logical_devices: Any) -> None:
             "set_logical_device_configuration: memory_limit must be None or a number of megabytes "
             f"above 0, got {limit!r}"
         )
-    devices.memory_pool().set_limit(size=0 if limit is None else int(limit * 2**20))
+    devices.limit_memory(0 if limit is None else int(limit * 2**20))
 
 
 def get_logical_device_configuration(device: Any) -> list[LogicalDeviceConfiguration] | None:

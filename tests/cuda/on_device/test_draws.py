@@ -137,12 +137,12 @@ def test_memory_that_does_not_suffice_leaves_the_generator_where_it_was():
     tf.random.set_seed(5)
     want = tf.random.uniform((4,)).numpy()
     tf.random.set_seed(5)
-    devices.memory_pool().set_limit(size=1 << 12)
+    devices.limit_memory(1 << 12)
     try:
         with tf.device("GPU"), pytest.raises(MemoryError, match=r"^uniform: the memory of 'gpu:0'"):
             tf.random.uniform((1 << 12,))
     finally:
-        devices.memory_pool().set_limit(size=0)
+        devices.limit_memory(0)
     assert tf.random.uniform((4,)).numpy().tobytes() == want.tobytes()
 
 

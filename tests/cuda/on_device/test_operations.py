@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
+from tests.cuda.comparison import VECTORS
 from tests.support import op_cases
 from tinygrad_cg._core.primitive import OPS
-
-VECTORS = {"eig", "eigh", "svd"}  # their signs and phases are the library's choice
 
 
 def derivatives(example, move):

@@ -125,7 +125,7 @@ def test_what_is_refused_on_the_cpu_is_refused_there():
 
 def test_memory_that_does_not_suffice():
     x = tf.ones((1 << 10,), tf.float64).gpu()
-    devices.memory_pool().set_limit(size=1 << 10)
+    devices.limit_memory(1 << 10)
     try:
         for name, function in (
             ("unique", lambda: numpy.unique(x)),
@@ -134,4 +134,4 @@ def test_memory_that_does_not_suffice():
             with pytest.raises(MemoryError, match=f"^{name}: the memory of 'gpu:0'"):
                 function()
     finally:
-        devices.memory_pool().set_limit(size=0)
+        devices.limit_memory(0)

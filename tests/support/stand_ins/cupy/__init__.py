@@ -232,6 +232,8 @@ class ndarray:
             np.iscomplexobj(_unwrap(x)) for x in inputs
         ):
             raise TypeError(f"Wrong type of array for {ufunc.__name__}")
+        if ufunc is np.nextafter and any(np.iscomplexobj(_unwrap(x)) for x in inputs):
+            raise RuntimeError("no instance of overloaded function matches")  # of its compiler
         if ufunc.__name__ in _LACKING["numpy"].split():
             return NotImplemented
         if method != "__call__":
