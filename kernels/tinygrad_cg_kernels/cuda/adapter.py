@@ -34,7 +34,7 @@ with contextlib.suppress(ImportError), warnings.catch_warnings():
     from numba.core import config
 
 THREADS = 256  # in a block
-MAX_BLOCKS = 4096  # in a grid: a thread loops over what is left
+MAX_BLOCKS = 32768  # in a grid: a thread loops over what is left
 SIMULATED_THREADS, MAX_SIMULATED_BLOCKS = 4, 2  # each thread is a thread of Python
 MIN_QUIET_BLOCKS = 128  # Numba warns of grids with fewer blocks
 
@@ -291,13 +291,13 @@ def _configured(kernel: Any, blocks: Any, block: Any, stream: Any) -> Any:
 
 
 class Driver:
-    """NVIDIA's driver, through the packages cuda.core and cuda.bindings, which numba-cuda needs."""
+    """NVIDIA's driver: the package cuda.core, which numba-cuda needs, loads; CuPy launches."""
 
-    def __init__(self, core: Any, bindings: Any) -> None:
-        self._core, self._bindings = core, bindings
+    def __init__(self, core: Any) -> None:
+        self._core = core
         self._threads = threading.local()
 
-    def load(self, kernel: Any, kinds: Sequence[Any]) -> tuple[Any, Any]:
+    def load(self, kernel: Any, kinds: Sequence[Any]) -> tuple[int, Any]:
         """Return the driver's handle of a kernel, compiled for kinds of arguments or from the disk.
 
         The second result owns the kernel, and has to live as long. See `launches` for kinds.
@@ -316,7 +316,7 @@ class Driver:
             name, code = stored[0]["entry"], stored[1]
         loaded = self._core.ObjectCode.from_cubin(code).get_kernel(name)
         handle = loaded.handle if hasattr(loaded, "handle") else loaded._handle  # of early versions
-        return self._bindings.CUfunction(int(handle)), loaded
+        return int(handle), loaded
 
     def link(self, text: str, capability: tuple[int, int]) -> tuple[bytes, str]:
         """Return the machine code of a PTX text for a capability, and what the linker says of it.
@@ -328,19 +328,19 @@ class Driver:
         linker = self._core.Linker(self._core.ObjectCode.from_ptx(text.encode()), options=options)
         return bytes(linker.link("cubin").code), linker.get_info_log()
 
-    def launch(self, loaded: tuple[Any, Any], blocks: int, block: int, room: int) -> None:
+    def launch(self, loaded: tuple[int, Any], blocks: int, block: int, room: int) -> None:
         """Launch a kernel on the stream of this thread. `room` has its arguments' addresses."""
         if not hasattr(self._threads, "known"):
             self._core.Device(0).set_current()
             self._threads.known = True
-        pointer = array_module().cuda.get_current_stream().ptr
-        sizes = blocks, 1, 1, block, 1, 1, 0
-        (status,) = self._bindings.cuLaunchKernel(loaded[0], *sizes, pointer, room, 0)
-        if status:
+        cuda = array_module().cuda
+        pointer = cuda.get_current_stream().ptr
+        try:
+            cuda.driver.launchKernel(loaded[0], blocks, 1, 1, block, 1, 1, 0, pointer, room, 0)
+        except RuntimeError as error:
             raise RuntimeError(
-                f"the driver did not launch a kernel of {blocks} blocks of {block} threads: "
-                f"{status.name}"
-            )
+                f"the driver did not launch a kernel of {blocks} blocks of {block} threads: {error}"
+            ) from error
 
 
 @cache
@@ -349,11 +349,10 @@ def driver() -> Driver | None:
     if simulated():
         return None
     from cuda import core  # pyright: ignore
-    from cuda.bindings import driver as bindings  # pyright: ignore
 
     if not hasattr(core, "Linker"):  # before version 0.5
         from cuda.core import experimental as core  # pyright: ignore
-    return Driver(core, bindings)
+    return Driver(core)
 
 
 _store = Store("device")

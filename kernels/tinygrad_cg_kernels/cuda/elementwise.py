@@ -23,42 +23,40 @@ from tinygrad_cg_kernels.runtime.promotion import loop_dtype, no_kernel
 from tinygrad_cg_kernels.runtime.texts import compiled, digest, title_of
 
 THREADS = adapter.threads()  # in a block; a power of two
-TILE = 2 if adapter.simulated() else 32  # rows and columns of a tile
+TILE = 2 if adapter.simulated() else 32
+"""A tile has this many rows and columns, or twice as many if that fits into `SHARED` bytes."""
+
+SHARED = 2**15
 
 _SOURCE = """
 def kernel(count, {parameters}):
-    apart = cuda.gridsize(1)
-    i = cuda.grid(1)
+    i = {each} * THREADS * cuda.blockIdx.x + cuda.threadIdx.x
     while i < count:
         {body}
-        i += {each} * apart
+        i += {each} * cuda.gridsize(1)
 """
+"""A thread's elements are a block apart, so that a block reads and writes neighbours."""
 _TILES = """
 def kernel(count, sizes, rows, columns, to, u, {parameters}):
-    lane = place(cuda.threadIdx.x % TILE)
-    line = place(cuda.threadIdx.x // TILE)
+    lane = place(cuda.threadIdx.x % tile)
+    line = place(cuda.threadIdx.x // tile)
     {shared}
     i = cuda.blockIdx.x
     while i < count:
-        row = place(index(index(i) // index(sizes[-1])) % index(sizes[-2])) * TILE
-        column = place(index(i) % index(sizes[-1])) * TILE
+        row = place(index(index(i) // index(sizes[-1])) % index(sizes[-2])) * tile
+        column = place(index(i) % index(sizes[-1])) * tile
         {begin}; q = place(0)
         {walk}
-        for k in range(line, TILE, THREADS // TILE):
-            if row + lane < rows and column + k < columns:
-                {fill}
+        bottom = place(rows - 1 - row); right = place(columns - 1 - column)
+        {loads}
         cuda.syncthreads()
-        for k in range(line, TILE, THREADS // TILE):
-            if row + k < rows and column + lane < columns:
-                e = index(q + k * to + lane)
-                {compute}
-                {store}
+        {results}
         cuda.syncthreads()
         i += cuda.gridDim.x
 """
 """Neighbours in memory of some operands are a row apart in the result. A block reads a tile of them
 along their rows, and writes a tile of the result along its rows. `sizes` are those of the outer
-dimensions, and the numbers of tiles."""
+dimensions, and the numbers of tiles. All loads of a thread come before it stores a number."""
 
 
 def _parameters(inputs: Sequence[int], of_operand: str, outputs: int) -> str:
@@ -79,7 +77,7 @@ def _source(layout: DeviceLayout, outputs: int, each: int) -> str:
     inputs, flat = range(len(layout.steps)), layout.flat
     body, stores = [], []
     for n in range(each):
-        body.append(f"e{n} = index(min(i + {n} * apart, count - 1))" if n else "e0 = index(i)")
+        body.append(f"e{n} = index(min(i + {n} * THREADS, count - 1))" if n else "e0 = index(i)")
         if flat is None:
             body.append("; ".join(f"p{k} = place(o{k})" for k in inputs))
             body.append(walk(f"e{n}", "sizes", [(f"p{k}", f"s{k}") for k in inputs], 2))
@@ -87,7 +85,7 @@ def _source(layout: DeviceLayout, outputs: int, each: int) -> str:
             at = f"index(p{k})" if flat is None else f"e{n}" if flat[k] else "0"
             body.append(f"a{k}_{n} = x{k}[{at}]")
         compute, store = _element(outputs, [f"a{k}_{n}" for k in inputs], str(n))
-        stores += [compute, f"if i + {n} * apart < count: {store}" if n else store]
+        stores += [compute, f"if i + {n} * THREADS < count: {store}" if n else store]
     parameters = _parameters(inputs, "x{k}" if flat else "x{k}, s{k}, o{k}", outputs)
     return _SOURCE.format(
         parameters=parameters if flat else f"sizes, {parameters}",
@@ -96,23 +94,31 @@ def _source(layout: DeviceLayout, outputs: int, each: int) -> str:
     )
 
 
-def _tiled_source(turned: Sequence[bool], outputs: int) -> str:
+def _tiled_source(turned: Sequence[bool], outputs: int, tile: int) -> str:
     inputs = range(len(turned))
     tiles = [k for k in inputs if turned[k]]
-    here = "x{k}[index(p{k} + k * d{k}[0] + lane * d{k}[1])]"
-    there = "t{k}[k, lane] = x{k}[index(p{k} + lane * d{k}[0] + k * d{k}[1])]"
-    loads = [f"t{k}[lane, k]" if turned[k] else here.format(k=k) for k in inputs]
-    compute, store = _element(outputs, loads)
+    lines = [f"line + {first}" for first in range(0, tile, THREADS // tile)]
+    loads, results = [], []
+    for n, line in enumerate(lines):
+        for k in inputs:
+            down, across = ("lane", line) if turned[k] else (line, "lane")
+            down, across = f"min({down}, bottom)", f"min({across}, right)"
+            position = f"p{k} + {down} * d{k}[0] + {across} * d{k}[1]"
+            loads.append(f"a{k}_{n} = x{k}[index({position})]")
+        values = [f"t{k}[lane, {line}]" if turned[k] else f"a{k}_{n}" for k in inputs]
+        compute, store = _element(outputs, values, str(n))
+        results += [f"e{n} = index(q + ({line}) * to + lane)", compute]
+        results.append(f"if {line} <= bottom and lane <= right: {store}")
+    loads += [f"t{k}[{line}, lane] = a{k}_{n}" for n, line in enumerate(lines) for k in tiles]
     return _TILES.format(
         parameters=_parameters(inputs, "x{k}, s{k}, d{k}, o{k}", outputs),
         shared="\n    ".join(
-            f"t{k} = cuda.shared.array(({TILE}, {TILE + 1}), kind{k})" for k in tiles
+            f"t{k} = cuda.shared.array(({tile}, {tile + 1}), kind{k})" for k in tiles
         ),
         begin="; ".join(f"p{k} = place(o{k})" for k in inputs),
         walk=walk("i", "sizes", [*[(f"p{k}", f"s{k}") for k in inputs], ("q", "u")], 2),
-        fill="; ".join(there.format(k=k) for k in tiles),
-        compute=compute,
-        store=store,
+        loads="\n        ".join(loads),
+        results="\n        ".join(results),
     )
 
 
@@ -235,8 +241,8 @@ class Map:
             own: list[tuple] = [(row,) for row in layout.steps]
             blocks = adapter.blocks_for(-(-layout.count // each))
         else:
-            turned, arguments, own = tiles
-            source = _tiled_source(turned, len(results))
+            turned, names["tile"], arguments, own = tiles
+            source = _tiled_source(turned, len(results), names["tile"])
             names |= {f"kind{k}": dtype.type for k, dtype in enumerate(dtypes)}
             blocks = adapter.blocks_for(arguments[0] * THREADS)
         for place, steps in zip(places, own, strict=True):
@@ -249,15 +255,16 @@ class Map:
 
 def count_loaded(dtypes: Sequence[np.dtype]) -> int:
     """Return how many elements of arrays of these dtypes a thread loads at a time."""
-    return {1: 4, 2: 4, 4: 2}.get(max([dtype.itemsize for dtype in dtypes]), 1)
+    return {1: 8, 2: 8, 4: 4, 8: 2}.get(max([dtype.itemsize for dtype in dtypes]), 1)
 
 
 def _tiles(
     layout: DeviceLayout, dtypes: Sequence[np.dtype]
-) -> tuple[Sequence[bool], list[Any], list[tuple]] | None:
-    """Return which operands are read by tiles, numbers for a kernel, and the steps of operands.
+) -> tuple[Sequence[bool], int, list[Any], list[tuple]] | None:
+    """Return how a kernel reads operands by tiles; None if there are none to read so.
 
-    Neighbours in memory of these operands are along one dimension, not the last. None without any.
+    These are operands whose neighbours in memory are along one dimension, not the last. The result
+    says which they are, the size of a tile, numbers for the kernel, and the steps of operands.
     """
     last = len(layout.sizes) - 1
     for axis in range(last):
@@ -270,13 +277,16 @@ def _tiles(
     else:
         return None
     own = [prod(layout.sizes[d + 1 :]) for d in range(last + 1)]
+    taken = sum([dtype.itemsize for dtype, own in zip(dtypes, turned, strict=True) if own])
+    is_small = min(layout.sizes[axis], layout.sizes[last]) < 2 * TILE
+    tile = TILE if is_small or 4 * TILE**2 * taken > SHARED else 2 * TILE
     order = [*[d for d in range(last) if d != axis], axis, last]
     sizes, own, *rows = [[row[d] for d in order] for row in (layout.sizes, own, *layout.steps)]
-    counts = (*sizes[:-2], *[-(-size // TILE) for size in sizes[-2:]])
+    counts = (*sizes[:-2], *[-(-size // tile) for size in sizes[-2:]])
     own, *steps = [
-        ((*row[:-2], TILE * row[-2], TILE * row[-1]), tuple(row[-2:])) for row in (own, *rows)
+        ((*row[:-2], tile * row[-2], tile * row[-1]), tuple(row[-2:])) for row in (own, *rows)
     ]
-    return turned, [prod(counts), counts, *sizes[-2:], own[1][0], own[0]], steps
+    return turned, tile, [prod(counts), counts, *sizes[-2:], own[1][0], own[0]], steps
 
 
 def _refuse_wide(name: str, dtypes: Sequence[np.dtype]) -> None:

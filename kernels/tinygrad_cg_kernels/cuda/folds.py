@@ -33,6 +33,7 @@ from tinygrad_cg_kernels.cuda.layouts import integers, split, walk
 from tinygrad_cg_kernels.reduce.axes import reduced_shape
 
 PER_THREAD = 4 if adapter.simulated() else 32  # elements of a chunk of a row, per thread of a block
+PARTS = 8 if adapter.simulated() else 8192  # longer rows have larger chunks, so that they are fewer
 COLUMN = 4 if adapter.simulated() else 128  # elements of a chunk of a column, per thread
 
 _SOURCE = """
@@ -49,6 +50,7 @@ def kernel(chunk, chunks, units, length, kept, inner, group, wide, {parameters},
         j = {chunk_of_unit} * chunk + lane
         last = min(j - lane + chunk, length) if lane < group else 0
         total = start
+        {first}
         while j + 3 * group < last:
             {four}
             total = combine(total, combine(combine(v0, v1), combine(v2, v3)))
@@ -76,22 +78,32 @@ _COLUMNS = {
 """A group for each chunk of a column: threads at a distance of `wide`, the number of columns."""
 
 
-def _source(by_columns: bool, operands: int) -> str:
+def _source(by_columns: bool, is_line: bool, operands: int) -> str:
+    """Return the text of a kernel. In a line, elements are at the same distance from each other."""
     each = range(operands)
+    first = [f"q{k} = p{k} + j * t{k}[0]; g{k} = group * t{k}[0]" for k in each if is_line]
     result = "at % index(units // chunks)" if by_columns else "at // index(chunks)"
 
     def element(n: int) -> str:
+        if is_line:
+            values = ", ".join(f"c{k}(x{k}[np.uint64(q{k} + {n} * g{k})])" for k in each)
+            return f"v{n} = load({values})"
         begin = "; ".join(f"q{k} = p{k}" for k in each)
         along = walk(f"j + {n} * group", "inner", [(f"q{k}", f"t{k}") for k in each], 3)
         values = ", ".join(f"c{k}(x{k}[index(q{k})])" for k in each)
         return "\n            ".join([begin, along, f"v{n} = load({values})"])
 
+    def elements(count: int) -> str:
+        moves = [f"q{k} += {count} * g{k}" for k in each if is_line]
+        return "\n            ".join([*map(element, range(count)), *moves])
+
     return _SOURCE.format(
         parameters=", ".join(f"x{k}, s{k}, t{k}, o{k}" for k in each),
         begin="; ".join(f"p{k} = place(o{k})" for k in each),
         along_kept=walk(result, "kept", [(f"p{k}", f"s{k}") for k in each], 2),
-        four="\n            ".join(map(element, range(4))),
-        single=element(0),
+        first="; ".join(first),
+        four=elements(4),
+        single=elements(1),
         **(_COLUMNS if by_columns else _ROWS),
     )
 
@@ -152,8 +164,8 @@ class Fold:
         length, columns = prod(layout.inner), prod(layout.kept)
         if not length or not columns:
             return lambda arrays: adapter.array_module().full(shape, start, dtype=start.dtype)
-        group, chunk = group_for(length), THREADS * PER_THREAD
-        wide = THREADS // group
+        group, many = group_for(length), power_of_two(-(-length * columns // (PARTS * THREADS)))
+        wide, chunk = THREADS // group, THREADS * max(PER_THREAD, many)
         if layout.by_columns:
             group = power_of_two(THREADS // columns + 1) // 2 or 1
             wide, chunk = columns if group > 1 else THREADS, COLUMN * group
@@ -169,7 +181,8 @@ class Fold:
         }
         if layout.by_columns:
             names["of_thread"] = exchange(start.dtype)
-        kernel = define(_source(layout.by_columns, len(arrays)), **names)
+        is_line = len(layout.inner) == 1
+        kernel = define(_source(layout.by_columns, is_line, len(arrays)), **names)
         numbers = [chunk, chunks, units, length, layout.kept, layout.inner, group, wide]
         arguments = [*numbers, *layout.operands(places), Place(start.dtype, units)]
         launch = Prepared(kernel, adapter.blocks_for(-(-units // wide) * THREADS), arguments)

@@ -25,7 +25,7 @@ from tinygrad_cg_kernels.cuda.elementwise import (
     plan_of,
     same,
 )
-from tinygrad_cg_kernels.cuda.folds import Fold, group_for
+from tinygrad_cg_kernels.cuda.folds import Fold, group_for, power_of_two
 from tinygrad_cg_kernels.cuda.groups import tree
 from tinygrad_cg_kernels.cuda.launches import Place, Prepared, aligned, place_of
 from tinygrad_cg_kernels.cuda.layouts import integers, split, walk
@@ -39,6 +39,8 @@ from tinygrad_cg_kernels.runtime.promotion import loop_dtype
 
 LONG = 64 * THREADS  # longer rows take a single block long
 ROWS = 2 if adapter.simulated() else 128  # this many rows keep a GPU busy, however long they are
+HELD = 2 if adapter.simulated() else 8
+"""A thread keeps the elements of its row if there are so few, and else loads so many at a time."""
 
 _ROWS = """
 def kernel(rows, length, kept, group, {parameters}, out, u, v, w):
@@ -50,16 +52,10 @@ def kernel(rows, length, kept, group, {parameters}, out, u, v, w):
         last = length if row < rows else 0
         {begin}; q = place(w)
         {walk}
-{steps}
-        for j in range(lane, last, group):
-            out[index(q + j * v[0])] = of({of})
+        j = lane
+        {body}
         base += cuda.gridDim.x * wide
 """
-_STEP = """
-        part = start{k}
-        for j in range(lane, last, group):
-            part = combine{k}(part, load{k}({of}))
-        n{k} = tree{k}(part, lane, group)"""
 
 
 @jitable
@@ -140,23 +136,44 @@ class DeviceNormalisation:
             names |= {f"start{k}": loop.type(start), f"tree{k}": tree(combine, loop)}
             names[f"load{k}"] = adapter.scalar_function(load)
             names[f"combine{k}"] = adapter.scalar_function(combine)
-        kernel = define(_source(len(arrays), len(self._steps)), **names)
+        kernel = define(_source(len(arrays), len(self._steps), -(-length // group)), **names)
         arguments = [rows, length, layout.kept, group, *layout.operands(places)]
         launch = Prepared(kernel, adapter.blocks_for(rows * group), arguments)
         return Plan(shape, (result,), launch).one
 
 
-def _source(operands: int, numbers: int) -> str:
-    each = range(operands)
-    values = [f"c{k}(x{k}[index(p{k} + j * t{k}[0])])" for k in each]
-    values += [f"n{k}" for k in range(numbers)]
-    moved = [*[(f"p{k}", f"s{k}") for k in each], ("q", "u")]
+def _source(operands: int, numbers: int, elements: int) -> str:
+    """Return the text of a kernel that computes `numbers` of a row, and then the results."""
+    each, count = range(operands), min(power_of_two(elements), HELD)
+    position = "p{k} + min(j + {n} * group, length - 1) * t{k}[0]"
+    loads = [
+        f"a{k}_{n} = c{k}(x{k}[index({position.format(k=k, n=n)})])"
+        for n in range(count)
+        for k in each
+    ]
+
+    def over_row(statement: str, numbers: int) -> list[str]:
+        lines = []
+        for n in range(count):
+            values = [*[f"a{k}_{n}" for k in each], *[f"n{k}" for k in range(numbers)]]
+            line = statement.format(j=f"(j + {n} * group)", of=", ".join(values))
+            lines.append(f"if j + {n} * group < last: {line}")
+        if elements <= HELD:
+            return lines
+        head = f"for j in range(lane, last, {count} * group):"
+        return [head, *[f"    {line}" for line in (*loads, *lines)]]
+
+    body = loads if elements <= HELD else []
+    for k in range(numbers):
+        body = [*body, f"part = start{k}"]
+        body += over_row(f"part = combine{k}(part, load{k}({{of}}))", k)
+        body.append(f"n{k} = tree{k}(part, lane, group)")
+    body += over_row("out[index(q + {j} * v[0])] = of({of})", numbers)
     return _ROWS.format(
         parameters=", ".join(f"x{k}, s{k}, t{k}, o{k}" for k in each),
         begin="; ".join(f"p{k} = place(o{k})" for k in each),
-        walk=walk("min(row, rows - 1)", "kept", moved, 2),
-        steps="".join(
-            _STEP.format(k=k, of=", ".join(values[: operands + k])) for k in range(numbers)
+        walk=walk(
+            "min(row, rows - 1)", "kept", [*[(f"p{k}", f"s{k}") for k in each], ("q", "u")], 2
         ),
-        of=", ".join(values),
+        body="\n        ".join(body),
     )

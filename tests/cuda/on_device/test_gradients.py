@@ -240,7 +240,8 @@ def test_rows_are_normalised_in_one_launch(name, monkeypatch):
     monkeypatch.setattr(Prepared, "__call__", lambda *a: (launches.append(a[0]), launch(*a)))
     function = getattr(tf.nn, name)
     rows = tf.constant([[1.0, -np.inf, 3.0, 2.0, 0.5], [0.0, 4.0, -1.0, 1.0, 2.0]]).gpu()
-    for x in (rows, rows[::-1, ::-1]):
+    long_rows = tf.constant(np.linspace(-2, 2, 39, dtype="f").reshape(3, 13)).gpu()
+    for x in (rows, rows[::-1, ::-1], long_rows):
         upstream = tf.cos(tf.where(tf.math.is_finite(x), x, 0.5))
         for long in (100, 1):
             monkeypatch.setattr("tinygrad_cg_kernels.cuda.normalisations.LONG", long)

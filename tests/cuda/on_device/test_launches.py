@@ -139,13 +139,13 @@ def test_errors_of_compiler_and_driver_are_not_swallowed(driver, monkeypatch, er
 
 
 class Packages:
-    """What the library uses of cuda.core, cuda.bindings and CuPy; `status` is a launch's answer."""
+    """What the library uses of cuda.core and CuPy; `error` is what a launch raises."""
 
-    status = 0
+    error = None
 
     def __init__(self):
         self.calls = []
-        self.ObjectCode = self.Device = self.cuda = self
+        self.ObjectCode = self.Device = self.cuda = self.driver = self
 
     compute_capability = 9, 0
 
@@ -179,9 +179,6 @@ class Packages:
 
     handle = 77
 
-    def CUfunction(self, handle):
-        return "function", handle
-
     def __call__(self, number):
         self.calls.append(("device", number))
         return self
@@ -194,13 +191,10 @@ class Packages:
 
     ptr = 5
 
-    def cuLaunchKernel(self, *arguments):
+    def launchKernel(self, *arguments):
+        if self.error:
+            raise self.error
         self.calls.append(arguments)
-        return (self.status,)
-
-
-class Status(int):
-    name = "CUDA_ERROR_OUT_OF_MEMORY"
 
 
 def test_the_driver_is_called_with_the_address_of_the_arguments(monkeypatch):
@@ -220,7 +214,7 @@ def test_the_driver_is_called_with_the_address_of_the_arguments(monkeypatch):
 
     monkeypatch.setattr(adapter, "cuda", Numba)
     monkeypatch.setattr(adapter, "array_module", lambda: packages)
-    real = adapter.Driver(packages, packages)
+    real = adapter.Driver(packages)
     monkeypatch.setattr(adapter, "driver", lambda: real)
     kernel = launches.DeviceKernel(Function)
     array = simulated.asarray(np.arange(6.0))
@@ -240,12 +234,12 @@ def test_the_driver_is_called_with_the_address_of_the_arguments(monkeypatch):
     first, second = packages.calls[-2:]
     assert first[:-2] == second[:-2]
     *sizes, room, extra = second
-    assert sizes == [("function", 77), 8, 1, 1, adapter.threads(), 1, 1, 0, 5]
+    assert sizes == [77, 8, 1, 1, adapter.threads(), 1, 1, 0, 5]
     assert extra == 0
     addresses = (ctypes.c_uint64 * 10).from_address(room)
     words = [ctypes.c_int64.from_address(address).value for address in addresses]
     assert words == [4, 1, 2, 0, 0, 3, 8, array.data.ptr + 16, 3, 8]
-    packages.status = Status(2)
+    packages.error = RuntimeError("CUDA_ERROR_OUT_OF_MEMORY")
     with pytest.raises(RuntimeError, match=r"8 blocks of 4 threads: CUDA_ERROR_OUT_OF_MEMORY"):
         kernel.launch(8, [array], [3, (1, 2)])
 
@@ -255,7 +249,7 @@ def test_kernels_of_early_versions_have_a_private_handle(monkeypatch):
     packages.get_kernel = lambda name: SimpleNamespace(_handle=78)
     monkeypatch.setattr(adapter, "_key_of", lambda *_: None)
     monkeypatch.setattr(adapter, "compile_ptx", lambda *_: ("kernel", ""))
-    (_, handle), _ = adapter.Driver(packages, packages).load(SimpleNamespace(py_func=print), ())
+    handle, _ = adapter.Driver(packages).load(SimpleNamespace(py_func=print), ())
     assert handle == 78
 
 

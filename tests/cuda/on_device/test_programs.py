@@ -182,20 +182,20 @@ WHOLE = np.arange(-40, 41, dtype=np.int8)
 @pytest.mark.parametrize(
     ("program", "array", "each"),
     [
-        (lambda x: x * 3 + 1, WHOLE, 4),
-        (lambda x: (x * 2, tf.reduce_max(x)), WHOLE[:10], 4),
-        (lambda x: x * tf.reduce_sum(x, 1, keepdims=True), (WIDE * 9).astype("h"), 4),
-        (totals, WIDE, 2),
-        (columns, WIDE, 2),
-        (transposes, MATRIX, 2),
-        (tf.grad(of_parts), WIDE[0], 2),
-        (totals, WIDE.astype("d"), 1),
+        (lambda x: x * 3 + 1, WHOLE, 8),
+        (lambda x: (x * 2, tf.reduce_max(x)), WHOLE[:10], 8),
+        (lambda x: x * tf.reduce_sum(x, 1, keepdims=True), (WIDE * 9).astype("h"), 8),
+        (totals, WIDE, 4),
+        (columns, WIDE, 4),
+        (transposes, MATRIX, 4),
+        (tf.grad(of_parts), WIDE[0], 4),
+        (totals, WIDE.astype("d"), 2),
     ],
 )
 def test_values_of_several_elements_are_loaded_at_a_time(program, array, each, monkeypatch):
     """The bits are those of a loop that loads one."""
     text = "\n".join(executable(program, array).sources)
-    assert [f"_at_{n} = " in text for n in (1, 2, 3, 4)] == [n < each for n in (1, 2, 3, 4)]
+    assert [f"_at_{n} = " in text for n in range(1, 9)] == [n < each for n in range(1, 9)]
     x = tf.constant(array).gpu()
     results = tf.nest.flatten(tf.function(program)(x))
     monkeypatch.setattr(device_blocks, "MAX_REPEATED", 0)

@@ -29,7 +29,8 @@ from .scope import BlockScope
 from .statements import Code, Expression, Name, Statement, Suite, modules, render
 
 MAX_PARTS = 512
-"""A kernel that sums columns has at most this many blocks: each has its own sums in memory."""
+"""A kernel that sums columns has at most this many blocks: each has its own sums in memory. One with
+totals has at most eight times as many."""
 
 MAX_REPEATED = 16
 """A pass with at most this many statements loads the values of several elements at a time. Others
@@ -183,8 +184,11 @@ class DeviceBlock(Block):
     @property
     def blocks(self) -> int:
         """Return how many blocks run the kernel, which depends on sizes only."""
-        count = adapter.blocks_for(self.rows * self.group)
-        return min(count, MAX_PARTS) if self.columns else count
+        units = self.rows * self.group
+        if self.flat:  # a thread for an element while all can run at once, and then for four
+            units = max(units // 4, min(units, 2 * MAX_PARTS * self.threads))
+        most = MAX_PARTS if self.columns else 8 * MAX_PARTS if self.totals else adapter.MAX_BLOCKS
+        return min(adapter.blocks_for(units), most)
 
     @property
     def groups(self) -> int:
