@@ -29,8 +29,8 @@ from .scope import BlockScope
 from .statements import Code, Expression, Name, Statement, Suite, modules, render
 
 MAX_PARTS = 512
-"""A kernel that sums columns has at most this many blocks: each has its own sums in memory. One with
-totals has at most eight times as many."""
+"""A kernel that sums columns has at most this many blocks: each has its own sums in memory. Others
+that have totals have at most eight times as many."""
 
 MAX_REPEATED = 16
 """A pass with at most this many statements loads the values of several elements at a time. Others
