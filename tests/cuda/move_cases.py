@@ -29,7 +29,10 @@ def scans() -> Iterator[tuple[Any, list[Any]]]:
             for kernel in (scan.cumsum, scan.cumprod):
                 yield kernel, [numbers(dtype, shape), axis, k % 2 == 1, k > 1]
         x, y = numbers(DTYPES[k % 2], shape), numbers(DTYPES[k % 2], shape)
-        yield scan.recurrence, [x, axis, k > 1, k % 2 == 1, y]
+        for kernel in (scan.recurrence, scan.pull):
+            yield kernel, [x, axis, k > 1, k % 2 == 1, y]
+    zeros_and_infinities = np.resize([0.0, np.inf, 2.0, 3.0], (19, 2))
+    yield scan.pull, [zeros_and_infinities, 0, False, True, np.resize([0.0, 1.0, 0.0], (19, 2))]
     yield scan.cumsum, [np.zeros((0, 3)), 0]
     yield scan.cumsum, [np.zeros((3, 0)), 0]
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from tinygrad_cg_kernels.cuda import adapter
 from tinygrad_cg_kernels.cuda.elementwise import contiguous, define
-from tinygrad_cg_kernels.reduce.scan import Scan, cumprod, recurrence
+from tinygrad_cg_kernels.reduce.scan import Scan, pull, recurrence
 from tinygrad_cg_kernels.runtime.promotion import FLOAT32, FLOAT64, loop_dtype
 
 CHUNK = 4 if adapter.simulated() else 256
@@ -78,10 +78,10 @@ class DeviceScan:
             ends = library.empty(shape, dtype=state)
             self._run(_LAST, (x, y, starts, ends), reverse)
             factors = ends
-            if kernel is recurrence:  # the effect of a chunk is ends + factors * start
+            if kernel in (recurrence, pull):  # the effect of a chunk is ends + factors * start
                 factors = library.empty(shape, dtype=state)
                 ones = library.ones(shape, dtype=state)
-                _products._run(_LAST, (x, x, ones, factors), reverse)
+                self._run(_LAST, (x, library.zeros_like(x), ones, factors), reverse)
             starts = self._scan(factors, ends, state, state, False, True)
         out = library.empty(x.shape, dtype=result)
         self._run(_ALL, (x, y, starts, out), reverse, exclusive)
@@ -97,6 +97,3 @@ class DeviceScan:
         chunks, units = starts.shape[1], starts.size
         numbers = [length, after, CHUNK, chunks, units, int(reverse), int(exclusive)]
         kernel.launch(adapter.blocks_for(units), arrays, numbers)
-
-
-_products = DeviceScan(cumprod)
