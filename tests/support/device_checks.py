@@ -15,7 +15,16 @@ from typing import Any
 import numpy as np
 
 import tinygrad_cg as tf
-import tinygrad_cg.numpy as tnp
+from tests.cuda.on_device.test_programs import (
+    chain,
+    columns,
+    layer_norm,
+    moves,
+    normalise,
+    scalars,
+    totals,
+    transposes,
+)
 from tests.support import device_cases
 from tests.support.compiled import orders
 from tests.support.device_cases import Case, Differs, compare, differ, fit, operand, there
@@ -43,29 +52,12 @@ def require(truth: Any, words: str) -> None:
 # Programs ----------------------------------------------------------------------------------------
 
 
-def chain(x):
-    for _ in range(4):
-        x = tf.sin(tf.tanh(tf.exp(tf.cos(x)))) * 2.5 + x
-    return x
-
-
 def layers(x):
     def standardise(x):
         x = x - tf.reduce_mean(x, 0)
         return x / tf.sqrt(tf.reduce_mean(x * x, 0) + 1e-3)
 
     return tf.reduce_sum(standardise(tf.tanh(standardise(x))) ** 2 * x), tf.reduce_max(x * x)
-
-
-def broadcasts(x):
-    y = x + tf.reduce_sum(x, 0)
-    z = y * tf.reduce_max(y, 1, keepdims=True) - tf.reduce_mean(y)
-    return tf.reduce_sum(z, 0), tf.nn.softmax(x), tf.nn.log_softmax(x, 0), tf.reduce_logsumexp(x)
-
-
-def moved(x):
-    y = tf.transpose(tf.concat([x, x[::-1] * 2.0], 0))
-    return tf.reduce_sum(tf.exp(y), 1), y[::2] * 3.0, tf.reduce_sum(tf.exp(x[1:3]) ** 2)
 
 
 def cross_entropy(x):
@@ -79,13 +71,6 @@ def perceptron(x):
     w = tf.matmul(x, x, transpose_a=True) / (10.0 * x.shape[0])
     hidden = tf.nn.relu(x @ w + tf.reduce_mean(x, 0))
     return cross_entropy(tf.tanh(hidden @ w[:, :5]))
-
-
-def normalised(x):
-    z = (x - tf.reduce_mean(x, 1, keepdims=True)) / tf.sqrt(
-        tf.math.reduce_variance(x, 1, keepdims=True) + 1e-5
-    )
-    return tf.reduce_sum(tf.reduce_max(z, 1) * tf.reduce_sum(tf.sin(z), 1)), tf.nn.gelu(z)
 
 
 def loop(x):
@@ -124,7 +109,8 @@ def double(function: Callable) -> Callable:
     return tf.grad(lambda x: tf.reduce_sum(tf.grad(total(function))(x) ** 2))
 
 
-PROGRAMS = [chain, layers, broadcasts, moved, normalised, cross_entropy, perceptron, lookups]
+PROGRAMS = [chain, layers, totals, normalise, columns, moves, transposes, layer_norm, scalars]
+PROGRAMS += [cross_entropy, perceptron, lookups]
 
 
 def five_calls(function: Callable, shape: tuple, dtype: str, order: int) -> str:
@@ -306,16 +292,16 @@ def dlpack() -> Iterator[Case]:
 
 def in_threads(count: int, own_streams: bool) -> str:
     library, wrong = devices.library(), []
-    compiled = tf.function(tf.grad(total(broadcasts)))
+    compiled = tf.function(tf.grad(total(columns)))
     points = [operand((300, 70), "f") for _ in range(count)]
-    wanted = [tf.grad(total(broadcasts))(tf.constant(x)) for x in points]
+    wanted = [tf.grad(total(columns))(tf.constant(x)) for x in points]
 
     def run(k: int) -> None:
         try:
             stream = library.cuda.Stream(non_blocking=True) if own_streams else None
             for n in range(20):
                 with stream or on_device():
-                    result = (compiled if n % 2 else tf.grad(total(broadcasts)))(there(points[k]))
+                    result = (compiled if n % 2 else tf.grad(total(columns)))(there(points[k]))
                     copied = result.numpy()
                 differ(result, wanted[k], 1)
                 require((copied == result.numpy()).all(), "values changed after they were read")
@@ -436,7 +422,7 @@ def equal_bits() -> Iterator[Case]:
         ("gradient of gather", tf.grad(gathered), y, many),
         ("matmul", lambda x: x @ x, x),
         ("sort", lambda x: [tf.sort(x, 0), tf.argsort(x, 1)], x),
-        ("program", tf.function(tf.grad(total(broadcasts))), x),
+        ("program", tf.function(tf.grad(total(columns))), x),
     ]:
         yield name, partial(same_bits, function, *arrays)
 
@@ -598,37 +584,7 @@ def late_errors() -> str:
     return said
 
 
-def singular() -> str:
-    for function in (tf.linalg.inv, tf.linalg.cholesky):
-        try:
-            function(there(-np.ones((3, 3)))).numpy()
-        except Exception as error:
-            said = f"{type(error).__name__}: {error}"
-        else:
-            raise Differs(f"{function.__name__} of a singular matrix raised nothing")
-    return said
-
-
-def small_ways() -> str:
-    x = there(operand((3, 4), "f"))
-    text = [str(x), repr(x), f"{float(x[0, 0]):.3f}", str(tf.Variable(x)), str(x.shape)]
-    require(bool(tf.reduce_all(x > 0.0)), "a condition")
-    require([len(row.numpy()) for row in x] == [4, 4, 4], "iteration")
-    np.testing.assert_array_equal(np.asarray(x), x.cpu().numpy())
-    np.testing.assert_array_equal(x.cpu().gpu().numpy() if "gpu" in device_cases.DEVICE else x, x)
-    table = tf.Variable(x)
-    table.assign_sub(x * 0.5)
-    np.testing.assert_array_equal(table.numpy(), x.numpy() * 0.5)
-    np.testing.assert_array_equal(tnp.sort(x, 1).numpy(), np.sort(x.numpy(), 1))
-    np.testing.assert_array_equal(
-        tf.numpy_function(np.cumsum, [x], tf.float32), np.cumsum(x.numpy())
-    )
-    return text[1][:60].replace("\n", " ")
-
-
 @check
 def further() -> Iterator[Case]:
     yield "pickling", pickled
     yield "indices out of range", late_errors
-    yield "singular matrices", singular
-    yield "small ways", small_ways
