@@ -4,7 +4,7 @@ Each piece of work in each library that is installed: eager modes against ours, 
 against ours compiled. Times are medians in microseconds, each peer's with its ratio to ours, and
 "least" is the least ratio of its row (of libraries, where the formulas in NumPy have no tape to
 compete with). Then how long it takes to begin, and a figure of time against size, if Matplotlib is
-installed.
+installed. With `--device gpu`, other work is timed on a GPU: see `benchmarks.gpu`.
 """
 
 import argparse
@@ -97,11 +97,19 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=THREADS, help="for each library")
     parser.add_argument("--rounds", type=int, default=30, help="turns of each library, in a row")
     parser.add_argument("--figure", type=Path, metavar="FILE", help=f"{FIGURE}, if all rows run")
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
+    parser.add_argument("--seconds", type=float, default=90.0, help="on a GPU, for all rows")
+    parser.add_argument("--sizes", type=int, nargs="+", help="on a GPU, numbers of elements")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="on a GPU, all that was measured")
     chosen = parser.parse_args()
     if chosen.threads != THREADS:
         command = [sys.executable, "-m", "benchmarks", *sys.argv[1:]]
         environment = os.environ | {"BENCHMARK_THREADS": str(chosen.threads)}
         sys.exit(subprocess.run(command, env=environment, check=False).returncode)
+    if chosen.device == "gpu":
+        gpu = importlib.import_module("benchmarks.gpu")
+        gpu.main(chosen.names, chosen.seconds, chosen.json, chosen.sizes or gpu.SIZES)
+        return
     versions = {f"{p.package} {p.version}" for p in INSTALLED if p.package != "tinygrad_cg"}
     print(f"Python {platform.python_version()}, {THREADS} thread(s) each;", end=" ")
     print(", ".join(sorted(versions)))

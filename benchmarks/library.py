@@ -55,6 +55,8 @@ class Library:
     """Of ``(function, x, v)``: the product of that matrix and a vector, without the matrix."""
     jacobian: Callable[[Callable[..., Any], Any], Any]
     """Of ``(function, x)``: the matrix of first derivatives at x."""
+    take: Callable[[Any, Any], Any]
+    """Of ``(x, rows)``: the rows of x with these indices."""
     array: Callable[[np.ndarray, bool], Any]
     """Of ``(values, wanted)``: the library's own array; `wanted` if gradients by it are."""
 

@@ -13,7 +13,7 @@ class Tapes(Library):
         self.exp, self.sin, self.cos, self.tanh = tf.exp, tf.sin, tf.cos, tf.tanh
         self.log, self.sum, self.mean = tf.math.log, tf.reduce_sum, tf.reduce_mean
         self.relu, self.softplus, self.matvec = tf.nn.relu, tf.nn.softplus, tf.linalg.matvec
-        self.softmax, self.where = tf.nn.softmax, tf.where
+        self.softmax, self.where, self.take = tf.nn.softmax, tf.where, tf.gather
 
         @tf.custom_gradient
         def log1pexp(x):

@@ -52,6 +52,9 @@ class Both(Library):
     def softmax(self, x):
         return torch.softmax(x, -1)
 
+    def take(self, x, rows):
+        return torch.index_select(x, 0, rows)
+
     def mean_cross_entropy(self, logits, labels):
         return torch.nn.functional.cross_entropy(logits, labels)
 
