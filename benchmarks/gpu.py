@@ -32,7 +32,7 @@ SIZES = (1_000, 100_000, 10_000_000, 100_000_000)
 SMALL = 100_000  # elements, the most that the CPU computes, and of a result that is compared
 COPIED = 1 << 28  # float32 elements of the array whose copies show the bandwidth
 WAIT = 40.0  # seconds, the most that a library may take to prepare a row
-BATCH = 4e-3  # seconds that a batch of calls takes at least
+BATCH = 8e-3  # seconds that a batch of calls takes at least
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,9 @@ SUBJECTS = (
 class Row:
     """A program of a library, by what makes it, on arrays of about so many elements.
 
-    `passes` counts the arrays of that size that it must read or write at least: its bytes are
-    4 * size * passes.
+    `passes` counts how often at least it reads or writes an array of that size, if nothing else
+    goes through memory: x is read, and its gradient written. The perceptron, which writes no such
+    gradient, and the HVP read x twice. The bytes of the report are 4 * size * passes.
     """
 
     name: str
@@ -132,9 +133,7 @@ ROWS = (
         embedding,
         2,
     ),
-    Row(
-        "softmax of rows", lambda lib: lambda x: (lib.softmax(x),), lambda n: labelled(n)[:1], 2, 0
-    ),
+    Row("softmax of rows", lambda lib: lambda x: (lib.softmax(x),), square, 2, 0),
     Row(
         "gather from 100",
         lambda lib: lib.value_and_grads(lambda x, rows, y: lib.sum(lib.take(x, rows) * y)),
@@ -142,7 +141,7 @@ ROWS = (
         2,
     ),
 )
-"""Value and gradients by the first `wanted` arrays, which are written once; without, the value."""
+"""What matters most comes first. Gradients are by the first `wanted` arrays."""
 
 
 # In the process of a library ---------------------------------------------------------------------
@@ -245,8 +244,8 @@ class _Bench:
         if self.subject == REFERENCE and size > SMALL:
             return None
         row = ROWS[number]
-        program, arrays = row.program(self.library), self.arrays(row.data(size), row.wanted)
-        compiled = self.library.compiled(program)
+        arrays = self.arrays(row.data(size), row.wanted)
+        compiled = self.library.compiled(row.program(self.library))
         self.run = lambda: compiled(*arrays)
         self.kernels = lambda: compiled.kernels(*arrays)[0]
         for _ in range(3):  # the second call captures a graph
@@ -256,59 +255,46 @@ class _Bench:
         return [self.device.host(x, int(np.prod(x.shape)) // step + 1) for x in results]
 
     def measure(self) -> float:
-        return self.seconds(self.run)
+        return self.times(self.run)[1]
 
     def note(self) -> str:
         """Return what became of the launches of our compiled program."""
         lines = self.kernels().splitlines()
         return "; ".join(line.strip("# ") for line in lines if " launches" in line)
 
-    def seconds(self, run: Callable[[], Any]) -> float:
-        """Return the median time of a call."""
-        self.batch(run, 2)
-        calls = min(max(int(BATCH / self.batch(run, 1)), 1), 200)
-        end, times = time.perf_counter() + 0.3, []
-        while len(times) < 3 or (len(times) < 9 and time.perf_counter() < end):
-            times.append(self.batch(run, calls))
-        return statistics.median(times)
-
-    def batch(self, run: Callable[[], Any], calls: int) -> float:
-        results, start = None, time.perf_counter()
-        for _ in range(calls):
-            results = run()
-        self.device.wait(results)
-        return (time.perf_counter() - start) / calls
-
     def bandwidth(self, size: int) -> float:
         """Return the bytes a second, read and written, of copies of so many float32 numbers."""
-        return 8 * size / self.seconds(self.device.copies(size))
+        return 8 * size / self.times(self.device.copies(size))[1]
 
     def operations(self, size: int) -> dict[str, tuple[float, float]]:
-        """Return, by operation on so many elements, the host's time of a call, and all of it."""
-        rows = np.arange(size, dtype="int32")
+        """Return `times` of operations on so many elements."""
+        lib, rows = self.library, np.arange(size, dtype="int32")
         x, y, rows = self.arrays((vector(size), vector(size), rows), 0)
-        lib = self.library
-        runs = {
+        runs: dict[str, Callable[[], Any]] = {
             "sin": lambda: lib.sin(x),
             "x + y": lambda: x + y,
             "sum": lambda: lib.sum(x),
             "gather": lambda: lib.take(x, rows),
         }
-        return {name: self.both_times(run) for name, run in runs.items()}
+        return {name: self.times(run) for name, run in runs.items()}
 
-    def both_times(self, run: Callable[[], Any]) -> tuple[float, float]:
+    def times(self, run: Callable[[], Any]) -> tuple[float, float]:
+        """Return the medians of a call's time: until it returns, and with what the GPU does."""
         self.batch(run, 2)
-        calls = min(max(int(5 * BATCH / self.batch(run, 1)), 1), 200)
-        pairs = []
-        for _ in range(9):
-            start = time.perf_counter()
-            for _ in range(calls):
-                results = run()
-            host = time.perf_counter() - start
-            self.device.wait(results)
-            pairs.append((host / calls, (time.perf_counter() - start) / calls))
-        host, whole = zip(*pairs, strict=True)
-        return statistics.median(host), statistics.median(whole)
+        calls = min(max(int(BATCH / self.batch(run, 1)[1]), 1), 200)
+        end, taken = time.perf_counter() + 0.3, []
+        while len(taken) < 3 or (len(taken) < 9 and time.perf_counter() < end):
+            taken.append(self.batch(run, calls))
+        host, whole = map(statistics.median, zip(*taken, strict=True))
+        return host, whole
+
+    def batch(self, run: Callable[[], Any], calls: int) -> tuple[float, float]:
+        results, start = None, time.perf_counter()
+        for _ in range(calls):
+            results = run()
+        host = time.perf_counter() - start
+        self.device.wait(results)
+        return host / calls, (time.perf_counter() - start) / calls
 
 
 def _line(error: BaseException) -> str:
@@ -396,7 +382,7 @@ def difference(results: list[np.ndarray], wanted: list[np.ndarray]) -> float:
 
 
 class Session:
-    """The measurements: printed as they come, kept in `found`, and written to a file."""
+    """The measurements: printed as they come, kept in a report, and written to a file."""
 
     def __init__(self, end: float, path: Path | None, device: str) -> None:
         self.end, self.path, self.row = end, path, "start"
