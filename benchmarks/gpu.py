@@ -32,6 +32,7 @@ SIZES = (1_000, 100_000, 10_000_000, 100_000_000)
 SMALL = 100_000  # elements, the most that the CPU computes, and of a result that is compared
 COPIED = 1 << 28  # float32 elements of the array whose copies show the bandwidth
 WAIT = 40.0  # seconds, the most that a library may take to prepare a row
+GRACE = 5.0  # seconds in which a row that has begun may still be timed
 BATCH = 8e-3  # seconds that a batch of calls takes at least
 
 
@@ -405,7 +406,7 @@ class Session:
     def ask_all(self, workers: list[Worker], *command: Any) -> dict[str, Any]:
         """Return the answers of processes that work at the same time, without failures."""
         what = " ".join(map(str, command))
-        end, answers = min(self.end, time.perf_counter() + WAIT), {}
+        end, answers = min(self.end + GRACE, time.perf_counter() + WAIT), {}
         for worker in workers:
             worker.send(*command)
         for worker in workers:
