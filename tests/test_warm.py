@@ -38,7 +38,7 @@ def test_quiet(capfd):
     ("arguments", "words"),
     [
         (["expo"], "no operation 'expo': choose from"),
-        (["exp", "--processes", "0"], "--processes has to be at least 1, got 0"),
+        (["exp", "--processes", "0"], "--processes must be at least 1, got 0"),
     ],
 )
 def test_errors(arguments, words, capsys):

@@ -1,4 +1,4 @@
-"""Reverse-mode automatic differentiation on a tape, with gradients of your own at every order.
+"""Reverse-mode automatic differentiation on a tape, with your own gradients at every order.
 
 ``import tinygrad_cg as tf`` gives TensorFlow's names; NumPy's are in ``tinygrad_cg.numpy``,
 Keras's in ``tinygrad_cg.keras.ops``.

@@ -30,7 +30,7 @@ _INFINITE, _UNKNOWN = -1, -2
 
 @absent_attributes(DATASETS)
 class Dataset:
-    """A sequence of elements, each a tensor or a structure of tensors, created by each loop.
+    """A sequence of elements, tensors or structures of tensors, which each loop creates again.
 
     `from_tensor_slices`, `from_tensors`, `range` and `zip` create datasets; their methods return
     other datasets. Elements are only computed in a loop. `map` and `filter` call their functions
@@ -352,7 +352,7 @@ class Dataset:
         return Dataset(lambda: itertools.islice(iter(self), most), size)
 
     def skip(self, count: Any, name: Any = None) -> Dataset:
-        """Return the elements after the first `count`; none for -1."""
+        """Return the elements after the first `count`; -1 leaves no elements."""
         least = int(count)
         if least < 0:
             return Dataset(lambda: iter(()), 0)

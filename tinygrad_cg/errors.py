@@ -1,6 +1,6 @@
 """Exceptions and warnings of the library, and how warnings find the user's line.
 
-Classes that TensorFlow also has are here also the built-in class that a Python programmer would
+Classes that TensorFlow also has are subclasses of the built-in class that a Python programmer would
 expect, so either ``except`` clause works. Errors of gradient rules have facts as attributes.
 """
 
@@ -75,7 +75,7 @@ class InvalidArgumentError(ValueError):
 
 
 class AxisError(InvalidArgumentError, np.exceptions.AxisError):
-    """An axis that a tensor does not have: NumPy's AxisError, hence an IndexError as well."""
+    """An axis that a tensor does not have: NumPy's AxisError, and so an IndexError."""
 
 
 class OutOfRangeError(IndexError, ValueError):

@@ -68,7 +68,7 @@ def accumulate_n(
 ) -> Tensor:
     """Return the sum of a list of tensors of one shape.
 
-    Modelled on ``tf.add_n``. Raises InvalidArgumentError for none, and for other shapes.
+    Modelled on ``tf.add_n``. Raises InvalidArgumentError for no tensors or different shapes.
     """
     return _elementwise.add_n(inputs)
 
@@ -76,7 +76,7 @@ def accumulate_n(
 def add_n(inputs: TensorLike, name: str | None = None) -> Tensor:
     """Return the sum of a list of tensors of one shape.
 
-    Modelled on ``tf.add_n``. Raises InvalidArgumentError for none, and for other shapes.
+    Modelled on ``tf.add_n``. Raises InvalidArgumentError for no tensors or different shapes.
     """
     return _elementwise.add_n(inputs)
 
@@ -301,10 +301,10 @@ def betainc(a: TensorLike, b: TensorLike, x: TensorLike, name: str | None = None
 
 
 def igamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
-    """Return the regularized lower incomplete gamma function of `a` and `x` (a and a in most
-    books): the integral of t**(a - 1) exp(-t) from 0 to x, over gamma(a). NaN below 0. The
-    gradients are right with respect to `x` at every order, with respect to `a` up to order 4.
-    Modelled on ``tf.math.igamma``.
+    """Return the regularized lower incomplete gamma function of `a` and `x`: the integral
+    of t**(a - 1) exp(-t) from 0 to x, over gamma(a). NaN below 0. The gradients are right with
+    respect to `x` at every order, with respect to `a` up to order 4. Modelled on
+    ``tf.math.igamma``.
 
     Elementwise; `a` and `x`, tensors or array-likes, broadcast to the shape of the result. Raises
     InvalidArgumentError if their shapes do not.
@@ -353,7 +353,7 @@ def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Return ``x ** y``. The gradients of ``x**0``, and of ``0**y`` by y, are 0."""
+    """Return ``x ** y``. The x-gradient at y = 0, and the y-gradient at x = 0, are 0."""
     return _elementwise.power(x, y)
 
 
@@ -479,9 +479,9 @@ def _unsorted_segments(kind: str) -> _UnsortedSegments:
     def reduce(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
         """Return the sum, mean, product, extreme, or sum over the root of the count, of rows of
         `data` with equal `segment_ids`, which have the first axes of `data`, in any order. A
-        negative id drops its row. Of no rows the sum and the mean are 0, the product is 1, and an
-        extreme the last finite number of the dtype. Raises InvalidArgumentError for ids of another
-        shape, or not below `num_segments`."""
+        negative id drops its row. Without rows the sum and the mean are 0, the product is 1, and an
+        extreme is the last finite number of the dtype. Raises InvalidArgumentError for ids of
+        another shape, or not below `num_segments`."""
         return _ops.segments.unsorted_segments(kind, data, segment_ids, num_segments)
 
     return spelled(reduce, f"unsorted_segment_{kind}")
@@ -526,8 +526,8 @@ def top_k(
     index_type: DTypeLike = INT32,
     name: str | None = None,
 ) -> TopK:
-    """Return the `k` largest elements along the last axis, largest first, and their indices; of
-    equal elements the one that stands first comes first. NaN counts as larger than all else."""
+    """Return the `k` largest elements along the last axis, largest first, and their indices; equal
+    elements keep their order. NaN counts as larger than all else."""
     return _sorting.top_k(input, k, index_type)
 
 

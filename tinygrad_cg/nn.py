@@ -226,7 +226,7 @@ def _conv_transpose(name: str, layout: str):
         dilations: Any = None,
         name: str | None = None,
     ) -> Tensor:
-        """Return the transpose of `conv` by its images, of `output_shape`: all axes, or space.
+        """Return the transpose of `conv` as a map of images, of `output_shape`: all axes, or space.
 
         Modelled on ``tf.nn.conv2d_transpose``: `filters` are (height, width, outputs, channels),
         the filters of a `conv` from the result to the shape of `input`. Raises InvalidArgumentError
@@ -312,7 +312,7 @@ def depthwise_conv2d(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """Return `conv` of each channel with filters of its own: (height, width, channels, multiplier).
+    """Return `conv` of each channel with its own filters: (height, width, channels, multiplier).
 
     Modelled on ``tf.nn.depthwise_conv2d``: the result has channels * multiplier channels.
     """
@@ -467,7 +467,7 @@ def relu6(features: TensorLike, name: str | None = None) -> Tensor:
 
 
 def selu(features: TensorLike, name: str | None = None) -> Tensor:
-    """Return 1.0507 times `elu` with an alpha of 1.6733: what keeps mean 0 and variance 1.
+    """Return 1.0507 times `elu` with an alpha of 1.6733, which keeps mean 0 and variance 1.
 
     After G. Klambauer et al., "Self-normalizing neural networks" (2017).
     """

@@ -279,7 +279,7 @@ class CheckpointManager:
         return prefix
 
     def restore_or_initialize(self) -> str | None:
-        """Read the latest file, if there is one; returns its prefix."""
+        """Read the latest file, if any exists; returns its prefix."""
         self.checkpoint.restore(self.latest_checkpoint)
         return self.latest_checkpoint
 

@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments : the command line; None takes ``sys.argv[1:]``.
 
     ``python -m tinygrad_cg.warm exp add`` compiles two operations. ``--processes 8`` sets the
-    number of processes (by default that of the cores), ``--quiet`` prints nothing. An operation
+    number of processes (by default the number of cores), ``--quiet`` prints nothing. An operation
     that does not exist is an error (exit status 2). Code in the cache is not compiled again.
     """
     parser = argparse.ArgumentParser(prog="python -m tinygrad_cg.warm", description=__doc__)
@@ -60,10 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"no operation {', '.join(map(repr, unknown))}: choose from {', '.join(records)}"
         )
     if options.processes < 1:
-        parser.error(f"--processes has to be at least 1, got {options.processes}")
+        parser.error(f"--processes must be at least 1, got {options.processes}")
     names = options.names or list(records)
     if not options.quiet:
-        where = cache_folder() or "no folder: none can be written"
+        where = cache_folder() or "memory only: no cache folder is writable"
         print(f"tinygrad_cg: compiling {len(names)} operations into {where}", file=sys.stderr)
     start, failed = time.perf_counter(), 0
     if options.processes == 1 or len(names) == 1:

@@ -103,7 +103,7 @@ def test_checkpoint_decorates_and_counts_loops():
 
     assert float(tf.grad(lambda x: power(x, 5))(tf.constant(2.0, tf.float64))) == 80.0
     assert power.stack_bytes(2.0, 0) == 0
-    with pytest.raises(ValueError, match="checkpoint is True, False or a number of loops"):
+    with pytest.raises(ValueError, match="checkpoint must be True, False or a number"):
         tf.differentiable(logistic, checkpoint=-1)
     with pytest.raises(ValueError, match="got 'all'"):
         tf.differentiable(logistic, checkpoint="all")

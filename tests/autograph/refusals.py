@@ -38,14 +38,14 @@ def dtypes_differ(x):
     return y
 
 
-@case("`y` is assigned in one case only", "if x > 0:")
+@case("`y` is assigned in only one of two cases", "if x > 0:")
 def assigned_in_one_case(x):
     if x > 0:
         y = x * 2.0
     return y
 
 
-@case("`y` is assigned in one case only", "if x > 0:")
+@case("`y` is assigned in only one of two cases", "if x > 0:")
 def deleted_in_one_case(x):
     y = x * 2.0
     if x > 0:
@@ -124,7 +124,7 @@ def raises(x):
     return x
 
 
-@case("`yield` in a branch or loop that a tensor decides", "if x > 0:")
+@case("`yield` in a branch or loop on a tensor", "if x > 0:")
 def yields(x):
     def pieces():
         yield x
@@ -225,7 +225,7 @@ def matches(x):
 
 
 @case(
-    "`count` has given more than 1000 rounds, which a tensor alone may end", "in itertools.count():"
+    "`count` ran more than 1000 rounds, and only a tensor can end the loop", "in itertools.count():"
 )
 def no_end_but_by_a_tensor(x):
     for _ in itertools.count():

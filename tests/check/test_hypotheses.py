@@ -116,9 +116,9 @@ def least_squares(w):
 
 
 CAUSES = {
-    "a quotient whose denominator is constant": (dice, P, "It holds `sizes` constant ("),
-    "a weight that is constant": (focal, P, "It holds `weight` constant ("),
-    "a norm that is constant": (cosine, P, "It holds `norms` constant ("),
+    "a quotient whose denominator is constant": (dice, P, "The rule holds `sizes` constant ("),
+    "a weight that is constant": (focal, P, "The rule holds `weight` constant ("),
+    "a norm that is constant": (cosine, P, "The rule holds `norms` constant ("),
     "a mean over another axis": (
         rule(
             lambda x: x - tf.reduce_mean(x, 1, keepdims=True),
@@ -138,7 +138,7 @@ CAUSES = {
             lambda dy, z: tf.linalg.matvec(tf.transpose(COMPLEX), dy),
         ),
         np.array([1.0 + 2.0j, 0.3 - 1.0j]),
-        "the Jacobian (a matrix, for example) must be conjugated as well.",
+        "the Jacobian (a matrix, for example) must also be conjugated.",
     ),
     "a cumulative sum that is not reversed": (
         rule(lambda x: tf.cumsum(x, 1), lambda dy, x: tf.cumsum(dy, 1)),
@@ -151,7 +151,7 @@ CAUSES = {
         "It lacks index 4 of axis 0 of the output",
     ),
     "an example that is left out of a loss": (
-        least_squares, WIDE, "is an example of a batch left out?"
+        least_squares, WIDE, "does the rule leave out an example of a batch?"
     ),
     "few digits of pi": (
         rule(lambda x: np.pi * x**2, lambda dy, x: dy * 2 * 3.1416 * x),

@@ -61,17 +61,17 @@ RULES = {
     "a mean": (
         rule(lambda x: tf.reduce_mean(x**2), lambda dy, x: dy * 2 * x),
         V,
-        "x has 4 elements for each output: was the division of a mean forgotten?",
+        "x has 4 elements for each output: is the division by their number missing?",
     ),
     "a mean along an axis": (
         rule(lambda x: tf.reduce_mean(x**2, 1), lambda dy, x: tf.expand_dims(dy, 1) * 2 * x),
         WIDE,
-        "was the division of a mean forgotten?",
+        "is the division by their number missing?",
     ),
     "a sum": (
         rule(lambda x: tf.reduce_sum(x**2), lambda dy, x: dy * x / 2),
         V,
-        "x has 4 elements for each output: was a sum divided as if it were a mean?",
+        "x has 4 elements for each output: does the rule divide a sum as if it were a mean?",
     ),
     "transposed": (
         rule(tf.sin, lambda dy, x: tf.transpose(dy * tf.cos(x))),
@@ -186,8 +186,8 @@ RULES = {
         V,
         "affine in the upstream gradient: for zeros it is 5, not 0",
     ),
-    "no upstream": (rule(cube, lambda dy, x: 3 * x**2), V, "the product with it forgotten?"),
-    "upstream twice": (rule(cube, lambda dy, x: 3 * x**2 * dy * dy), V, "multiplied by it twice?"),
+    "no upstream": (rule(cube, lambda dy, x: 3 * x**2), V, "the product with it missing?"),
+    "upstream twice": (rule(cube, lambda dy, x: 3 * x**2 * dy * dy), V, "multiply by it twice?"),
     "absolute upstream": (
         rule(cube, lambda dy, x: 3 * x**2 * tf.abs(dy)), V, "the absolute value of the upstream"
     ),

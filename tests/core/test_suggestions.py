@@ -60,8 +60,8 @@ def test_a_name_is_suggested_by_its_meaning(module, name, instead):
         ("", "randint", "tf.random.uniform(shape, low, high, tf.int32)"),
         ("", "compile", "tf.function"),
         (".nn", "functional", "tf.nn for activations and losses"),
-        (".nn", "Linear", "tf.Module with Variables of its own"),
-        (".keras", "layers", "tf.Module with Variables of its own"),
+        (".nn", "Linear", "tf.Module with its own Variables"),
+        (".keras", "layers", "tf.Module with its own Variables"),
         (".random", "key", "tf.random.set_seed(seed)"),
         ("", "sparse", "a dense tensor"),
         (".autograd", "detect_anomaly", "tf.debug_nans()"),
@@ -427,7 +427,7 @@ def test_arguments_that_are_no_lists_are_named():
     with pytest.raises(TypeError, match=r"apply_gradients: needs a list of pairs .* one Tensor"):
         tf.optimizers.SGD().apply_gradients(x)
     with pytest.raises(
-        ValueError, match=r"matmul: shapes .* the last size of the first .* linalg.matvec"
+        ValueError, match=r"matmul: shapes .* the last axis of the first .* linalg.matvec"
     ):
         tf.matmul(tf.ones([2, 2]), x)
 

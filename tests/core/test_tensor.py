@@ -379,7 +379,7 @@ class TestPythonProtocols:
         assert t.numpy().tolist() == [1.0, 2.0]
 
     def test_augmented_assignment_rebinds(self):
-        """4.5: b+=1 after exp(b) was recorded: the gradient is that of the old value."""
+        """4.5: b+=1 after exp(b) was recorded: the gradient belongs to the old value."""
         x = tf.constant([0.0, 0.0])
         with tf.GradientTape() as tape:
             tape.watch(x)

@@ -179,7 +179,7 @@ def test_inside_a_function_that_is_traced_it_is_refused():
             with watch():
                 return x * 2.0
 
-        with pytest.raises(ValueError, match="inside a function that is being traced"):
+        with pytest.raises(ValueError, match="cannot be entered while a function is traced"):
             f(tf.constant(1.0))
     assert_clean_state()
 

@@ -49,7 +49,7 @@ def test_concrete_functions():
     assert numbers(concrete(tf.constant(X))) == (2 * X).tolist()
     assert f.cache_size == 1
     assert concrete.inputs == [tf.TensorSpec([3], tf.float64)]
-    with pytest.raises(TypeError, match="made for other arguments"):
+    with pytest.raises(TypeError, match="traced for other arguments"):
         concrete(tf.constant(X[:2]))
     signed = tf.function(lambda x: x, input_signature=[tf.TensorSpec([2])])
     assert signed.get_concrete_function()(tf.ones([2])).shape == (2,)

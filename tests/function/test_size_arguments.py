@@ -86,7 +86,7 @@ def test_methods_concrete_functions_and_pickles():
     assert [rows(X, tf.constant(k)).shape[0] for k in (1, 3, 1)] == [1, 3, 1]
     concrete = tf.function(first_rows).get_concrete_function(X, tf.constant(2))
     assert concrete(X, tf.constant(2)).shape == (2, 4)
-    with pytest.raises(TypeError, match="made for other arguments"):
+    with pytest.raises(TypeError, match="traced for other arguments"):
         concrete(X, tf.constant(3))
     again = pickle.loads(pickle.dumps(tf.function(first_rows)))
     assert again(X, tf.constant(1)).shape == (1, 4)

@@ -114,7 +114,7 @@ def test_what_does_not_fit_is_refused():
         conv_input(numbers(1, 3, 3, 3), filters, Geometry(), (3, 3))
     with pytest.raises(ValueError, match="do not fit together"):
         conv_filter(x, numbers(1, 3, 3, 3), Geometry(), (2, 2))
-    with pytest.raises(TypeError, match="conv: is not for bool"):
+    with pytest.raises(TypeError, match="conv: does not support bool"):
         conv(x > 0, filters > 0, Geometry())
 
 

@@ -140,9 +140,9 @@ def test_dtypes_promote():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: conv(tf.ones((1, 2, 2, 3)), tf.ones((1, 1, 2, 4))), "do not fit on images"),
-        (lambda: conv(tf.ones((1, 2, 2, 4)), tf.ones((1, 1, 2, 3))), "do not fit on images"),
-        (lambda: conv(tf.ones((1, 2, 2, 4)), tf.ones((3, 1, 4, 3))), "does not fit on images"),
+        (lambda: conv(tf.ones((1, 2, 2, 3)), tf.ones((1, 1, 2, 4))), "do not fit images"),
+        (lambda: conv(tf.ones((1, 2, 2, 4)), tf.ones((1, 1, 2, 3))), "do not fit images"),
+        (lambda: conv(tf.ones((1, 2, 2, 4)), tf.ones((3, 1, 4, 3))), "does not fit into images"),
         (lambda: conv(tf.ones((2, 2, 4)), tf.ones((1, 1, 4, 3))), "must have 4 dimensions"),
         (lambda: conv(tf.ones((2, 2, 4)), tf.ones((4, 3))), "one or two axes of space"),
         (lambda: conv(tf.ones((1, 2, 1)), tf.ones((0, 1, 1))), "must not be empty"),
@@ -164,8 +164,8 @@ def test_dtypes_promote():
             "output_shape must have 1 or 3 sizes",
         ),
         (lambda: depthwise_conv(tf.ones((1, 2, 2)), tf.ones((1, 3, 1))), "are for 3 channels"),
-        (lambda: max_pool(tf.ones((1, 2, 1)), 3), "does not fit on images"),
-        (lambda: max_pool(tf.ones((1, 2, 1)), 2, 1, [(2, 0)]), "may hold nothing"),
+        (lambda: max_pool(tf.ones((1, 2, 1)), 3), "does not fit into images"),
+        (lambda: max_pool(tf.ones((1, 2, 1)), 2, 1, [(2, 0)]), "could be empty"),
         (lambda: average_pool(tf.ones((1, 2)), 2), "one or two axes of space"),
     ],
 )

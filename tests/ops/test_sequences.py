@@ -173,7 +173,7 @@ def test_normal_draws_within_bounds():
             lambda: nn.nce_loss(WEIGHTS, BIASES, TRUE, INPUTS, 3, 8, 2),
         ),
         (
-            "no more unique classes than range_max",
+            "unique classes must not exceed range_max",
             lambda: random.uniform_candidate_sampler(TRUE, 2, 8, True, 7),
         ),
         (

@@ -185,7 +185,7 @@ def test_permutations_are_inverted_where_nothing_has_values():
             lambda: linalg.eigh_tridiagonal([1.0, 2.0], [1.0], select="i", select_range=(1, 2)),
         ),
         (
-            "is for one matrix",
+            "needs a single matrix",
             lambda: linalg.eigh_tridiagonal(
                 np.ones((2, 2)), np.ones((2, 1)), select="v", select_range=(0, 1)
             ),

@@ -247,7 +247,7 @@ def test_positions_of_largest_elements_point_at_them():
         ("padding must be 'SAME'", lambda: nn.conv3d(VOLUME, FILTERS, 1, "EXTRA")),
         ("3 pairs of numbers", lambda: nn.conv3d(VOLUME, FILTERS, 1, [[0, -1]] * 3)),
         ("multiple of them", lambda: nn.conv3d(VOLUME[..., :1], FILTERS, 1, "SAME")),
-        ("does not fit on 1 elements", lambda: nn.conv3d(VOLUME[:, :1], FILTERS, 1, "VALID")),
+        ("does not fit into 1 elements", lambda: nn.conv3d(VOLUME[:, :1], FILTERS, 1, "VALID")),
         ("gives the depth 4", lambda: nn.conv3d_transpose(VOLUME, FILTERS, [7, 4, 3], [2, 1, 1])),
         ("make (1, 3, 4, 3, 2)", lambda: nn.conv3d_transpose(VOLUME, FILTERS, [2, 3, 4, 3, 2], 1)),
         ("pooling_type must be", lambda: nn.pool(IMAGE, 2, "SUM")),
@@ -268,7 +268,7 @@ def test_positions_of_largest_elements_point_at_them():
             ),
         ),
         (
-            "do not fit on images",
+            "do not fit images",
             lambda: nn.depthwise_conv2d_backprop_filter(
                 IMAGE[..., :1], (2, 2, 2, 1), IMAGE, ONES, "SAME"
             ),

@@ -166,7 +166,7 @@ def test_nothing_is_loaded_or_needed_unless_the_fixture_is_used(pytester, monkey
     [
         ("derivatives='jacobian'", "derivatives must be among ('value', 'gradient', 'hvp')"),
         ("modes=()", "modes must be among ('eager', 'compiled')"),
-        ("order=1", "takes derivatives= and modes= alone"),
+        ("order=1", "only takes derivatives= and modes="),
     ],
 )
 def test_wrong_options_are_usage_errors(pytester, monkeypatch, mark, words):

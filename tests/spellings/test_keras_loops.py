@@ -91,8 +91,8 @@ def test_loops_and_branches_are_differentiated():
     ("call", "error", "words"),
     [
         (lambda: ops.map(lambda x: x, 1.0), ValueError, "at least one dimension"),
-        (lambda: ops.scan(lambda c, x: (c, x), 0, (X, X[1:])), ValueError, "one number of st"),
-        (lambda: ops.scan(lambda c, x: (c, x), 0), ValueError, "one number of steps"),
+        (lambda: ops.scan(lambda c, x: (c, x), 0, (X, X[1:])), ValueError, "on the number of st"),
+        (lambda: ops.scan(lambda c, x: (c, x), 0), ValueError, "on the number of steps"),
         (lambda: ops.switch(0, []), ValueError, "at least one branch"),
         (lambda: ops.switch(0.5, [abs]), TypeError, "index must be an integer"),
         (lambda: ops.while_loop(lambda a: 1, lambda a: (a, a), 0), ValueError, "structure"),

@@ -292,7 +292,7 @@ def test_initializers_by_name():
         (lambda: get("glorot"), "identifier must be a function or one of"),
         (lambda: tf.initializers.VarianceScaling(mode="fan"), "mode must be one of"),
         (lambda: tf.initializers.VarianceScaling(-1.0), "scale must be positive"),
-        (lambda: tf.initializers.Identity()((2,)), "shape must be that of a matrix"),
+        (lambda: tf.initializers.Identity()((2,)), "shape must have two axes"),
         (lambda: tf.initializers.Orthogonal()((2,)), "at least 2 axes"),
     ):
         with pytest.raises(ValueError, match=words):

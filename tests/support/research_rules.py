@@ -280,7 +280,7 @@ right(focal_loss, PROBABILITIES)
 wrong(
     focal_loss_constant_weight,
     PROBABILITIES,
-    said="It holds `weight` constant, which depends on p, too.",
+    said="The rule holds `weight` constant, but it depends on p, too.",
 )
 wrong(
     focal_loss_sign_of_weight, PROBABILITIES, said="The part through `weight` has the wrong sign."
@@ -656,7 +656,7 @@ wrong(
     layer_norm_constant_deviation,
     BATCH,
     said=(
-        "It holds the variance over axis 1 constant: the outputs depend on x through the "
+        "The rule holds the variance over axis 1 constant, but the outputs depend on x through the "
         "variance, too."
     ),
 )
@@ -677,7 +677,9 @@ wrong(
 )
 right(attention, BATCH[:2], BATCH[1:])
 wrong(
-    attention_constant_total, BATCH[:2], said="It holds `total` constant, which depends on q, too."
+    attention_constant_total,
+    BATCH[:2],
+    said="The rule holds `total` constant, but it depends on q, too.",
 )
 wrong(attention_key_scale, BATCH[:2], BATCH[1:], said="It is 2 times the correct gradient.")
 right(rotary_embedding, X4)
@@ -734,7 +736,7 @@ wrong(
 wrong(
     embedding_of_repeated_rows,
     BATCH,
-    said="It lacks index 0 of axis 0 of the output: is an example of a batch left out?",
+    said="It lacks index 0 of axis 0 of the output: does the rule leave out an example of a batch?",
 )
 
 
@@ -946,7 +948,7 @@ wrong(
 wrong(
     equilibrium_of_one_step,
     0.4 * X3,
-    said="It holds the result of `matvec` constant, which depends on x, too.",
+    said="The rule holds the result of `matvec` constant, but it depends on x, too.",
 )
 right(root_of_cubic, X3)
 wrong(root_of_cubic_sign, X3, said="The sign is wrong.")
@@ -967,7 +969,7 @@ right(cholesky_factor, MATRIX + MATRIX.T)
 wrong(
     cholesky_factor_not_symmetric,
     MATRIX + MATRIX.T,
-    said="It is not symmetric: the correct gradient is the mean of it and its transpose.",
+    said="It is not symmetric: the correct gradient is its mean with its transpose.",
 )
 right(largest_eigenvalue, MATRIX, order=1)
 wrong(largest_eigenvalue_scaled, MATRIX, said="It has one factor too many: the output.")
@@ -1096,7 +1098,7 @@ right(gamma_sample, np.array([1.3, 2.5, 4.0]))
 wrong(
     gamma_sample_constant_scale,
     np.array([1.3, 2.5, 4.0]),
-    said="It holds `c` constant, which depends on shape, too.",
+    said="The rule holds `c` constant, but it depends on shape, too.",
 )
 right(von_mises, *CIRCLE)
 wrong(
@@ -1110,7 +1112,7 @@ right(truncated_normal, X3)
 wrong(
     truncated_normal_constant_mass,
     X3,
-    said="It holds `log_mass` constant, which depends on mean, too.",
+    said="The rule holds `log_mass` constant, but it depends on mean, too.",
 )
 wrong(
     normal_cdf,
@@ -1121,7 +1123,7 @@ right(dirichlet_normaliser, np.array([0.8, 1.5, 3.0]))
 wrong(
     dirichlet_normaliser_without_total,
     np.array([0.8, 1.5, 3.0]),
-    said="It holds `total` constant, which depends on alpha, too.",
+    said="The rule holds `total` constant, but it depends on alpha, too.",
 )
 right(affine_coupling, X3, X3[::-1] / 2.0)
 wrong(
@@ -1297,7 +1299,7 @@ wrong(pinhole_depth, X3, np.array([2.0, 3.0, 1.5]), said="It has one factor too 
 wrong(
     projected_point,
     np.array([0.5, -0.8, 2.0]),
-    said="It holds the result of `getitem` constant, which depends on point, too.",
+    said="The rule holds the result of `getitem` constant, but it depends on point, too.",
 )
 right(radial_distortion, X4)
 wrong(
@@ -1312,7 +1314,7 @@ right(spring_chain, X4)
 wrong(
     spring_chain_one_sided,
     X4,
-    said="It holds the result of `getitem` constant, which depends on x, too.",
+    said="The rule holds the result of `getitem` constant, but it depends on x, too.",
 )
 wrong(rotated, X3, said="The sign is wrong.")
 right(lennard_jones, np.array([1.0, 1.4, 2.0]))
@@ -1393,8 +1395,8 @@ wrong(
     segment_mean,
     X4,
     said=(
-        "It is 2 times the correct gradient. x has 2 elements for each output: was the division "
-        "of a mean forgotten?"
+        "It is 2 times the correct gradient. x has 2 elements for each output: is the division by "
+        "their number missing?"
     ),
 )
 wrong(
@@ -1461,8 +1463,8 @@ wrong(
     fourier_not_conjugated,
     Z,
     said=(
-        "It is the product of the transposed Jacobian with the upstream gradient: the Jacobian "
-        "(a matrix, for example) must be conjugated as well."
+        "It is the transposed Jacobian times the upstream gradient: the Jacobian (a matrix, for "
+        "example) must also be conjugated."
     ),
 )
 right(magnitude, Z)

@@ -300,7 +300,7 @@ wrong(
 wrong(exact_at_integers, np.array([1.0, 2.0, -3.0]), at="integers", false="1 x* nearby")
 wrong(masked_loss, V, words="That is x[1] (-3 instead of 0).")
 wrong(dropout, V, words="It is 0.8 times the correct gradient.")
-wrong(differences, V, words="It holds the result of `getitem` constant (")
+wrong(differences, V, words="The rule holds the result of `getitem` constant (")
 wrong(
     padding_row,
     S,
@@ -410,7 +410,7 @@ def transposed_matrix(x):
 wrong(
     mean_not_divided,
     W,
-    words="x has 2 elements for each output: was the division of a mean forgotten?",
+    words="x has 2 elements for each output: is the division by their number missing?",
 )
 wrong(loss_not_averaged, W, false="1 logits*", words="It is 2 times the correct gradient.")
 wrong(loss_with_wrong_sign, W, false="1 logits*", words="The sign is wrong.")
@@ -610,11 +610,11 @@ wrong(gelu_by_tanh, V, words="It agrees to")
 wrong(
     attention_not_scaled, W, S, S + 1.0, false="1 q*", words="It is 2 times the correct gradient."
 )
-wrong(layer_norm_detached, W, words="It holds the mean and the variance over axis 1 constant")
+wrong(layer_norm_detached, W, words="The rule holds the mean and the variance over axis 1 constant")
 wrong(
     layer_norm_of_detached_mean,
     W,
-    words="It holds the mean over axis 1 constant: the outputs depend on x through the mean",
+    words="The rule holds the mean over axis 1 constant, but the outputs depend on x through the",
 )
 wrong(
     quadratic_form,
@@ -775,7 +775,7 @@ wrong(
     words="or is divided by its size",
 )
 wrong(clipped, V, false=(*OF_UPSTREAM, "1 x reverse"), words="Clipping")
-wrong(without_upstream, V, false=(*OF_UPSTREAM, "1 x reverse"), words="forgotten?")
+wrong(without_upstream, V, false=(*OF_UPSTREAM, "1 x reverse"), words="with it missing?")
 
 
 # Second orders -------------------------------------------------------------------------------

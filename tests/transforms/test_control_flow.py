@@ -139,7 +139,7 @@ def test_states_that_grow(run):
         assert run(loops.pop("foldl"))(x).shape == (8,)  # Python's own loop
         loops["map_fn"] = lambda x: tf.map_fn(lambda i: tf.ones([int(i) + 1]), tf.range(3))
     for name, f in loops.items():
-        words = "shapes, got|what it was given: loop variable 0 was float32"
+        words = "shapes, got|the types of its loop variables: loop variable 0 was float32"
         called = "scan" if name == "keras" else name
         with pytest.raises(
             tf.errors.InvalidArgumentError, match=rf"^{called}: .*({words})"

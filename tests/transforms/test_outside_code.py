@@ -239,7 +239,7 @@ def test_wrong_arguments_and_results(call):
 
     with pytest.raises(KeyError, match="own") as caught:
         tf.function(lambda x: call(fails, [x], tf.float64))(POINT)
-    assert "to learn the shapes" in caught.value.__notes__[0]
+    assert "to find the shapes" in caught.value.__notes__[0]
 
 
 def test_shapes_that_change_between_calls_of_a_program():

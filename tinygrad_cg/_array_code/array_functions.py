@@ -478,7 +478,7 @@ def differentiable(
     """
     if not isinstance(checkpoint, (bool, int)) or checkpoint < 0:
         raise ValueError(
-            "differentiable: checkpoint is True, False or a number of loops inside one another, "
+            "differentiable: checkpoint must be True, False or a number of nested loops, "
             f"got {checkpoint!r}: pass True for the outermost loops"
         )
     if function is None:

@@ -131,8 +131,8 @@ class BlockReader:
             self.check(
                 self.b.op("equal", x, y),
                 ValueError,
-                "the shapes of operands differ; an axis of size 1 is repeated only where it was "
-                "made by `None` or a constant: write a[:, None]",
+                "the shapes of operands differ; an axis of size 1 is only repeated if `None` or a "
+                "constant created it: write a[:, None]",
             )
 
     def check_shape(self, target: View, value: View) -> None:
@@ -389,7 +389,7 @@ class BlockReader:
     def store(self, view: View, value: Any, node: ast.AST | None) -> None:
         """Assign to all elements of a view."""
         if not isinstance(value, (Number, View, Lazy)):
-            raise self.refuse("numbers and arrays are assigned to elements", node)
+            raise self.refuse("only numbers and arrays can be assigned to elements", node)
         self.changes(view.array, node)
         self.assign_elements(view, value, node)
 

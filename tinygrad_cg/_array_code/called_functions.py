@@ -202,7 +202,7 @@ def _round_digits(whole: bool) -> Handler:
         if _is_none(digits):
             return (_round(elementary.round) if whole else _numeric(elementary.round))(reader, x)
         if not isinstance(digits, FixedNumber):
-            raise reader.refuse("the number of digits is a constant")
+            raise reader.refuse("the number of digits must be a constant")
         scale = 10.0 ** abs(int(digits.number))
         ways = ("multiply", "divide") if digits.number >= 0 else ("divide", "multiply")
         rounded = _numeric(elementary.round)(reader, reader.binary(ways[0], x, constant(scale)))
@@ -293,7 +293,7 @@ def _arange(reader: IndexReader, start: Any, stop: Any = None, step: Any = None)
         kind = "f64"
     else:
         if not isinstance(jump, FixedNumber) or jump.number <= 0:
-            raise reader.refuse("the step of np.arange is a positive constant")
+            raise reader.refuse("the step of np.arange must be a positive constant")
         size = b.op("subtract", last, first)
         if jump.number != 1:
             size = b.op("floor_divide", b.op("add", size, jump.number - 1), jump)
@@ -319,7 +319,7 @@ def _stacked(reader: IndexReader, items: tuple) -> View:
     rows = items if items and isinstance(items[0], tuple) else (items,)
     numbers = [[reader.number(item) for item in row] for row in rows]
     if len({len(row) for row in numbers}) > 1:
-        raise reader.refuse("the rows of an array have equal lengths")
+        raise reader.refuse("the rows of an array must have equal lengths")
     kind = join([number.type for row in numbers for number in row]) if items else "f64"
     axes = 1 if rows == (items,) else 2
     shape = (len(rows), len(numbers[0]))[-axes:]
@@ -346,7 +346,7 @@ def _as_is(reader: IndexReader, value: Any, dtype: Any = None) -> Any:
 def _astype(reader: IndexReader, array: Any, dtype: Any) -> View:
     kind = _dtype(reader, dtype)
     if kind not in (*FLOATS, "i64", "b1"):
-        raise reader.refuse("arrays are cast to float64, float32, int64 and bool")
+        raise reader.refuse("arrays can only be cast to float64, float32, int64 and bool")
     return reader.materialize(_to(kind)(reader, _array(reader, array)))
 
 
@@ -369,11 +369,15 @@ def _reshape(reader: IndexReader, array: Any, *shape: Any) -> View:
         raise reader.refuse("at most one size of a shape may be -1")
     if unknown:
         others = _count(b, [x for k, x in enumerate(sizes) if k not in unknown])
-        reader.check(b.op("greater", others, 0), ValueError, "a shape with sizes of 0")
+        reader.check(
+            b.op("greater", others, 0), ValueError, "a shape with -1 cannot have sizes of 0"
+        )
         sizes[unknown[0]] = b.op("floor_divide", total, others, hint="n")
     if not unknown or not isinstance(total, FixedNumber):
         reader.check(
-            b.op("equal", _count(b, sizes), total), ValueError, "the number of elements changes"
+            b.op("equal", _count(b, sizes), total),
+            ValueError,
+            "reshape must keep the number of elements",
         )
     shaped = tuple(sizes)
 
@@ -453,7 +457,7 @@ def _axes(reader: IndexReader, array: Arraylike, axis: Any) -> tuple[int, ...]:
         return tuple(range(len(array.shape)))
     items = axis if isinstance(axis, tuple) else (axis,)
     if not all(isinstance(item, FixedNumber) for item in items):
-        raise reader.refuse("an axis is a constant")
+        raise reader.refuse("an axis must be a constant")
     return tuple(int(item.number) % max(len(array.shape), 1) for item in items)
 
 
@@ -520,7 +524,7 @@ def _mean(reader: IndexReader, array: Any, axis: Any = None) -> Any:
 def _variance(reader: IndexReader, array: Any, axis: Any = None) -> Any:
     array = _array(reader, array)
     if not _is_none(axis) and len(array.shape) > 1:
-        raise reader.refuse("np.var takes no axis here: write a loop")
+        raise reader.refuse("axis= of np.var is not supported: write a loop")
     mean = _mean(reader, array)
     gaps = reader.map(lambda b, x, m: b.op("subtract", x, m), array, mean)
     return _mean(reader, reader.binary("multiply", gaps, gaps))
@@ -534,7 +538,7 @@ def dot(reader: IndexReader, left: Any, right: Any) -> Any:
     """Return a product of vectors and matrices."""
     operands = [reader.kept(_array(reader, x)) for x in (left, right)]
     if not all(1 <= len(x.shape) <= 2 for x in operands):
-        raise reader.refuse("products are of vectors and matrices")
+        raise reader.refuse("only vectors and matrices can be multiplied")
     reader.check_equal(operands[0].shape[-1], operands[1].shape[0])
     kind = _counted(join([x.type for x in operands]))
     numbers = [x if x.element == kind else reader.kept(_to(kind)(reader, x)) for x in operands]
@@ -560,7 +564,7 @@ def _handler_of(form: Callable[..., Any]) -> Handler:
             numbers = " or ".join(map(str, ranks))
             raise reader.refuse(f"np.{name} takes arrays of {numbers} axes here")
         if any(array.type != arrays[0].type for array in arrays):
-            raise reader.refuse(f"np.{name} takes arrays of one type: use .astype(np.float64)")
+            raise reader.refuse(f"np.{name} needs arrays of one type: use .astype(np.float64)")
         return reader.call(form, args, keywords)
 
     return of_numbers if {*inspect.signature(form).parameters} <= {"x", "y"} else of_arrays
@@ -606,13 +610,13 @@ def numbered(
     """Return what a loop over a range goes over."""
     step = args[2] if len(args) == 3 else constant(1)
     if not isinstance(step, FixedNumber):
-        raise reader.refuse("the step of a range is a constant", node)
+        raise reader.refuse("the step of a range must be a constant", node)
     if step.number == 0:
-        raise reader.refuse("the step of a range is not 0", node)
+        raise reader.refuse("the step of a range must not be 0", node)
     start, stop = (constant(0), args[0]) if len(args) == 1 else (args[0], args[1])
     if backward:
         if step.number != 1:
-            raise reader.refuse("reversed takes a range without a step", node)
+            raise reader.refuse("reversed needs a range without a step", node)
         start, stop = (reader.b.op("subtract", end, 1) for end in (stop, start))
         step = constant(-1)
     return LoopSource((start, stop, step))
@@ -628,7 +632,7 @@ def rows(
     """Return what a loop over the elements, or rows, of arrays goes over."""
     if not all(isinstance(array, View) and array.shape for array in arrays) or not arrays:
         raise reader.refuse(
-            "loops go over range, arrays, enumerate(array), zip(arrays), or both of these", node
+            "loop over range, arrays, enumerate(array), zip(arrays), or both of these", node
         )
     size = arrays[0].shape[0]
     for array in arrays[1:]:

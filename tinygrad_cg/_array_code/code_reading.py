@@ -142,7 +142,7 @@ class CodeReader(FlowReader):
         kind = self.expression(raised) if raised is not None else NOTHING
         kind = kind.value if isinstance(kind, Known) else None
         if not (isinstance(kind, type) and issubclass(kind, Exception)):
-            raise self.refuse("raise an exception by its class: raise ValueError('...')", node)
+            raise self.refuse("name the class of the exception: raise ValueError('...')", node)
         return kind, message
 
     def assign(self, target: ast.AST, value: Any) -> None:
@@ -169,7 +169,7 @@ class CodeReader(FlowReader):
         """Return the elements that an assignment changes."""
         array = self.expression(node.value)
         if not isinstance(array, View):
-            raise self.refuse("elements are assigned to arrays only", node)
+            raise self.refuse("only elements of arrays can be assigned to", node)
         return self.subscript(array, node.slice, node)
 
     def unpacked(self, value: Any, count: int, node: ast.AST) -> tuple:
@@ -184,7 +184,7 @@ class CodeReader(FlowReader):
                 size = constant(count)
             parts = tuple(self.item(value, constant(k)) for k in range(int(size.number)))
         else:
-            raise self.refuse("only tuples and arrays are unpacked", node)
+            raise self.refuse("only tuples and arrays can be unpacked", node)
         if len(parts) != count:
             raise self.refuse(f"{len(parts)} values for {count} names", node)
         return parts
@@ -206,7 +206,7 @@ class CodeReader(FlowReader):
             raise self.refuse("assign to names and to elements of arrays", node)
         view = self.target(node.target)
         if view.array in arrays_of(self.b.block[count:], Store, Fill):
-            raise self.refuse("its value writes to the same array: assign it to a name before")
+            raise self.refuse("the value writes to the same array: assign it to a name first")
         self.changes(view.array, node)
         if not view.shape and name in ("add", "subtract") and view.type in FLOATS:
             number = self.number(value, node)
@@ -255,7 +255,7 @@ def read(function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[
                 "return the resulting arrays"
             )
         if not result:
-            raise reader.refuse("nothing is returned, and no argument is written to")
+            raise reader.refuse("the function returns nothing and writes to no argument")
         result = result[0] if len(result) == 1 else result
 
     def leave(value: Any) -> Any:
@@ -272,7 +272,7 @@ def read(function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[
         elif isinstance(value, Known) and value.value is None:
             return None
         else:
-            raise reader.refuse("numbers, arrays and tuples of them are returned")
+            raise reader.refuse("only numbers, arrays and tuples of them can be returned")
         return len(program.outputs) - 1
 
     structure = leave(result)
@@ -312,9 +312,7 @@ def check_returns(definition: Any, refuse: Callable[..., Exception]) -> None:
     ]
     if any(values) and (not all(values) or falls_off(definition.body)):
         place = nodes[values.index(True)]
-        raise refuse(
-            "a value is returned on some paths only: end with a `return` of a value", place
-        )
+        raise refuse("only some paths return a value: end with a `return` of a value", place)
 
 
 def definition_of(function: Any) -> Any:

@@ -40,7 +40,7 @@ _COMPARISONS: dict[type, str] = {
     ast.NotEq: "not_equal",
 }
 REMEDIES: dict[type, str] = {
-    ast.Try: "exceptions are not caught: test before",
+    ast.Try: "catching exceptions is not supported: test first",
     ast.With: "`with` is not supported",
     ast.FunctionDef: "define functions outside",
     ast.ClassDef: "define classes outside",
@@ -264,12 +264,12 @@ class ExpressionReader(IndexReader):
         values = [x.value if isinstance(x, ast.Starred) else x for x in node.args]
         for arg, value in zip(node.args, self.each_of(values, listed=True), strict=True):
             if isinstance(arg, ast.Starred) and not isinstance(value, tuple):
-                raise self.refuse("only tuples are unpacked in calls", node)
+                raise self.refuse("only tuples can be unpacked in calls", node)
             args += value if isinstance(arg, ast.Starred) else (value,)
         keywords = {}
         for keyword in node.keywords:
             if keyword.arg is None:
-                raise self.refuse("keywords are named in calls", node)
+                raise self.refuse("name the keywords of a call", node)
             keywords[keyword.arg] = self.expression(keyword.value)
         if isinstance(node.func, ast.Attribute):
             owner = self.expression(node.func.value)
@@ -287,7 +287,7 @@ class ExpressionReader(IndexReader):
         if isinstance(value, Lazy):
             value = self.materialize(value)
         if not isinstance(value, View):
-            raise self.refuse("only arrays and tuples are indexed", node)
+            raise self.refuse("only arrays and tuples can be indexed", node)
         parts = self.index(node.slice, node)
         if any(isinstance(part, (View, Lazy)) for part in parts):
             return self.gathered(value, parts, node)
@@ -303,14 +303,14 @@ class ExpressionReader(IndexReader):
             try:
                 return value[place]
             except IndexError:
-                raise self.refuse("the index is outside the tuple", node) from None
+                raise self.refuse("the index is out of range for the tuple", node) from None
         if isinstance(key, Number) and value and not others:
             if is_table(value):
                 table = self.constant_array(np.array(numbers_of(value)))
                 return self.evaluated(self.part(table, [key], node))
             if all(isinstance(x, Number) for x in value):
                 return self.chosen(value, key)
-        raise self.refuse("only tuples of numbers are indexed by variables", node)
+        raise self.refuse("a variable can only index a tuple of numbers", node)
 
     def chosen(self, items: tuple[Number, ...], index: Number) -> Number:
         """Return one of some numbers, by an index that may count from the end."""
@@ -325,7 +325,9 @@ class ExpressionReader(IndexReader):
         """Return the part of a view that an index names, to write to it."""
         parts = self.index(key, node)
         if any(isinstance(part, (View, Lazy)) for part in parts):
-            raise self.refuse("elements at indices in an array are only read: write a loop", node)
+            raise self.refuse(
+                "elements at an array of indices can only be read: write a loop", node
+            )
         return self.part(view, parts, node)
 
     def index(self, key: ast.expr, node: ast.AST) -> list[Any]:
@@ -349,7 +351,7 @@ class ExpressionReader(IndexReader):
             else:
                 number = self.number(value, item)
                 if number.is_float:
-                    raise self.refuse("an index is an integer: use int(x)", node)
+                    raise self.refuse("an index must be an integer: use int(x)", node)
                 parts.append(self.b.cast(number, "i64"))
         return parts
 
@@ -361,7 +363,7 @@ class ExpressionReader(IndexReader):
         kinds = {type(part) for part in parts} - {type(indices), tuple}
         if others or kinds or indices.type == "b1" or indices.type in FLOATS:
             raise self.refuse(
-                "an index has one array, of integers, and slices beside it: write a loop", node
+                "an index may have one array of integers, with slices beside it: write a loop", node
             )
         whole = self.part(view, [*parts[:place], (None,) * 3, *parts[place + 1 :]], node)
         end, size = place + len(indices.shape), whole.shape[place]

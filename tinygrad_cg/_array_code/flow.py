@@ -142,13 +142,17 @@ class FlowReader(ExpressionReader):
     def loop(self, node: ast.For | ast.While, live: Names) -> bool:
         """Read a loop; return whether it may return from the function."""
         if node.orelse:
-            raise self.refuse("a loop has no `else`: set a variable before `break`", node)
+            raise self.refuse(
+                "loops with `else` are not supported: set a variable before `break`", node
+            )
         returns = exits(ast.Module(node.body, []), (ast.Return,))
         breaks = returns or any(exits(x, (ast.Break,)) for x in node.body)
         source = self.iterated(node) if isinstance(node, ast.For) else None
         if isinstance(source, tuple):
             if breaks or any(exits(x, (ast.Continue,)) for x in node.body):
-                raise self.refuse("a loop over a tuple has no break, continue or return", node)
+                raise self.refuse(
+                    "a loop over a tuple cannot contain break, continue or return", node
+                )
             assert isinstance(node, ast.For)
             for item in source:
                 self.assign(node.target, item)
@@ -174,7 +178,7 @@ class FlowReader(ExpressionReader):
             if not again:
                 break
             if attempt == 7:
-                raise self.refuse("the types of variables do not settle", node)
+                raise self.refuse("the types of variables change in each round", node)
             self.restore(state)
         self.held.pop()
         self.b.block.append(statement)
@@ -316,8 +320,8 @@ class FlowReader(ExpressionReader):
         remedies = {"tuple": "assign its parts to variables"}
         remedy = remedies.get(kind, "allocate it before the loop, and assign to name[...]")
         return self.refuse(
-            f"the {kind} {name.strip('%')} is made in this loop and read after it, or in the next "
-            f"round: {remedy}",
+            f"the {kind} {name.strip('%')} is created in this loop and read after it, or in the "
+            f"next round: {remedy}",
             node,
         )
 
@@ -328,7 +332,7 @@ class FlowReader(ExpressionReader):
         named = any(isinstance(x, ast.NamedExpr) for x in ast.walk(node.test))
         if stores or named:
             raise self.refuse(
-                "the test of `while` assigns something: write `while True`, and `break`", node
+                "the condition of `while` assigns something: write `while True` with `break`", node
             )
 
     def copy_slots(self, slots: dict[str, View], body: Block, live: Names) -> None:
@@ -404,7 +408,7 @@ class FlowReader(ExpressionReader):
             return value
         if isinstance(value, View) and value.shape:
             return functions.rows(self, [value], node)
-        raise self.refuse("loops go over range, prange, arrays, enumerate, zip and tuples", node)
+        raise self.refuse("loop over range, prange, arrays, enumerate, zip or tuples", node)
 
     def callee(self, node: ast.expr) -> Any:
         """Return the function that an expression calls; None if it is not a call."""

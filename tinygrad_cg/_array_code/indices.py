@@ -81,10 +81,10 @@ class IndexReader(BlockReader):
         start, stop, step = part
         step = constant(1) if step is None else step
         if not isinstance(step, FixedNumber):
-            raise self.refuse("the step of a slice is a constant")
+            raise self.refuse("the step of a slice must be a constant")
         jump = int(step.number)
         if jump == 0:
-            raise self.refuse("the step of a slice is not 0")
+            raise self.refuse("the step of a slice must not be 0")
         if start is None and stop is None and jump == 1:
             return constant(0), step, size
         b = self.b

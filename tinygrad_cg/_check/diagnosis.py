@@ -281,8 +281,8 @@ def _not_finite(evidence: Evidence) -> Iterator[Finding]:
     text = (
         f"The derivative of order {row.order} with respect to {row.argument} is "
         f"{number(row.value)}{detail}, but {number(row.reference)} is correct. "
-        f"{_origin(evidence, row.order, row.argument)}A rule can be finite although its parts are "
-        "not, and its derivative is computed from its parts. Use operations that stay finite."
+        f"{_origin(evidence, row.order, row.argument)}The rule itself may be finite, but its "
+        "derivative is computed from its parts, which are not. Use operations that stay finite."
     )
     functions = [*evidence.calls, None]
     findings = [_corrected(evidence, text, seen, rewrite.stabilise) for seen in functions]
@@ -350,7 +350,7 @@ def _of_non_finite(bad: NonFinite) -> str:
     location = _location(bad.site)
     if bad.operation == "divide" and bad.what == "NaN":
         if bad.operands[-1:] in (("inf",), ("-inf",)):
-            return f"the slope at {bad.operands[-1]} is not known{location}"
+            return f"the slope at {bad.operands[-1]} is undefined{location}"
         return f"{' / '.join(bad.operands)} is NaN{location}"
     does = "overflows" if bad.what == "infinite" else "is NaN"
     if bad.what == "infinite" and (bad.operation == "divide" or bad.operands == ("0",)):

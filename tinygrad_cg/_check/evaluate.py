@@ -165,7 +165,7 @@ def run(problem: Problem, sources: list, other: Callable[..., Any] | None = None
         if not is_tensor(leaf):
             raise TypeError(
                 f"check_gradients: {name} returned {type(leaf).__name__}, not a Tensor; "
-                "did the function leave the library? A custom_gradient declares its derivative"
+                "did the function leave the library? Declare its derivative with custom_gradient"
             )
         if is_differentiable(leaf.dtype):
             outputs.append(convert(leaf))

@@ -154,9 +154,9 @@ def _question_about_means(elements: Elements, ratio: float) -> str:
     if size <= 1:
         return ""
     if np.isclose(count, size, rtol=1e-5):
-        asked = "was the division of a mean forgotten?"
+        asked = "is the division by their number missing?"
         if ratio < 1:
-            asked = "was a sum divided as if it were a mean?"
+            asked = "does the rule divide a sum as if it were a mean?"
         return f"{elements.name} has {size} elements for each output: {asked}"
     for a, b in permutations(elements.x.shape, 2):
         if a != b and np.isclose(ratio, a / b, rtol=1e-5):
@@ -389,8 +389,8 @@ def _of_complex(elements: Elements) -> Iterator[Hypothesis]:
         )
     if elements.slopes.size:
         yield gives(
-            "It is the product of the transposed Jacobian with the upstream gradient: the Jacobian "
-            "(a matrix, for example) must be conjugated as well.",
+            "It is the transposed Jacobian times the upstream gradient: the Jacobian (a matrix, "
+            "for example) must also be conjugated.",
             lambda sample: (sample.slopes.T @ sample.upstream.ravel()).reshape(sample.x.shape),
             fix="tf.math.conj(gradient)" if not np.imag(elements.upstream).any() else None,
         )
@@ -448,7 +448,7 @@ def _transposed(elements: Elements) -> Iterator[Hypothesis]:
         )
         if expected.ndim == 2 and moved == shape:
             yield Hypothesis(
-                "It is not symmetric: the correct gradient is the mean of it and its transpose.",
+                "It is not symmetric: the correct gradient is its mean with its transpose.",
                 lambda sample: sample.match((sample.actual + sample.actual.T) / 2.0),
                 fix=partial(rewrite_gradient, pattern="(gradient + tf.transpose(gradient)) / 2.0"),
             )
@@ -549,8 +549,8 @@ def _left_out(elements: Elements) -> Iterator[Hypothesis]:
             mask = np.ones(elements.outputs.shape)
             mask[(slice(None),) * axis + (index,)] = 0.0
             yield gives(
-                f"It lacks index {index} of axis {axis} of the output: is an example of a batch "
-                "left out?",
+                f"It lacks index {index} of axis {axis} of the output: does the rule leave out an "
+                "example of a batch?",
                 lambda sample, mask=mask: (
                     sample.jacobian.T @ (mask * sample.upstream).ravel()
                 ).reshape(sample.x.shape),
@@ -576,11 +576,13 @@ def _through(elements: Elements) -> Iterator[Hypothesis]:
 
         if share.index is not None:
             words = (
-                f"It lacks index {share.index} of {share.what} ({share.site}): is an example of a "
-                "batch left out?"
+                f"It lacks index {share.index} of {share.what} ({share.site}): does the rule leave "
+                "out an example of a batch?"
             )
         else:
-            words = f"It holds {share.what} constant ({share.site}), which depends on {x}, too."
+            words = (
+                f"The rule holds {share.what} constant ({share.site}), but it depends on {x}, too."
+            )
         yield gives(words, partial(changed, extra=-1.0))
         gap, part = elements.actual - elements.expected, share.gradient
         extra = np.real(np.vdot(part, gap) / np.vdot(part, part))
@@ -688,7 +690,7 @@ def _centred(elements: Elements) -> Iterator[Hypothesis]:
     for axes in _sets_of_axes(y.ndim):
         for what, completed in completions:
             yield Hypothesis(
-                f"It holds {what} over {_axes(axes)} constant: the outputs depend on "
+                f"The rule holds {what} over {_axes(axes)} constant, but the outputs depend on "
                 f"{elements.name} through {what}, too.",
                 lambda sample, of=completed, axes=axes: sample.match(of(sample, axes)),
             )
@@ -848,8 +850,8 @@ def _digits(elements: Elements) -> Iterator[Hypothesis]:
     )
     if error <= 1e-2:
         yield Hypothesis(
-            f"It agrees to {int(-np.log10(error))} digits: is it an approximate solution, does it "
-            "lack a small term, or is it rounded?",
+            f"It agrees to {int(-np.log10(error))} digits: is it an approximate solution, is a "
+            "small term missing, or is it rounded?",
             lambda sample: True,
         )
 
@@ -885,7 +887,7 @@ OfUpstream = Callable[[np.ndarray, np.ndarray], tuple[Any, Any, Any]]
 
 OF_UPSTREAMS: tuple[tuple[str, OfUpstream], ...] = (
     (
-        "It does not depend on the upstream gradient: was the product with it forgotten?",
+        "It does not depend on the upstream gradient: is the product with it missing?",
         lambda none, once: (once, once, once),
     ),
     (
@@ -894,7 +896,7 @@ OF_UPSTREAMS: tuple[tuple[str, OfUpstream], ...] = (
         lambda none, once: (none, 2 * once - none, 2 * none - once),
     ),
     (
-        "It grows with the square of the upstream gradient: is it multiplied by it twice?",
+        "It grows with the square of the upstream gradient: does the rule multiply by it twice?",
         lambda none, once: (0 * once, 4 * once, once),
     ),
     (

@@ -122,7 +122,7 @@ def library() -> Any:
     if forked:
         raise DeviceError(
             "this process was forked from one that had used the GPU, which CUDA does not support: "
-            'start it by multiprocessing.get_context("spawn")'
+            'start it with multiprocessing.get_context("spawn")'
         )
     if _library is None:
         _library = adapter().array_module()

@@ -107,7 +107,7 @@ def reads_own_arguments(function: Callable[P, R]) -> Callable[P, R]:
 
 
 class AbsentAttribute:
-    """A descriptor for an attribute that objects do not have: what reads it learns what to use."""
+    """A missing attribute: reading it raises an error that names the replacement."""
 
     def __init__(self, name: str, words: str):
         self.name = name

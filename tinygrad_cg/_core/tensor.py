@@ -384,7 +384,7 @@ class ArrayLike(NamesOfOtherLibraries):
             raise NoValueError(
                 f"this {type(self).__name__} has a shape and a dtype but no values yet: "
                 "inside a transformation use tensor operations instead of NumPy values, or call "
-                "code that needs values by numpy_function or py_function"
+                "code that needs values through numpy_function or py_function"
             )
         return value
 
@@ -536,8 +536,8 @@ class ArrayLike(NamesOfOtherLibraries):
         data = self._values()
         if data.size != 1:
             raise ValueError(
-                f"the truth value of a tensor of shape {tuple(data.shape)} is ambiguous: use "
-                "where() to choose by element, or reduce_any(), reduce_all()"
+                f"the truth value of a tensor of shape {tuple(data.shape)} is ambiguous: choose "
+                "element by element with where(), or use reduce_any() or reduce_all()"
             )
         return bool(data)
 
@@ -631,8 +631,8 @@ class Tensor(ArrayLike):
     def __setitem__(self, key: Any, value: Any) -> NoReturn:
         raise TypeError(
             "Tensors are immutable: 'Tensor' object does not support item assignment. "
-            "Make a new one: x = x.at[index].set(value), or add(), max() and others there; by "
-            "where() or concatenate(); or use a Variable and variable[index].assign(value)."
+            "Create a changed copy: x = x.at[index].set(value), or .add(), .max() and others; use "
+            "where() or concatenate(); or use a Variable: variable[index].assign(value)."
         )
 
     def __repr__(self) -> str:

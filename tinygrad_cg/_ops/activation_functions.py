@@ -82,7 +82,7 @@ def elu(x: Any, alpha: Any = 1.0) -> Tensor:
 
 
 def selu(x: Any) -> Tensor:
-    """Return 1.0507 times `elu` with an alpha of 1.6733: what keeps mean 0 and variance 1.
+    """Return 1.0507 times `elu` with an alpha of 1.6733, which keeps mean 0 and variance 1.
 
     After G. Klambauer et al., "Self-normalizing neural networks" (2017).
     """

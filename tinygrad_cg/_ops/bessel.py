@@ -37,7 +37,7 @@ def _mean(function: Any, n: Tensor, x: Tensor) -> Tensor:
 bessel_j = _of_order(
     "bessel_j",
     f"Return the Bessel function of the first kind of order `x` at `y`, {_ORDERS} NaN at "
-    "infinities, as SciPy has it.",
+    "infinities, as in SciPy.",
     kernel=kernels.bessel_j,
     vjp=(None, lambda dy, x, y: multiply_upstream(dy, _difference(bessel_j, x, y))),
     samples=(Real(0.0, 1.0), Real(-2.0, 2.0)),
@@ -45,7 +45,7 @@ bessel_j = _of_order(
 bessel_y = _of_order(
     "bessel_y",
     f"Return the Bessel function of the second kind of order `x` at `y`, {_ORDERS} Infinite at "
-    "0, NaN below and at infinity, as SciPy has it.",
+    "0, NaN below and at infinity, as in SciPy.",
     kernel=kernels.bessel_y,
     vjp=(None, lambda dy, x, y: multiply_upstream(dy, _difference(bessel_y, x, y))),
     samples=(Real(0.0, 1.0), POSITIVE),

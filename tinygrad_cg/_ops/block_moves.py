@@ -194,7 +194,7 @@ def _patches(name: str, shape: Any, sizes: Any, gaps: Any, border: Any, steps: A
         last = whole - gap * (size - 1) - 1
         if min(size, gap, step) < 1 or last < 0:
             raise InvalidArgumentError(
-                f"{name}: no window of size {sizes} and dilation {gaps} fits on padded images of "
+                f"{name}: no window of size {sizes} and dilation {gaps} fits into padded images of "
                 f"size {tuple(wholes)}"
             )
         axes.append(gap * np.arange(size)[:, None] + np.arange(0, last + 1, step))

@@ -67,8 +67,8 @@ def bounded_normal(
             )
         if np.any(np.maximum(least - middle, middle - largest) > _FAR * width):
             raise InvalidArgumentError(
-                f"{name}: between bounds that are both more than {_FAR} standard deviations to one "
-                f"side of the mean there is nothing to draw from; got {least} and {largest}"
+                f"{name}: cannot draw between bounds that are both more than {_FAR} standard "
+                f"deviations to one side of the mean; got {least} and {largest}"
             )
     mean, deviation, low, high = (
         cast(parameter, np.float64) for parameter in (mean, deviation, low, high)
@@ -191,7 +191,8 @@ def sample_candidates(
     size = as_count(name, "range_max", range_max, 1)
     if unique and count > size:
         raise InvalidArgumentError(
-            f"{name}: there are no more unique classes than range_max; got {count} and {size}"
+            f"{name}: the number of unique classes must not exceed range_max; got {count} and "
+            f"{size}"
         )
     start = _as_tensor(_draw(name, "integers", seed, 0, 2**62, (), np.int64), np.dtype(np.int64))
     params = {"sampler": sampler, "count": count, "size": size, "unique": bool(unique)}
@@ -333,7 +334,7 @@ def nce_loss(
 ) -> Tensor:
     """Return the loss of noise-contrastive estimation, (batch,).
 
-    Modelled on ``tf.nn.nce_loss`` (M. Gutmann and A. Hyvarinen, 2010); arguments as of
+    Modelled on ``tf.nn.nce_loss`` (M. Gutmann and A. Hyvarinen, 2010); arguments as for
     ``sampled_softmax_loss``. It is the sum of the logistic losses of the true and of the sampled
     classes.
     """

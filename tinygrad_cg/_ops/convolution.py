@@ -165,7 +165,7 @@ def depthwise_conv(
     data_format: Any = None,
     dilations: Any = 1,
 ) -> Tensor:
-    """Return `conv` of each channel with filters of its own: (height, width, channels,
+    """Return `conv` of each channel with its own filters: (height, width, channels,
     multiplier)."""
     x, filters = convert_operands((x, filters))
     *window, channels, multiplier = filters._data.shape
@@ -184,7 +184,7 @@ def _groups(channels: int, filters: tuple[int, ...]) -> int:
     groups = channels // own if own else 0
     if not groups or channels % own or outputs % groups:
         raise InvalidArgumentError(
-            f"conv: filters for {own} channels and {outputs} outputs do not fit on images with "
+            f"conv: filters for {own} channels and {outputs} outputs do not fit images with "
             f"{channels} channels: the images' channels must be a multiple of the filters', and "
             "the outputs a multiple of the number of groups"
         )

@@ -84,7 +84,7 @@ def convert_to_tensor(
     name: str | None = None,
     **others: Any,
 ) -> Tensor:
-    """Return `value` as a Tensor: unchanged if it is one, else converted like `constant`.
+    """Return `value` as a Tensor: a Tensor unchanged, anything else converted like `constant`.
 
     A Tensor of another dtype raises ValueError: use `cast`.
 

@@ -127,7 +127,8 @@ def _refuse_bool(kernel: Elementwise, remedy: str) -> None:
     def check_dtypes(dtypes: tuple[np.dtype, ...]) -> tuple[np.dtype, ...]:
         if all(is_bool(dtype) for dtype in dtypes):
             raise TypeError(
-                f"{kernel.name}: is not for bool: use {remedy}, or cast to a number's dtype first"
+                f"{kernel.name}: does not support bool: use {remedy}, or cast to a numeric dtype "
+                "first"
             )
         return promote(dtypes)
 

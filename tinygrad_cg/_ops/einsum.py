@@ -36,7 +36,7 @@ def einsum(subscripts: Any, *operands: Any) -> Tensor:
     ranks = tuple(tensor._data.ndim for tensor in tensors)
     inputs, output = _parse(subscripts, ranks)
     if all(is_bool(tensor.dtype) for tensor in tensors):
-        raise TypeError("einsum: is not for bool: cast to a number's dtype first")
+        raise TypeError("einsum: does not support bool: cast to a numeric dtype first")
     terms = list(zip(map(_number, tensors), inputs, strict=True))
     sizes = _sizes(subscripts, terms)
     terms = [_distinct(subscripts, term, sizes) for term in terms]

@@ -279,7 +279,7 @@ _scalar_power = operation(
 
 def _power_by(general: Any) -> Any:
     def power(x: Any, y: Any) -> Tensor:
-        """Return ``x ** y``. The gradients of ``x**0``, and of ``0**y`` by y, are 0."""
+        """Return ``x ** y``. The x-gradient at y = 0, and the y-gradient at x = 0, are 0."""
         if type(y) in (int, float):
             x = convert(x)
             if is_inexact(x._data.dtype):  # inlined: a call would take a twentieth of the time
@@ -644,8 +644,7 @@ ceil = of_real(
 )
 maximum = binary(
     "maximum",
-    "Return the larger of x and y; NaN if one of them is. Where they tie, x gets the whole "
-    "gradient.",
+    "Return the larger of x and y; NaN if one is NaN. At a tie, x gets the whole gradient.",
     vjp=(
         lambda dy, x, y: where(greater_equal(x, y), dy, 0),
         lambda dy, x, y: where(greater_equal(x, y), 0, dy),
@@ -654,8 +653,7 @@ maximum = binary(
 )
 minimum = binary(
     "minimum",
-    "Return the smaller of x and y; NaN if one of them is. Where they tie, x gets the whole "
-    "gradient.",
+    "Return the smaller of x and y; NaN if one is NaN. At a tie, x gets the whole gradient.",
     vjp=(
         lambda dy, x, y: where(less_equal(x, y), dy, 0),
         lambda dy, x, y: where(less_equal(x, y), 0, dy),

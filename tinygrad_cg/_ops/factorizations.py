@@ -95,8 +95,8 @@ def _run_check(
         warn(
             f"{name}: the gradient with respect to vectors of equal values (or to the phase of a "
             "complex vector) is set to 0. This is right only if the result depends only on the "
-            "space that these vectors span. Functions of a matrix have operations of their own: "
-            "expm, logm, sqrtm, inv, pinv",
+            "space that these vectors span. For functions of a matrix use expm, logm, sqrtm, inv, "
+            "pinv",
             DerivativeWarning,
         )
     return copy_of(x, close, like)

@@ -143,7 +143,7 @@ def depthwise_conv2d_backprop_filter(
     if x.shape[-1] != sizes[2] or x.shape[0] != dy.shape[0]:
         raise InvalidArgumentError(
             f"{op_name}: filters of shape {sizes} and out_backprop of shape {tuple(dy.shape)} do "
-            f"not fit on images of shape {tuple(x.shape)}"
+            f"not fit images of shape {tuple(x.shape)}"
         )
     return reshape(apply(_conv_filter, (x, dy), {"geometry": geometry, "window": sizes[:2]}), sizes)
 

@@ -79,9 +79,9 @@ _of_three_arguments = elementwise(
     dtypes=REAL,
     doc="Return the regularized incomplete beta function: the integral of "
     "t**(a - 1) (1 - t)**(b - 1) from 0 to x, over beta(a, b).\n\nElementwise; the arguments "
-    "broadcast. NaN for parameters below 0 and for `x` outside of 0 to 1. The gradients are "
-    "right, by `x` at every order, by `a` and `b` (TensorFlow and JAX have none) up to "
-    "order 2 in all. Modelled on ``tf.math.betainc``.",
+    "broadcast. NaN for parameters below 0 and for `x` outside of 0 to 1. The gradients are right "
+    "with respect to `x` at every order, with respect to `a` and `b` (not in TensorFlow and JAX) "
+    "up to order 2. Modelled on ``tf.math.betainc``.",
     ulps=None,
     samples=(_PARAMETER, _PARAMETER, _SHARE),
     spellings=(),

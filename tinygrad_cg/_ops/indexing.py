@@ -140,8 +140,8 @@ def _getitem_by_gathers(x: Tensor, parts: tuple) -> Tensor:
     key: list[Any] = [part if _has_no_value(part) else _index_part(part) for part in parts]
     if any(_is_array(part) and not is_integer(part.dtype) for part in key):
         raise IndexError(
-            "inside vmap or function a tensor without a value yet can be an index if it is of "
-            "integers, and so are all others: use where() in place of a mask"
+            "inside vmap or function a tensor without a value can only be an index if all indices "
+            "are integers: use where() instead of a mask"
         )
     count = sum(part is not None and part is not Ellipsis for part in key)
     if count > x._data.ndim:

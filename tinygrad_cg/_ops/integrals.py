@@ -21,7 +21,7 @@ from .elementwise import (
     of_reals,
 )
 
-_OWN = "Accurate by approximations of our own, and differentiable at every order. After "
+_OWN = "Accurate by our own approximations, and differentiable at every order. After "
 _ORDERS = (
     "for whole orders from 0 to 170; NaN for others. Integers give float64. No gradient flows to "
     "the order."
@@ -57,7 +57,8 @@ expint = _of_one(
 )
 fresnel_cos = _of_one(
     "fresnel_cos",
-    "Return Fresnel's integral C(x): that of cos(pi t**2 / 2) from 0 to x; 1/2 at infinity. "
+    "Return Fresnel's integral C(x): the integral of cos(pi t**2 / 2) from 0 to x; 1/2 at "
+    "infinity. "
     f"{_OWN}``tf.math.special.fresnel_cos``.",
     kernel=kernels.fresnel_cos,
     vjp=lambda dy, x: multiply_upstream(dy, cos_square(x)),
@@ -65,7 +66,8 @@ fresnel_cos = _of_one(
 )
 fresnel_sin = _of_one(
     "fresnel_sin",
-    "Return Fresnel's integral S(x): that of sin(pi t**2 / 2) from 0 to x; 1/2 at infinity. "
+    "Return Fresnel's integral S(x): the integral of sin(pi t**2 / 2) from 0 to x; 1/2 at "
+    "infinity. "
     f"{_OWN}``tf.math.special.fresnel_sin``.",
     kernel=kernels.fresnel_sin,
     vjp=lambda dy, x: multiply_upstream(dy, sin_square(x)),

@@ -201,7 +201,7 @@ def _refuse(
         for operand, transposed in ((x, transposed_x), (y, transposed_y))
     )
     raise InvalidArgumentError(
-        f"{name}: shapes {left} and {right} do not fit: the last size of "
-        "the first and the second-to-last of the second must be equal, and scalars do not work; "
-        "a matrix times a vector is linalg.matvec(a, x)"
+        f"{name}: shapes {left} and {right} do not fit: the last axis of the first and the "
+        "second-to-last axis of the second must have the same size; scalars are not supported; for "
+        "a matrix times a vector use linalg.matvec(a, x)"
     )

@@ -65,13 +65,13 @@ _labels = operation(
 def sparse_cross_entropy(labels: Any, logits: Any) -> Tensor:
     """Return ``-log_softmax(logits)[..., label]``, the cross-entropy for integer labels."""
     labels, logits = convert(labels), convert(logits)
-    remedy = "distributions go to softmax_cross_entropy"
+    remedy = "for distributions use softmax_cross_entropy"
     check_kind("sparse_cross_entropy", "labels", labels, INTEGERS, remedy)
     shape, axis = logits._data.shape, logits._data.ndim - 1
     if not shape or labels._data.shape != shape[:-1]:
         raise InvalidArgumentError(
             f"sparse_cross_entropy: labels have shape {tuple(labels.shape)}, logits have "
-            f"{tuple(shape)}: the labels have all of these axes but the last"
+            f"{tuple(shape)}: labels must have all axes of the logits except the last"
         )
     labels = apply(_labels, (labels,), {"classes": shape[-1]})
     return negative(gather(log_softmax(logits), labels, axis=axis, batch_dims=axis))
@@ -119,7 +119,7 @@ def log_poisson_loss(
     """Return ``exp(log_input) - log_input * targets``: the loss of a Poisson distribution.
 
     With `compute_full_loss` Stirling's approximation of log(targets!) is added where `targets` is
-    above 1. Both have one shape (else InvalidArgumentError).
+    above 1. Both have the same shape (else InvalidArgumentError).
     """
     targets, log_input = convert_each(targets, log_input)
     check_same_shape("log_poisson_loss", "labels", targets, "logits", log_input)

@@ -98,7 +98,7 @@ def _constant(value: Any, dtype: np.dtype) -> Tensor:
 def _repeat_indices(size: int, pair: tuple[int, int], mode: Any) -> np.ndarray:
     """Return the indices of the elements that a padded axis repeats."""
     if not size:
-        raise InvalidArgumentError(f"pad: mode {mode!r} has nothing to repeat on an empty axis")
+        raise InvalidArgumentError(f"pad: mode {mode!r} cannot repeat elements of an empty axis")
     return np.pad(np.arange(size), pair, mode)
 
 

@@ -111,7 +111,7 @@ def _call(name: str, ufunc: Any, op: Callable, inputs: tuple, options: dict) -> 
     if dtype is None:
         return op(*inputs)
     if all(types.endswith("?") for types in ufunc.types if "O" not in types):
-        raise TypeError(f"np.{name}: dtype= is not supported on tensors: the answer is bool")
+        raise TypeError(f"np.{name}: dtype= is not supported on tensors: the result is bool")
     return op(*[shape.cast(operand, dtype) for operand in inputs])
 
 
@@ -126,8 +126,8 @@ def _write(name: str, ufunc: Any, method: str, targets: tuple, inputs: tuple, op
         is_tensor(operand) and _is_recorded(operand) for operand in (*inputs, *options.values())
     ):
         raise TypeError(
-            f"np.{name}: out= cannot be a tensor, nor take one that is being recorded, whose "
-            "derivative an array would lose: write `w = w - y` instead of `w -= y`, or take "
+            f"np.{name}: out= cannot be a tensor, and cannot take a recorded one, since an array "
+            "would lose the derivative: write `w = w - y` instead of `w -= y`, or take "
             "y.numpy()"
         )
     return getattr(ufunc, method)(*_as_values(inputs), **_as_values(options))
@@ -315,8 +315,8 @@ def _refuse_foreign(ufunc: Any) -> NoReturn:
     instead = suggest(name) if is_scipys else ""
     raise TypeError(
         f"{'scipy.special.' if is_scipys else 'the universal function '}{name} is not supported on "
-        f"tensors: use {instead + ', or ' if instead else ''}x.numpy() for the values only, in a "
-        "tf.custom_gradient for a gradient of your own"
+        f"tensors: use {instead + ', or ' if instead else ''}x.numpy() for the values only, inside "
+        "a tf.custom_gradient with your own gradient"
     )
 
 

@@ -112,7 +112,7 @@ def _mean_by_sum(ops: Operations, x: Any, axis: tuple[int, ...], keepdims: bool)
 reduce_mean = reduction(
     "mean",
     kreduce.sum,
-    "Return the mean of elements over axes; of integers it is an integer, rounded towards zero.",
+    "Return the mean of elements over axes; the mean of integers is rounded towards zero.",
     run=_run_mean,
     decomposition=_mean_by_sum,
     vjp=lambda dy, shape, axis, keepdims: _broadcast_back(
@@ -162,7 +162,7 @@ def _extremum_rule(
     return multiply(ties, divide_upstream(restore_axes(dy, shape, axis, keepdims), count))
 
 
-_EXTREMUM = "Return the {} element over axes; elements that tie share the gradient. NaN if one is."
+_EXTREMUM = "Return the {} element over axes; tied elements share the gradient. NaN if one is NaN."
 reduce_max = reduction(
     "max", kreduce.max, _EXTREMUM.format("largest"), vjp=_extremum_rule, dtypes=REAL
 )

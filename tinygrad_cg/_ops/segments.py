@@ -170,8 +170,8 @@ def unsorted_segments(how: str, data: Any, segment_ids: Any, num_segments: Any =
     shape, leading = data._data.shape, ids._data.shape
     if shape[: len(leading)] != leading:
         raise InvalidArgumentError(
-            f"{name}: segment_ids have shape {tuple(leading)}: it must be that of the first axes "
-            f"of data, {tuple(shape)}"
+            f"{name}: segment_ids have shape {tuple(leading)}: it must be the shape of the first "
+            f"axes of data, {tuple(shape)}"
         )
     if num_segments is None:
         values = ids._values()
@@ -199,7 +199,7 @@ def sorted_segments(how: str, data: Any, segment_ids: Any) -> Tensor:
     values = ids._values()
     if values.size and (int(values[0]) < 0 or bool((values[1:] < values[:-1]).any())):
         raise InvalidArgumentError(
-            f"{name}: segment_ids must not be negative nor decrease: use unsorted_{name}"
+            f"{name}: segment_ids must not be negative and must not decrease: use unsorted_{name}"
         )
     size = int(values[-1]) + 1 if values.size else 0
     result = unsorted_segments(how, data, ids, size)

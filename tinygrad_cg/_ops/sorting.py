@@ -161,7 +161,7 @@ class TopK(NamedTuple):
 def top_k(x: Any, k: Any = 1, dtype: Any = np.int32) -> TopK:
     """Return the `k` largest elements along the last axis, largest first, and their indices.
 
-    Modelled on ``tf.math.top_k``: of equal elements the one that stands first comes first. NaN
+    Modelled on ``tf.math.top_k``: equal elements keep their order. NaN
     counts as larger than all else. Raises InvalidArgumentError for scalars and a `k` that is too
     large.
     """

@@ -94,7 +94,7 @@ def kaiser_bessel_derived_window(
     """Return the window whose halves are roots of sums of Kaiser's, with shape parameter `beta`.
 
     Modelled on ``tf.signal.kaiser_bessel_derived_window``: an odd length is made even. It is
-    differentiable with respect to a tensor `beta`. Errors as of `vorbis_window`.
+    differentiable with respect to a tensor `beta`. Errors as for `vorbis_window`.
     """
     op_name = "kaiser_bessel_derived_window"
     wanted = _floating(op_name, dtype)
@@ -373,7 +373,7 @@ def inverse_mdct(
     """Return the signals whose ``mdct`` is `mdcts`, for the same window and `norm`.
 
     Modelled on ``tf.signal.inverse_mdct``. `mdcts` is (..., frames, half a frame's length), an even
-    number. Errors as of `mdct`.
+    number. Errors as for `mdct`.
     """
     x = _real_of_rank("inverse_mdct", mdcts, 2)
     half = x.shape[-1]
@@ -411,7 +411,7 @@ def linear_to_mel_weight_matrix(
 
     Modelled on ``tf.signal.linear_to_mel_weight_matrix``: triangles of height 1 on the mel scale
     from `lower_edge_hertz` to `upper_edge_hertz`; the bin of frequency 0 has no weight. They are
-    computed in float64. Raises InvalidArgumentError for edges or sizes that make no sense.
+    computed in float64. Raises InvalidArgumentError for invalid edges or sizes.
     """
     op_name = "linear_to_mel_weight_matrix"
     wanted = _floating(op_name, dtype)

@@ -305,8 +305,8 @@ def _run_check(
                 f"{name}: a derivative needs limits of quotients at (nearly) equal or zero "
                 "values, and is computed without them. Second derivatives have them if "
                 "the function does not depend on the order of the values; third derivatives do "
-                "not, nor does a tape around forward mode. Functions of a matrix have operations "
-                "of their own: expm, logm, sqrtm, inv, pinv",
+                "not, nor does a tape around forward mode. For functions of a matrix use expm, "
+                "logm, sqrtm, inv, pinv",
                 DerivativeWarning,
             )
     return copy_of(x, left, values, right, limits)

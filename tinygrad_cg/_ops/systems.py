@@ -405,8 +405,8 @@ def eigh_tridiagonal(
         else:
             if len(shape) != 1:
                 raise InvalidArgumentError(
-                    "eigh_tridiagonal: select='v' is for one matrix, as each has another number of "
-                    f"eigenvalues; got shape {tuple(shape)}"
+                    "eigh_tridiagonal: select='v' needs a single matrix, since the number of "
+                    f"eigenvalues differs; got shape {tuple(shape)}"
                 )
             array = values._values()
             kept = np.flatnonzero((array > low) & (array <= high))

@@ -107,7 +107,8 @@ def as_sizes(name: str, shape: Any) -> tuple[int, ...]:
     for size in sizes:
         if size < 0:
             raise InvalidArgumentError(
-                f"{name}: sizes in shape must not be negative, got {sizes}: say how many elements"
+                f"{name}: sizes in shape must not be negative, got {sizes}: pass the number of "
+                "elements"
             )
     return sizes
 

@@ -33,7 +33,7 @@ def _starts(name: str, size: int, window: int, gap: int, step: int, room: tuple)
     count = (size + sum(room) - reach) // step + 1
     if window < 1 or count < 1:
         raise InvalidArgumentError(
-            f"{name}: a window of {window} (that spans {reach}) does not fit on {size} elements "
+            f"{name}: a window of {window} (that spans {reach}) does not fit into {size} elements "
             f"with padding {room}"
         )
     return np.arange(count)[:, None] * step + np.arange(window) * gap
@@ -97,7 +97,7 @@ def conv3d(
     own = filters.shape[3]
     if not own or channels % own:
         raise InvalidArgumentError(
-            f"conv3d: filters for {own} channels do not fit on volumes with {channels} channels, "
+            f"conv3d: filters for {own} channels do not fit volumes with {channels} channels, "
             "which must be a multiple of them"
         )
     x = reshape(x, (batch, sizes[0], height, width, channels // own, own))
@@ -119,7 +119,7 @@ def conv3d_transpose(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """Return the transpose of ``conv3d`` by its volumes, of `output_shape`: all axes, or of space.
+    """Return the transpose of ``conv3d``, a map of volumes, of `output_shape`: all axes, or space.
 
     Modelled on ``tf.nn.conv3d_transpose``: `filters` are (depth, height, width, outputs, channels),
     the filters of a ``conv3d`` from the result to the shape of `input`. Raises InvalidArgumentError

@@ -18,7 +18,7 @@ class name_scope:
     """A context in which the names of new Variables begin with ``name/``.
 
     Scopes nest: `with` gives the names of all of them, joined, with a slash at the end. A `name`
-    that ends in a slash is not nested: it re-enters a scope. Operations have no names, so nothing
+    that ends in a slash re-enters a scope instead of nesting. Operations have no names, so nothing
     else changes. Raises ValueError if `name` is not a string.
 
     Examples

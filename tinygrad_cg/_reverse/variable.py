@@ -391,7 +391,7 @@ def _add_scatter_methods(how: str) -> None:
         return self._scatter(how, indices, updates)
 
     for method in (scatter, scatter_nd):
-        method.__doc__ = f"Assign what ``tensor_scatter_nd_{how}`` gives; returns the Variable."
+        method.__doc__ = f"Assign the result of ``tensor_scatter_nd_{how}``; returns the Variable."
         method.__name__ = f"{method.__name__}_{how}"
         method.__qualname__ = f"Variable.{method.__name__}"
         setattr(Variable, method.__name__, method)

@@ -95,7 +95,7 @@ def custom_gradient(f: Any = None, *, max_order: int | None = None) -> Any:
         ``grad_fn(*dys, variables=[...])`` returns a pair: these gradients and the list of the
         Variables' gradients. ``grad_fn(*inputs, upstream)`` is called as in Keras.
     max_order:
-        The highest order at which the rule is right, if there is one. A derivative of a higher
+        The highest order at which the rule is right, if it is limited. A derivative of a higher
         order raises a DerivativeOrderError.
 
     Returns

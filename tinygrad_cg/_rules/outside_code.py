@@ -50,13 +50,13 @@ def numpy_function(
     -------
     A tensor, or a list of them where `Tout` is a list or a tuple.
 
-    It has no gradient, as in TensorFlow: give it one by `custom_gradient` or `custom_derivatives`.
-    If a functional transform or a rule passes it a recorded tensor, a CustomGradientWarning
-    appears. In `vmap`, `func` is called once for each example. In a `function`, each call of the
-    program calls it. It is also called once during tracing, to learn the shapes of its results,
-    which must be the same at each call of one program; the first call of the program uses that
-    result if its arrays are equal. If an operand is on a GPU, `func` gets copies on the host, and
-    results are on the GPU.
+    It has no gradient, as in TensorFlow: declare one with `custom_gradient` or
+    `custom_derivatives`. If a functional transform or a rule passes it a recorded tensor, a
+    CustomGradientWarning appears. In `vmap`, `func` is called once for each example. In a
+    `function`, each call of the program calls it. It is also called once during tracing, to learn
+    the shapes of its results, which must be the same at each call of one program; the first call of
+    the program uses that result if its arrays are equal. If an operand is on a GPU, `func` gets
+    copies on the host, and results are on the GPU.
 
     Raises TypeError for a `func` that is not callable, an `inp` that is not a list and results of
     other dtypes, ValueError for another number of results, or for other shapes at a later call.

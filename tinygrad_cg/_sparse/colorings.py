@@ -147,7 +147,7 @@ class Coloring:
         return np.where(self._by_rows, rows[self.pattern.rows()] + first, across)
 
     def lines(self) -> np.ndarray:
-        """Return which element of its product each entry is: its row, or for rows its column."""
+        """Return the position of each entry in its product: its row, or for rows its column."""
         return np.where(self._by_rows, self.pattern.indices, self.pattern.rows())
 
     def __repr__(self) -> str:

@@ -261,8 +261,8 @@ class _SparseDerivative:
         for leaf in leaves:
             if isinstance(leaf, Tensor) and narrow(leaf._rec, frame.group) is not None:
                 raise TypeError(
-                    f"{self.name}: a tape watches what {self.given.definition.name} is computed "
-                    "from, but the result is an array of numbers, which has no gradient: pass "
+                    f"{self.name}: a tape watches an input of {self.given.definition.name}, but "
+                    "the result is an array of numbers, which has no gradient: pass "
                     "stop_gradient(x), or use jacobian or hessian"
                 )
 

@@ -167,7 +167,7 @@ class Detection:
         if len(avals) != 1 or avals[0].shape != ():
             shapes = ", ".join(str(tuple(aval.shape)) for aval in avals)
             raise ValueError(
-                f"{self.name} must return one scalar, got shapes {shapes}; reduce the result by "
+                f"{self.name} must return one scalar, got shapes {shapes}; reduce the result with "
                 "reduce_sum, or use jacobian_sparsity"
             )
         half = self.flow.interactions(self.pairs)

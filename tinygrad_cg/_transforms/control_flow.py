@@ -184,8 +184,8 @@ class _Carries:
         if not isinstance(array, TensorArray):
             what = "a tensor" if isinstance(array, ArrayLike) else f"a {type(array).__name__}"
             raise TypeError(
-                f"{self.name}: each round must return what it was given: loop variable {k} was a "
-                f"TensorArray before the round, and {what} after it"
+                f"{self.name}: each round must keep the types of its loop variables: loop variable "
+                f"{k} was a TensorArray before the round, and {what} after it"
             )
         return array.rows(self.shapes[k])
 
@@ -326,7 +326,8 @@ def cond(
     only by the chosen branch. Random numbers are drawn for both. If only the other branch depends
     on a source, the gradient is zero, not None. Inside ``vmap``, if `pred` differs between
     examples, both are computed and the result is selected for each example. Modelled on
-    ``tf.cond``. TypeError for anything but callables, ValueError for a `pred` of more elements.
+    ``tf.cond``. TypeError for anything but callables, ValueError for a `pred` with several
+    elements.
 
     Examples
     --------
@@ -402,7 +403,7 @@ def case(
     strict: bool = False,
     name: Any = None,
 ) -> Any:
-    """Return the result of the function whose predicate is the first true one.
+    """Return the result of the first function whose predicate is true.
 
     Parameters
     ----------
@@ -476,7 +477,7 @@ def without_value(name: str, parameter: str, value: Any) -> Any:
     if prod(tensor.shape) != 1:
         raise ValueError(
             f"{name}: `{parameter}` must be one value, got a tensor of shape "
-            f"{tuple(tensor.shape)}; where() chooses by element"
+            f"{tuple(tensor.shape)}; choose element by element with where()"
         )
     return reshape(tensor, ())
 

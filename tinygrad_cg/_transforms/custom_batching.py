@@ -114,7 +114,7 @@ class custom_vmap(Generic[P, Y]):
         bound.apply_defaults()
         if bound.kwargs:
             names = ", ".join(bound.kwargs)
-            self._refuse(f"takes {names} by keyword only, which a rule cannot have", TypeError)
+            self._refuse(f"takes {names} by keyword only, which rules do not support", TypeError)
         return list(bound.args)
 
     def _call_batched(self, level: Batch, args: list) -> Any:

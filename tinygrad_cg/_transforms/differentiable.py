@@ -167,7 +167,7 @@ class Differentiable:
         if not is_tensor(leaf):
             raise TypeError(
                 f"{name} returned {type(leaf).__name__}, not a Tensor; did the function leave the "
-                "library? A custom_gradient declares its derivative"
+                "library? Declare its derivative with custom_gradient"
             )
         tensor = convert(leaf)
         if not is_differentiable(tensor.dtype):
@@ -194,7 +194,7 @@ class Differentiable:
         tensor = self._output(output)
         self._refuse_complex(tensor)
         if tensor.shape != ():
-            remedy = "use jacobian or vjp, or reduce it to a scalar by reduce_sum or reduce_mean"
+            remedy = "use jacobian or vjp, or reduce it to a scalar with reduce_sum or reduce_mean"
             if tensor.shape.num_elements() == 1:
                 index = ", ".join("0" * len(tensor.shape))
                 remedy = f"it has one element: return it as y[{index}], or reduce_sum(y)"

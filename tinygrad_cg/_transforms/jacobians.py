@@ -143,10 +143,10 @@ def hessian(
 def hvp(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
     """Return a function of f's arguments and then a vector: the Hessian of `f` times the vector.
 
-    The vector has the structure and shapes of the argument (with several `argnums` a tuple of
-    them), and so has the result. It costs a few gradients, whatever the size. Arguments and errors
-    are otherwise those of `value_and_grad`; ``scipy.optimize.minimize`` takes it as `hessp`.
-    Modelled on ``autograd.hessian_vector_product``.
+    The vector and the result have the structure and shapes of the argument (with several `argnums`
+    a tuple of them). It costs a few gradients, whatever the size. Arguments and errors are
+    otherwise those of `value_and_grad`; ``scipy.optimize.minimize`` takes it as `hessp`. Modelled
+    on ``autograd.hessian_vector_product``.
 
     Examples
     --------

@@ -26,7 +26,7 @@ def ravel_tree(tree: Any) -> tuple[Tensor, Callable[[Any], Any]]:
 
     Returns
     -------
-    A 1-D tensor of the dtype in which the leaves meet, in the order of ``nest.flatten``; and
+    A 1-D tensor of the common dtype of the leaves, in the order of ``nest.flatten``; and
     ``unravel(vector)``, which gives the structure with tensors of the leaves' shapes and
     dtypes, from a 1-D tensor or array of that size. Both can be differentiated, to any order.
 

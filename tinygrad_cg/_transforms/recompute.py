@@ -36,8 +36,8 @@ def recompute_grad(f: Any, segments: int | None = None) -> Any:
     Parameters
     ----------
     f:
-        A function of (nested structures of) tensors; or a sequence of functions, each of the
-        previous one's result: a chain.
+        A function of (nested structures of) tensors; or a chain: a sequence of functions, each
+        called with the previous result.
     segments:
         For a chain only: the number of segments, each recomputed separately. By default the square
         root of the chain's length, so memory grows like this root, too.

@@ -169,8 +169,8 @@ class GradientTape(levels.Listener):
             and token not in levels.stack(state.frame)
         ):
             warn(
-                "GradientTape.watch inside a function that is being traced: the tape is outside, "
-                "and does not see the tensors inside. Watch the argument before the call",
+                "GradientTape.watch was called inside a traced function, but its tape is outside "
+                "and does not see the tensors inside: watch the argument before the call",
                 TapeWarning,
             )
         token.watches = True
@@ -365,9 +365,9 @@ class GradientTape(levels.Listener):
         """Stop recording, or warn, when a gradient is asked for while the tape records."""
         if state.consumed is not None and token not in levels.stack(state.frame):
             raise RuntimeError(
-                "GradientTape.gradient inside a function, or a branch or loop that a tensor "
-                "decides, of a tape that records around it: leave the tape's context first, or "
-                "enter the tape inside"
+                "GradientTape.gradient was called inside a function, or a branch or loop on a "
+                "tensor, but its tape records outside: leave the tape's context first, or enter "
+                "the tape inside"
             )
         if self._persistent:
             warn(
@@ -380,7 +380,7 @@ class GradientTape(levels.Listener):
             self._stop(token)
 
     def explain(self, target: Any, source: Any) -> str:
-        """Say why the gradient of `target` with respect to `source` is None, or that it is not.
+        """Explain why the gradient of `target` with respect to `source` is None, or that it is not.
 
         `target` and `source` are Tensors or Variables, or nested structures, which give a line for
         each pair. It finds these causes: the source was never watched, or too late; the target was

@@ -118,7 +118,7 @@ class TensorArray:
         if not len(self):
             raise GrowingArrayError(
                 "TensorArray: an array that grows cannot be written at an index without a value: "
-                "say how many elements it has, TensorArray(dtype, size=...)"
+                "pass its size, TensorArray(dtype, size=...)"
             )
         if element.shape != rows.shape[1:]:
             raise ValueError(
@@ -131,7 +131,7 @@ class TensorArray:
     def rows(self, shape: Sequence[int] | None = None) -> Tensor:
         """Return the elements as one tensor, with zeros where none has been written.
 
-        `shape` is the shape of an element if nothing else gives it.
+        `shape` is the shape of an element if it is not known otherwise.
         """
         if self._rows is not None:
             return self._rows
@@ -152,8 +152,8 @@ class TensorArray:
             )
         if len(set(shapes)) > 1:
             raise InvalidArgumentError(
-                f"TensorArray: elements of shapes {shapes[0]} and {shapes[-1]} cannot be one "
-                "tensor, which a loop variable of a program is"
+                f"TensorArray: elements of shapes {shapes[0]} and {shapes[-1]} cannot form one "
+                "tensor, as a loop variable of a program must"
             )
         if all(element is None for element in elements):
             return zeros((len(elements), *shapes[0]), self.dtype)

@@ -167,7 +167,7 @@ def _declare(
     declared = getattr(fun, attribute, None)
     if declared is None:
         raise TypeError(
-            f"{caller}: fun must be a function that primitive has made, got {fun!r}: write "
+            f"{caller}: fun must be a function created by primitive, got {fun!r}: write "
             "@primitive above its definition"
         )
     declared.update(zip(range(len(makers)) if argnums is None else argnums, makers, strict=False))

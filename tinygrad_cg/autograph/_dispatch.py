@@ -126,9 +126,9 @@ class Helper:
             line = self._line() if line is None else line
             raise self.refusal(
                 line,
-                f"`{word}` gives {error}, and a tensor decides which",
-                "Give tensors of one "
-                "shape and dtype in both cases, by zeros_like, cast or broadcast_to",
+                f"`{word}` gives {error}, depending on a tensor",
+                "Return tensors of one shape and dtype in both cases, with zeros_like, cast or "
+                "broadcast_to",
             ) from None
         return kind.pack(choose(test, values, samples, kind.tensors))
 
@@ -161,7 +161,8 @@ class Helper:
         line = self._line()
         refusal = self.refusal(
             line,
-            f"`raise` in a branch on a tensor: whether {error!r} is raised only shows at run time",
+            f"`raise` in a branch on a tensor: whether {error!r} is raised is only known at run "
+            "time",
             "Use `assert`, or tf.debugging.assert_..., which check at each call",
         )
         if isinstance(error, BaseException):
@@ -183,8 +184,8 @@ class Helper:
             return None
         raise self.refusal(
             self.unit.tree.lineno,
-            f"`{self.unit.name}` returns {describe(result)} in some cases and None in others, and "
-            "a tensor decides which",
+            f"`{self.unit.name}` returns {describe(result)} in some cases and None in others, "
+            "depending on a tensor",
             "Return a tensor at the end as well",
         )
 
@@ -198,9 +199,9 @@ class Helper:
             if through.rounds > _MAX_ROUNDS:
                 raise self.refusal(
                     through.line,
-                    f"`{type(through.iterable).__name__}` has given more than {_MAX_ROUNDS} "
-                    "rounds, which a tensor alone may end: Python goes through it while tracing",
-                    "Write `while True:`, which becomes a loop, or go through a list or tf.range",
+                    f"`{type(through.iterable).__name__}` ran more than {_MAX_ROUNDS} "
+                    "rounds, and only a tensor can end the loop: Python unrolls it during tracing",
+                    "Write `while True:`, which becomes a loop, or loop over a list or tf.range",
                 )
         return without(flow, {CONTINUE})
 
@@ -216,7 +217,7 @@ class Helper:
             if site.has_yield:
                 raise self.refusal(
                     site.line,
-                    "`yield` in a branch or loop that a tensor decides",
+                    "`yield` in a branch or loop on a tensor",
                     "Yield outside of it, or collect results in a tensor",
                 )
             tree = region(site, which)

@@ -366,8 +366,8 @@ class SiteRun(Watch):
             return
         raise self.helper.refusal(
             self.site.line,
-            f"`{key}` is assigned in one case only, a tensor decides which, and it "
-            "is read afterwards",
+            f"`{key}` is assigned in only one of two cases, depending on a tensor, and is read "
+            "afterwards",
             f"Assign `{key}` before, or in both cases",
         )
 
@@ -380,8 +380,8 @@ class SiteRun(Watch):
             what = "the result" if key == "@ret" else f"`{self.text(key)}`"
             raise self.helper.refusal(
                 self.site.line,
-                f"{what} becomes {error}, and a tensor decides which",
-                "Make it a tensor of one shape and dtype in both cases: by zeros_like, cast or "
+                f"{what} becomes {error}, depending on a tensor",
+                "Make it a tensor of one shape and dtype in both cases, with zeros_like, cast or "
                 "broadcast_to; collect results in a TensorArray rather than a list",
                 isinstance(value, list) and isinstance(other, list) and len(value) != len(other),
             ) from None
@@ -510,23 +510,23 @@ class LoopRun(SiteRun):
                 is_array = isinstance(self.locations[key], ElementsLocation)
                 raise self.helper.refusal(
                     self.site.line,
-                    f"`{self.text(key)}` grows or shrinks in a loop that a tensor decides",
+                    f"`{self.text(key)}` grows or shrinks in a loop on a tensor",
                     "Give the TensorArray a known `size`, or use map_fn or scan"
                     if is_array
-                    else "Collect results in a TensorArray of a known `size`, or by map_fn or scan",
+                    else "Collect results in a TensorArray of known `size`, or use map_fn or scan",
                     length_varies=True,
                 )
         elif value is undefined and other is not undefined and not self.may_begin_without(key):
             raise self.helper.refusal(
                 self.site.line,
-                f"`{key}` has no value before a loop that a tensor decides, and is read after it: "
+                f"`{key}` has no value before a loop on a tensor, and is read after it: "
                 "the loop may run zero times",
                 f"Assign `{key}` before the loop",
             )
         if value is not other and value is not undefined and other is undefined:
             raise self.helper.refusal(
                 self.site.line,
-                f"`{self.text(key)}` is deleted in a loop that a tensor decides",
+                f"`{self.text(key)}` is deleted in a loop on a tensor",
                 "Assign it in each round",
             )
         return self._plan(key, value, other)

@@ -1,4 +1,4 @@
-"""TensorFlow's ``tf.config``, as far as it concerns this library: devices, threads; the cache."""
+"""TensorFlow's ``tf.config``, as far as it concerns this library, and the cache of programs."""
 
 from importlib import import_module as _import_module
 from typing import Any as _Any

@@ -79,7 +79,7 @@ def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
 def set_visible_devices(visible: Any, device_type: str | None = None) -> None:
     """Choose which devices are used, of `list_physical_devices`: an empty list hides the GPU.
 
-    The CPU is always used. Tensors on the GPU stay there, and so do results of operations on them;
+    The CPU is always used. Tensors on the GPU, and results of operations on them, stay there;
     moving others there raises DeviceError. InvalidArgumentError for anything but devices of
     `device_type`, and for another `device_type`.
     """
@@ -92,7 +92,8 @@ def set_visible_devices(visible: Any, device_type: str | None = None) -> None:
     for device in chosen:
         if device not in list_physical_devices(device_type):
             raise InvalidArgumentError(
-                f"set_visible_devices: {device!r} is none of {list_physical_devices(device_type)}"
+                f"set_visible_devices: {device!r} is not one of "
+                f"{list_physical_devices(device_type)}"
             )
     if device_type is None or device_type.upper() == "GPU":
         devices.set_visible(any(device.device_type == "GPU" for device in chosen))

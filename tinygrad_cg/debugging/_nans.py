@@ -81,12 +81,13 @@ def _refuse(
         lines.append(_where("the gradient was requested at", site.asked))
     if what.startswith("received"):
         lines.append(
-            "  It was there before: in a value from outside the watched part, in a constant, or "
+            "  It was already there: in a value from outside the watched part, in a constant, or "
             "in a result of NumPy"
         )
     elif site.kind != "operation":
         lines.append(
-            "  None of its operations made it: it came from NumPy, a constant or a captured tensor"
+            "  Its operations did not produce it: it came from NumPy, a constant or a captured "
+            "tensor"
         )
     for i, (text, operand) in enumerate(zip(site.inputs, operands, strict=False)):
         lines.append(f"  operand {i}: {text}, {_range(operand)}")
@@ -106,7 +107,7 @@ def _example(site: CallSite, index: tuple[int, ...], operands: list, out: np.nda
     values = [np.broadcast_to(operand, out.shape)[index] for operand in operands]
     numbers = [f"{value:.6g}" for value in values]
     if site.name == "divide" and np.isinf(values[-1]) and np.isfinite(values[0]):
-        return f", a slope at {numbers[-1]} is not known"
+        return f"; the slope at {numbers[-1]} is undefined"
     return f", {site.name}({', '.join(numbers)}) = {out[index]:.6g}"
 
 
@@ -133,8 +134,8 @@ def debug_nans(nans: bool = True, infs: bool = True) -> NaNDetector:
     finite operands (`nans` and `infs` choose), or that passes on a NaN from outside. Infinities
     from outside, such as masks, may pass, except in gradients that a custom rule returns. The error
     names the operation, the values, your line, the rule it is part of and the order. A `function`
-    called inside runs operation by operation. ValueError inside one. Modelled on ``jax.debug_nans``
-    and ``tf.debugging.enable_check_numerics``.
+    called inside runs operation by operation. ValueError inside a traced function. Modelled on
+    ``jax.debug_nans`` and ``tf.debugging.enable_check_numerics``.
     """
     return NaNDetector(nans, infs)
 

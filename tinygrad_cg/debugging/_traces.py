@@ -139,13 +139,14 @@ def trace() -> PassTrace:
     """Record everything computed inside a context: ``with tf.debugging.trace() as t:``.
 
     Operations of the program, of gradient rules in backward passes, and of tangents have a row: the
-    way (forward, backward, tangent), the order, that is how many derivatives have been taken, the
-    rule it is part of, dtypes and shapes, the norm of the result, the time in microseconds,
+    way (forward, backward, tangent), the order (how many derivatives have been taken), the rule
+    that contains it, dtypes and shapes, the norm of the result, the time in microseconds,
     non-finite values, and your line. Custom gradients have a row for each call and each run of
     their rule, too. ``print(t)`` is the table, which a notebook shows as HTML; repeats are
     collapsed. `t.events` has all rows, `t.first_nonfinite` the first non-finite one.
 
     Use it anywhere: around tapes, inside them, or around a call of `gradient` only. A
-    `function` called inside runs operation by operation. Raises ValueError inside one.
+    `function` called inside runs operation by operation. Raises ValueError inside a traced
+    function.
     """
     return PassTrace()

@@ -89,8 +89,9 @@ class Watcher(Level, Observer):
             raise ValueError(f"{self.label} is already active: create another one")
         if any(level.is_abstract for level in active):
             raise ValueError(
-                f"{self.label} inside a function that is being traced: there are no values "
-                "yet. Enter it around the call, where the function then runs operation by operation"
+                f"{self.label} cannot be entered while a function is traced, since tensors have no "
+                "values yet. Enter it around the call: the function then runs operation by "
+                "operation"
             )
         levels.insert(self, len(active))
         state.observers = (*state.observers, self)

@@ -4,7 +4,7 @@
 for a block of the data: ``loss(w, x_block, y_block)``. Blocks come from Dask's arrays, dataframes
 and bags, from lists of files, from arrays on disk or from any iterable. They are computed in this
 process, on a Dask cluster, or by an executor with the interface of ``concurrent.futures``.
-Scheduling, transport and retries are those of the engine.
+The engine does the scheduling, transport and retries.
 
 Results are added in a binary tree whose shape depends only on the number of blocks, and a block is
 computed with one thread of BLAS. So results have the same bits for each engine and each number of
@@ -69,8 +69,8 @@ def value_and_grad(
         several arguments; a dataframe becomes a dict of its columns, a list a stack.
     executor:
         The engine: None for this process, an executor with the interface of
-        ``concurrent.futures``, or a Dask client. For Dask's collections, None is the current client
-        if there is one.
+        ``concurrent.futures``, or a Dask client. For Dask's collections, None is the current
+        client, if any exists.
     reduction:
         ``"sum"`` adds the results of the blocks. ``"mean"`` is for an f that gives the mean of its
         block: it weights blocks by the lengths of the first axes of their first arrays. Blocks of

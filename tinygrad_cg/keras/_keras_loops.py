@@ -115,17 +115,17 @@ def scan(
     """Return the last carry and the stacked results of ``carry, y = f(carry, x)``.
 
     It starts with `init` and goes through the slices x of `xs` along the first axis, from the last
-    if `reverse`; without `xs` through `length` times None. All may be nested. Raises
-    InvalidArgumentError for tensors of different lengths and for none at all. Without slices the
-    carry is `init` and the results have no rows; `f` is traced for their shapes. `checkpoint` is
-    that of `tf.scan`. Modelled on ``jax.lax.scan``; `unroll` has no effect.
+    if `reverse`; without `xs`, x is None, `length` times. All may be nested. Raises
+    InvalidArgumentError for tensors of different lengths, and without both `xs` and `length`.
+    Without slices the carry is `init` and the results have no rows; `f` is traced for their shapes.
+    `checkpoint` is that of `tf.scan`. Modelled on ``jax.lax.scan``; `unroll` has no effect.
     """
     control_flow.check_checkpoint("scan", checkpoint)
     tensors = [convert(leaf) for leaf in nest.flatten(xs)] if xs is not None else []
     sizes = {_length(tensor) for tensor in tensors} | ({length} if length is not None else set())
     if len(sizes) != 1:
         raise InvalidArgumentError(
-            f"scan: xs and length must say one number of steps, got {sorted(sizes)}"
+            f"scan: xs and length must agree on the number of steps, got {sorted(sizes)}"
         )
     slices = control_flow.Slices(xs, tensors, sizes.pop())
     if not slices:

@@ -22,7 +22,7 @@ __dir__ = __all__.copy
 
 
 def backend() -> str:
-    """Return the name of this library, which is neither of Keras's backends."""
+    """Return the name of this library, which is not a backend of Keras."""
     return "tinygrad_cg"
 
 

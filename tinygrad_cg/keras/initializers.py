@@ -137,8 +137,8 @@ class VarianceScaling(_Random):
 
     Parameters
     ----------
-    mode:
-        "fan_in", "fan_out" or "fan_avg": what n counts. The last two axes of the shape are inputs
+    mode: "fan_in", "fan_out" or "fan_avg": the meaning of n. The last two axes of the shape are
+    inputs
         and outputs, those before them the window of a convolution.
     distribution:
         "truncated_normal", "untruncated_normal" or "uniform".
@@ -247,7 +247,7 @@ def _matrix(initializer: Initializer, shape: Any) -> tuple[int, ...]:
     sizes = as_sizes(type(initializer).__name__, shape)
     if len(sizes) != 2:
         name = type(initializer).__name__
-        raise ValueError(f"{name}: shape must be that of a matrix, got {sizes}")
+        raise ValueError(f"{name}: shape must have two axes, got {sizes}")
     return sizes
 
 

@@ -487,8 +487,7 @@ def clip(x: TensorLike, x_min: TensorLike, x_max: TensorLike) -> Tensor:
 def concatenate(xs: Any, axis: Axes = 0) -> Tensor:
     """Return Tensors joined along an axis that they have; `xs` is any iterable.
 
-    Their dtypes promote. Raises InvalidArgumentError for shapes that differ on another axis, and
-    for no tensors at all.
+    Their dtypes promote. Raises InvalidArgumentError for no tensors and for other shapes.
     """
     return _shape.concatenate(xs, axis)
 
@@ -519,7 +518,7 @@ def depthwise_conv(
     data_format: str | None = None,
     dilation_rate: Any = 1,
 ) -> Tensor:
-    """Return `conv` of each channel with filters of its own: (height, width, channels, multiplier).
+    """Return `conv` of each channel with its own filters: (height, width, channels, multiplier).
 
     Modelled on ``tf.nn.depthwise_conv2d``: the result has channels * multiplier channels.
     """
@@ -624,13 +623,13 @@ def eye(
 
 def fft(x: TensorLike) -> tuple[Tensor, Tensor]:
     """Return the discrete Fourier transform over the last axis of `x`, a pair of real and imaginary
-    parts, as such a pair."""
+    parts, as a pair."""
     return _parts(_fourier.fft(_complex(x)))
 
 
 def fft2(x: TensorLike) -> tuple[Tensor, Tensor]:
     """Return the discrete Fourier transform over the last two axes of `x`, a pair of real and
-    imaginary parts, as such a pair."""
+    imaginary parts, as a pair."""
     return _parts(_fourier.fftn(_complex(x), None, (-2, -1)))
 
 
@@ -646,7 +645,7 @@ def full(
 
 def full_like(x: TensorLike, fill_value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """Return `fill_value`, which broadcasts, with the shape and, unless `dtype` is given, the dtype
-    of `x`. Its gradient is that of a broadcast value."""
+    of `x`. Its gradient is the gradient of a broadcast value."""
     if convert(fill_value).ndim == 0:
         return _creation.full_like(x, _shape.cast(fill_value, dtype or convert(x).dtype), dtype)
     return numpy.full_like(convert(x), convert_each(fill_value, convert(x))[0], dtype)
@@ -1133,7 +1132,7 @@ def squeeze(x: TensorLike, axis: Axes = None, **others: Never) -> Tensor:
 def stack(x: TensorLike, axis: Axes = 0) -> Tensor:
     """Return Tensors of one shape joined along a new axis; `x` is any iterable.
 
-    Their dtypes promote. Raises InvalidArgumentError for shapes that differ, and for no tensors.
+    Their dtypes promote. Raises InvalidArgumentError for shapes that differ, and for an empty list.
     """
     return _shape.stack(x, axis)
 

@@ -482,7 +482,7 @@ def full_like(
     **others: Never,
 ) -> Tensor:
     """Return `fill_value`, which broadcasts, with the shape and the dtype of `a`, unless `shape` or
-    `dtype` are given. Its gradient is that of a broadcast value."""
+    `dtype` are given. Its gradient is the gradient of a broadcast value."""
     if others:
         refuse_call(full_like, others)
     return _filled_like("full_like", a, fill_value, dtype, shape, device)

@@ -264,8 +264,7 @@ def _interpolate(positions: Tensor, last: Any, pick: Callable[[Tensor], Tensor])
 def nanargmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return positions (int64) of the largest elements along `axis`, ignoring NaN.
 
-    By default in the flattened tensor; the first if several tie. Raises ValueError where there is
-    nothing but NaN.
+    By default in the flattened tensor; the first if several tie. Raises ValueError if all are NaN.
     """
     return _nan_position("nanargmax", argmax, -np.inf, a, axis, keepdims)
 
@@ -274,8 +273,7 @@ def nanargmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
 def nanargmin(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return positions (int64) of the smallest elements along `axis`, ignoring NaN.
 
-    By default in the flattened tensor; the first if several tie. Raises ValueError where there is
-    nothing but NaN.
+    By default in the flattened tensor; the first if several tie. Raises ValueError if all are NaN.
     """
     return _nan_position("nanargmin", argmin, np.inf, a, axis, keepdims)
 

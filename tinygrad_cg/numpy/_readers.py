@@ -167,8 +167,8 @@ def _deciding(name: str, x: Tensor) -> np.ndarray:
     except (NoValueError, OperatorNotAllowedInGraphError) as error:
         raise type(error)(
             f"{name}: the size of its result depends on values, which tensors do not have inside "
-            f"`function` and `vmap`: call {name} outside of them, and pass on its result, or mask "
-            f"elements by where(). {error}"
+            f"`function` and `vmap`: call {name} outside of them, and pass its result in, or mask "
+            f"elements with where(). {error}"
         ) from None
 
 
@@ -221,7 +221,7 @@ def _converted(name: str, x: Any, dtype: Any, copy: Any, device: Any) -> Tensor:
     result = _as(_array(x), dtype)
     if copy is False and not (is_tensor(x) and x.dtype == result.dtype):
         raise ValueError(
-            f"{name}: copy=False, but {type(x).__name__} has to be copied: tensors are immutable"
+            f"{name}: copy=False, but {type(x).__name__} must be copied: tensors are immutable"
         )
     return _on(name, device, result)
 

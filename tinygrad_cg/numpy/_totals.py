@@ -352,7 +352,7 @@ def _extremum(
 ) -> Tensor:
     x = _array(a)
     if initial is None and where is not None and where is not True:
-        raise ValueError(f"{name}: where needs an initial, which counts where nothing is chosen")
+        raise ValueError(f"{name}: where needs initial, the result if nothing is chosen")
     shape = reduced_shape(
         tuple(x.shape), normalize_axes(name, _axis(x, axis), x.ndim), bool(keepdims)
     )

@@ -39,7 +39,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     derivatives = _chosen("derivatives", options.pop("derivatives", DERIVATIVES), DERIVATIVES)
     modes = _chosen("modes", options.pop("modes", MODES), MODES)
     if options or (marker is not None and marker.args):
-        raise pytest.UsageError(f"pytest.mark.{FIXTURE} takes derivatives= and modes= alone")
+        raise pytest.UsageError(f"pytest.mark.{FIXTURE} only takes derivatives= and modes=")
     pairs = [(derivative, mode) for derivative in derivatives for mode in modes]
     metafunc.parametrize(
         FIXTURE, pairs, indirect=True, ids=[f"{quantity}-{mode}" for quantity, mode in pairs]

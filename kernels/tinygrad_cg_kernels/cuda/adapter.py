@@ -74,7 +74,7 @@ def _count() -> int:
     except Exception as error:  # whatever a broken installation raises
         reason = f"{type(error).__name__}: {error}"
     warnings.warn(
-        f"NVIDIA's driver is there, but its GPUs cannot be used, and operations run on the CPU: "
+        f"NVIDIA's driver is installed, but its GPUs cannot be used, so operations run on the CPU: "
         f"{reason.strip()}",
         RuntimeWarning,
         stacklevel=2,

@@ -49,7 +49,7 @@ class Geometry(NamedTuple):
             if room < 0:
                 raise ValueError(
                     f"a window of {tuple(window)} with dilations {self.dilations} does not fit "
-                    f"on images of {tuple(size)} with padding {self.padding}"
+                    f"into images of {tuple(size)} with padding {self.padding}"
                 )
             counts.append(room // self.strides[axis] + 1)
         return counts[0], counts[1]
@@ -307,7 +307,7 @@ def promote_operands(name: str, *operands: np.ndarray) -> tuple[np.dtype, list[n
     """Return the dtype of the result, and the operands in the dtype of the computation."""
     dtype = promote(*[native(name, operand.dtype) for operand in operands])
     if is_bool(dtype):
-        raise TypeError(f"{name}: is not for bool: cast to a number's dtype first")
+        raise TypeError(f"{name}: does not support bool: cast to a numeric dtype first")
     return dtype, [cast(operand, loop_dtype(dtype)) for operand in operands]
 
 
@@ -329,7 +329,7 @@ def each(function: Any, x: np.ndarray, y: np.ndarray, *rest: Any) -> np.ndarray:
     x, y = (np.broadcast_to(array, lead + array.shape[-4:]) for array in (x, y))
     parts = [function(x[index], y[index], *rest) for index in np.ndindex(lead)]
     if not parts:
-        raise ValueError(f"{function.__name__}: a batch of no images has no result")
+        raise ValueError(f"{function.__name__}: the batch of images is empty")
     return np.stack(parts).reshape(lead + parts[0].shape)
 
 

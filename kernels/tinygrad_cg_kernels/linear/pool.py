@@ -40,7 +40,7 @@ class Window(NamedTuple):
         ):
             raise ValueError(
                 f"images of {tuple(size)} with padding {self.padding}: padding must be less than "
-                f"the window, {self.size}, and images not empty, else a window may hold nothing"
+                f"the window, {self.size}, and images not empty; otherwise a window could be empty"
             )
         return Geometry(self.strides, self.padding).output_size(size, self.size)
 

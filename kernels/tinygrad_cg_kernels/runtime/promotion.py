@@ -56,7 +56,7 @@ def no_kernel(name: str, *dtypes: np.dtype) -> str:
     kinds = {dtype.kind for dtype in dtypes}
     if "c" in kinds:
         return f"{said}: take abs, real or imag of complex numbers first"
-    return f"{said}: cast bool to a number's dtype first" if "b" in kinds else said
+    return f"{said}: cast bool to a numeric dtype first" if "b" in kinds else said
 
 
 def real_float(name: str, dtype: np.dtype) -> np.dtype:

@@ -186,7 +186,7 @@ def _instead_of(folder: Path) -> Path | None:
     warnings.warn(
         f"tinygrad_cg: the cache folder {folder} belongs to another user, or others can write to "
         f"it, and compiled code is run from there: {private if usable else 'no folder'} is used "
-        "instead. Remove the folder, or let TINYGRAD_CG_CACHE_DIR name one of your own",
+        "instead. Remove the folder, or set TINYGRAD_CG_CACHE_DIR to your own folder",
         RuntimeWarning,
         stacklevel=2,
     )

@@ -188,8 +188,8 @@ class NumbaProgram(Executable):
         if code is None:
             label = node.name if node.op is None else node.op.label
             error = UnsupportedCodeError(
-                f"{self.title}: the operation {label!r} has no form in Numba code: it can only "
-                "be part of a program that is called from Python"
+                f"{self.title}: the operation {label!r} is not supported in Numba code: call its "
+                "program from Python"
             )
             error.operation = label
             raise error

@@ -249,6 +249,6 @@ def _is_output(name: str, leaf: Any) -> bool:
     if leaf is None or isinstance(leaf, (str, bytes)):
         return False
     raise TypeError(
-        f"{name}: functions must return tensors, numbers or None, nested as you like, to be "
-        f"compiled; got {type(leaf).__name__}"
+        f"{name}: compiled functions must return tensors, numbers or None, nested or not; got "
+        f"{type(leaf).__name__}"
     )

@@ -27,8 +27,8 @@ class ConcreteFunction:
         call = FunctionCall(args, kwargs, self._statics)
         if call.key != self._traced.key:
             raise TypeError(
-                f"{self!r} was made for other arguments: call the function itself, which "
-                "has a program for each signature"
+                f"{self!r} was traced for other arguments: call the function itself, which has a "
+                "program for each signature"
             )
         return self._function(*args, **kwargs)
 
@@ -68,7 +68,9 @@ class NumbaCalls:
         program, name = traced.program, traced.name
         if program.assigned or program.draws:
             what = "assigns Variables" if program.assigned else "draws random numbers"
-            raise UnsupportedCodeError(f"{name} {what}, and has no form in Numba code: return them")
+            raise UnsupportedCodeError(
+                f"{name} {what}, which Numba code does not support: return them"
+            )
         self.name, self.outputs, self.structure = name, program.outputs, traced.structure
         graph = program.outputs.graph
         avals = [(value.dtype, value.shape) for value in graph.inputs]

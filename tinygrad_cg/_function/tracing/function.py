@@ -104,8 +104,8 @@ class Function(Generic[P, Y]):
                 raise
             self._length_varies = True
             warn(
-                f"{error}. A program has one length, so {self!r} runs operation by operation, "
-                "without a program",
+                f"{error}. A compiled program has a fixed length, so {self!r} runs operation by "
+                "operation",
                 FunctionWarning,
             )
             return self._call_eagerly(*args, **kwargs)

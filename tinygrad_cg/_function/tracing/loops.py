@@ -244,8 +244,8 @@ class Loop(LoopProgram):
         for k, (carry, new) in enumerate(zip(carries, map(convert, ends), strict=True)):
             before, after = aval_of(carry), aval_of(new)
             said = (
-                f"{self.spec.name}: each round must return what it was given: loop variable {k} "
-                f"was {before.dtype}{before.shape} before the round, and "
+                f"{self.spec.name}: each round must keep the types of its loop variables: loop "
+                f"variable {k} was {before.dtype}{before.shape} before the round, and "
                 f"{after.dtype}{after.shape} after it"
             )
             if before.shape != after.shape:

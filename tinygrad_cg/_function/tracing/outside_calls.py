@@ -47,9 +47,9 @@ class OutsideCalls:
                 results = run_on(None, run, *arrays)
             except Exception as error:
                 error.add_note(
-                    "The code was called while a function is traced, to learn the shapes of its "
-                    "results: with the arguments of the first call, or with positive samples "
-                    "where these are not known."
+                    "The code was called during tracing, to find the shapes of its results: with "
+                    "the arguments of the first call, or with positive samples if these are "
+                    "unknown."
                 )
                 raise
             self.results[key] = ([array.copy() for array in arrays], results)

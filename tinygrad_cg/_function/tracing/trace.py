@@ -137,9 +137,9 @@ def refuse_value(what: str, level: FunctionTrace, size_of: Any = None) -> NoRetu
     text = linecache.getline(file, line).strip()
     error = OperatorNotAllowedInGraphError(
         f"Using a symbolic `tf.Tensor` as a Python value is not allowed: {what} has no value while "
-        f"`{level.name}` is traced ({location_of(file, line)}: `{text}`){_reason()}. Choose by "
-        "element with where(); declare an argument that decides on Python's way static, "
-        "function(static_argnums=...); call code that needs values by numpy_function or "
+        f"`{level.name}` is traced ({location_of(file, line)}: `{text}`){_reason()}. Choose "
+        "element by element with where(); declare an argument that decides in Python as static, "
+        "function(static_argnums=...); call code that needs values through numpy_function or "
         "py_function; or keep loops, conditions and NumPy calls that need values outside of the "
         "function"
     )
@@ -471,7 +471,7 @@ def _later(module: str) -> Any:
 def record_lost(where: str, variable: Variable) -> str:
     """Return the message for a recorded assignment whose block ends inside a part of a program."""
     return (
-        f"recorded_assignments: the block ends in {where}, and {variable.name!r} is to keep its "
+        f"recorded_assignments: the block ends in {where}, and {variable.name!r} must keep its "
         "gradient: begin the block before that, or pass restore=True"
     )
 

@@ -299,7 +299,7 @@ def range(
 ) -> Tensor:
     """Return numbers from `start` (0 if only one bound is given) to below `limit`, in steps.
 
-    Modelled on ``tf.range``: 1-D, of the dtype in which the three meet; it has no gradient. Raises
+    Modelled on ``tf.range``: 1-D, of the common dtype of the three; it has no gradient. Raises
     InvalidArgumentError for anything but a scalar, a step of 0, and bounds that are not finite.
     """
     if others:
@@ -439,7 +439,7 @@ def squeeze(
 def stack(values: Any, axis: Axes = 0, name: str | None = None) -> Tensor:
     """Return Tensors of one shape joined along a new axis; `values` is any iterable.
 
-    Their dtypes promote. Raises InvalidArgumentError for shapes that differ, and for no tensors.
+    Their dtypes promote. Raises InvalidArgumentError for shapes that differ, and for an empty list.
     """
     return _shape.stack(values, axis)
 

@@ -123,12 +123,10 @@ def logical_xor(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor
     """Whether exactly one of x and y is true (not 0)."""
 
 def maximum(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Return the larger of x and y; NaN if one of them is. Where they tie, x gets the whole
-    gradient."""
+    """Return the larger of x and y; NaN if one is NaN. At a tie, x gets the whole gradient."""
 
 def minimum(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Return the smaller of x and y; NaN if one of them is. Where they tie, x gets the whole
-    gradient."""
+    """Return the smaller of x and y; NaN if one is NaN. At a tie, x gets the whole gradient."""
 
 def multiply(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return x * y."""

@@ -401,7 +401,7 @@ def reverse_sequence(
     name: str | None = None,
 ) -> Tensor:
     """Return `input` with the first of `seq_lengths` elements along `seq_axis` reversed, for each
-    of the batch along `batch_axis`, by default the first axis."""
+    example along `batch_axis`, by default the first axis."""
     return _blocks.reverse_sequence(
         input, seq_lengths, seq_axis, 0 if batch_axis is None else batch_axis
     )

@@ -1,7 +1,8 @@
 """NumPy's functions: NumPy's own for arrays, `tinygrad_cg.numpy` for tensors.
 
 As ``autograd.numpy``: outside of a differentiated function all values are arrays, which item
-assignment changes; inside, what depends on its arguments is a tensor. All other names are NumPy's.
+assignment changes; inside, values that depend on its arguments are tensors. All other names are
+NumPy's.
 """
 
 from __future__ import annotations

@@ -51,8 +51,9 @@ def odeint(
     LSODA: the values agree to the tolerances, by default 1.49e-8), and their sizes depend on values
     only. The gradient with respect to `y0`, `t` and `args` is that of these steps, at every order
     and in forward mode; where `func` has kinks (a rectifier) it is less accurate than the solution,
-    whose error alone chooses the steps. The method is explicit: stiff equations take many steps.
-    Inside `function` and `vmap`, whose tensors have no values, it raises: call it outside of them.
+    since only the error of the solution chooses the steps. The method is explicit: stiff equations
+    take many steps. Inside `function` and `vmap`, whose tensors have no values, it raises: call it
+    outside of them.
 
     Raises ValueError for times that do not ascend or descend, and RuntimeError if an interval takes
     more than `mxstep` steps (by default 10,000) or the state is no longer finite.

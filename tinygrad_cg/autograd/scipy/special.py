@@ -1,6 +1,6 @@
 """Special functions under SciPy's names, differentiable at every order.
 
-Of arrays and numbers they give arrays, of tensors tensors; Python's floats are float64.
+For arrays and numbers they return arrays, for tensors tensors; Python's floats are float64.
 """
 
 from __future__ import annotations

@@ -260,8 +260,8 @@ def _picture(what: tuple, names: UserNames, fold_items: bool | None, options: Op
         raise ValueError(
             "show: nothing is recorded here. Tensors carry a record while a tape watches their "
             "sources: `with tf.GradientTape() as tape: tape.watch(x); y = f(x)`, and then "
-            "`tf.show(y)`. A tape that is not persistent frees it with its gradient: take the "
-            "picture before, or use GradientTape(persistent=True)"
+            "`tf.show(y)`. A non-persistent tape discards its record when you call gradient(): "
+            "draw it before, or use GradientTape(persistent=True)"
         )
     reading = RecordWalk(roots, names, wanted)
     items, frames = reading.all_items(), reading.frames
