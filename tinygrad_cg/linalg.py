@@ -250,7 +250,7 @@ def sqrtm(input: TensorLike, name: str | None = None) -> Tensor:
 def global_norm(t_list: Any, name: str | None = None) -> Tensor:
     """Return the Euclidean norm of all elements of several tensors together; None counts as 0.
 
-    Raises TypeError for anything but a list or tuple, ValueError for one without a tensor.
+    Raises TypeError unless `t_list` is a list or tuple, ValueError if it has no tensor.
     """
     return _normalizations.global_norm(t_list)
 

@@ -313,7 +313,7 @@ def igamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def igammac(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
-    """Return 1 - igamma(a, x), accurate where that is small. The gradients are right with respect
+    """Return 1 - igamma(a, x), accurate for small results. The gradients are right with respect
     to `x` at every order, with respect to `a` up to order 4. Modelled on ``tf.math.igammac``.
 
     Elementwise; `a` and `x`, tensors or array-likes, broadcast to the shape of the result. Raises

@@ -363,7 +363,7 @@ def elu(features: TensorLike, name: str | None = None) -> Tensor:
 def embedding_lookup(
     params: TensorLike, ids: Any, max_norm: Any = None, name: str | None = None
 ) -> Tensor:
-    """Return the rows of `params` at integer `ids`, of norm `max_norm` at most if that is given.
+    """Return the rows of `params` at integer `ids`, of norm `max_norm` at most if given.
 
     `params` is a tensor, or a list with one. Raises InvalidArgumentError for `ids` that are not
     integers, IndexError for one out of bounds.

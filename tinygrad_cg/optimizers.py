@@ -163,7 +163,8 @@ class Optimizer(ABC):
 
         `grads_and_vars` are pairs; a gradient has the shape of its Variable, and is cast to its
         dtype. A Variable whose gradient is None is not changed, with a warning. ValueError if all
-        are None, InvalidArgumentError for another shape, TypeError for anything but a Variable.
+        are None, InvalidArgumentError for another shape, TypeError for other objects than
+        Variables.
         """
         if isinstance(grads_and_vars, ArrayLike):
             raise TypeError(
@@ -305,7 +306,7 @@ class SGD(Optimizer):
 
     With `momentum` it is ``velocity = momentum * velocity - learning_rate * g`` and
     ``w += velocity``; with `nesterov` ``w += momentum * velocity - learning_rate * g``.
-    The other parameters are those of `Optimizer`. ValueError for a `momentum` outside [0, 1]. After
+    See `Optimizer` for the other parameters. ValueError for a `momentum` outside [0, 1]. After
     I. Sutskever et al., "On the importance of initialization and momentum in deep learning" (2013).
 
     Examples
@@ -350,7 +351,7 @@ class Adam(Optimizer):
     ``w -= learning_rate sqrt(1 - beta_2**t) / (1 - beta_1**t) m / (sqrt(v) + epsilon)``: the
     `epsilon` here is the "epsilon hat" before section 2.1 of D. Kingma and J. Ba, "Adam: a method
     for stochastic optimization" (2015). With `amsgrad` the largest v so far takes the place of
-    v. The other parameters are those of `Optimizer`.
+    v. See `Optimizer` for the other parameters.
 
     Examples
     --------
@@ -414,8 +415,8 @@ class Adamax(Optimizer):
     """`Adam` with the largest recent size of the gradient in place of its mean square.
 
     ``m += (1 - beta_1) (g - m)``, ``u = max(beta_2 u, abs(g))`` and, in the t-th step,
-    ``w -= learning_rate m / ((1 - beta_1**t) (u + epsilon))``. The other parameters are those of
-    `Optimizer`. After D. Kingma and J. Ba (2015), section 7.1.
+    ``w -= learning_rate m / ((1 - beta_1**t) (u + epsilon))``. See `Optimizer` for the other
+    parameters. After D. Kingma and J. Ba (2015), section 7.1.
     """
 
     slots = ("momentum", "norm")
@@ -449,8 +450,8 @@ class Nadam(Optimizer):
     ``u_t = beta_1 (1 - 0.96**t / 2)`` is the momentum of the t-th step, and ``U_t`` the product
     ``u_1 ... u_t``. ``m += (1 - beta_1) (g - m)``, ``v += (1 - beta_2) (g**2 - v)``,
     ``d = u_{t+1} m / (1 - U_{t+1}) + (1 - u_t) g / (1 - U_t)`` and
-    ``w -= learning_rate d / (sqrt(v / (1 - beta_2**t)) + epsilon)``. The other parameters are those
-    of `Optimizer`. After T. Dozat, "Incorporating Nesterov momentum into Adam" (2016).
+    ``w -= learning_rate d / (sqrt(v / (1 - beta_2**t)) + epsilon)``. See `Optimizer` for the other
+    parameters. After T. Dozat, "Incorporating Nesterov momentum into Adam" (2016).
     """
 
     slots = ("momentum", "velocity")
@@ -504,8 +505,8 @@ class RMSprop(Optimizer):
 
     ``v = rho v + (1 - rho) g**2`` and ``w -= learning_rate g / sqrt(v + epsilon)``. With `centered`
     the square of a running mean of g is first subtracted from v, which makes it a variance; with
-    `momentum` the steps accumulate: ``s = momentum s + step``, ``w -= s``. The other parameters are
-    those of `Optimizer`. After T. Tieleman and G. Hinton, "Lecture 6.5: rmsprop" (2012).
+    `momentum` the steps accumulate: ``s = momentum s + step``, ``w -= s``. See `Optimizer` for the
+    other parameters. After T. Tieleman and G. Hinton, "Lecture 6.5: rmsprop" (2012).
     """
 
     def __init__(
@@ -549,7 +550,7 @@ class Adagrad(Optimizer):
     """Steps divided by the root of the sum of the gradient's squares so far.
 
     ``v += g**2`` and ``w -= learning_rate g / sqrt(v + epsilon)``; v begins at
-    `initial_accumulator_value`. The other parameters are those of `Optimizer`. After J. Duchi,
+    `initial_accumulator_value`. See `Optimizer` for the other parameters. After J. Duchi,
     E. Hazan and Y. Singer, "Adaptive subgradient methods for online learning and stochastic
     optimization" (2011).
     """
@@ -581,7 +582,7 @@ class Adadelta(Optimizer):
     """Steps of the size of earlier steps: ``rms(steps) / rms(gradients)`` times the gradient.
 
     Both are roots of running means of squares, plus `epsilon`; the mean of n squares is
-    ``rho mean + (1 - rho) square``. The other parameters are those of `Optimizer`. After M. Zeiler,
+    ``rho mean + (1 - rho) square``. See `Optimizer` for the other parameters. After M. Zeiler,
     "Adadelta: an adaptive learning rate method" (2012).
     """
 
@@ -614,7 +615,7 @@ class Lion(Optimizer):
     """Steps of `learning_rate` in each element, in the direction of a running mean.
 
     ``w -= learning_rate sign(beta_1 m + (1 - beta_1) g)``, then ``m = beta_2 m + (1 - beta_2) g``.
-    The other parameters are those of `Optimizer`. After X. Chen et al., "Symbolic discovery of
+    See `Optimizer` for the other parameters. After X. Chen et al., "Symbolic discovery of
     optimization algorithms" (2023).
     """
 
@@ -643,9 +644,9 @@ class Ftrl(Optimizer):
     = (clip(z, -a, a) - z) / (n**-p / learning_rate + 2 b + beta / learning_rate)``. Here p is
     `learning_rate_power`, a and b are `l1_regularization_strength` and
     `l2_regularization_strength`, and s is `l2_shrinkage_regularization_strength`; v begins at
-    `initial_accumulator_value`. Raises ValueError if p is above 0, or another of these below 0. The
-    other parameters are those of `Optimizer`. After H. B. McMahan et al., "Ad click prediction: a
-    view from the trenches" (2013).
+    `initial_accumulator_value`. Raises ValueError if p is above 0, or another of these below 0. See
+    `Optimizer` for the other parameters. After H. B. McMahan et al., "Ad click prediction: a view
+    from the trenches" (2013).
     """
 
     slots = ("accumulator", "linear")

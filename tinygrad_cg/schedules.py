@@ -2,7 +2,7 @@
 
 Modelled on ``tf.keras.optimizers.schedules``.
 
-The numbers are those of Keras 3.15. A schedule is a function of the number of steps done; pass it
+The numbers agree with Keras 3.15. A schedule is a function of the number of steps done; pass it
 to an optimizer as `learning_rate`.
 """
 
@@ -259,8 +259,8 @@ class PiecewiseConstantDecay(LearningRateSchedule):
     ):
         if len(boundaries) != len(values) - 1:
             raise ValueError(
-                f"PiecewiseConstantDecay: the number of values must be one more than that of "
-                f"boundaries, got {len(values)} values for {len(boundaries)} boundaries"
+                "PiecewiseConstantDecay: the number of values must be the number of boundaries "
+                f"plus one, got {len(values)} values for {len(boundaries)} boundaries"
             )
         self.boundaries = list(boundaries)
         self.values = list(values)

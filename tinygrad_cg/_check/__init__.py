@@ -102,7 +102,7 @@ def check_gradients(
     >>> tf.check_gradients(quantise, 1.3, against=lambda x: x).ok
     True
 
-    The straight-through estimator is that of Bengio, Leonard and Courville, "Estimating or
+    The straight-through estimator comes from Bengio, Leonard and Courville, "Estimating or
     propagating gradients through stochastic neurons" (arXiv:1308.3432, 2013).
     """
     if not callable(f):

@@ -116,7 +116,7 @@ def _of_count(evidence: Evidence, order: int, error: GradientCountError) -> Find
     if any(is_tensor(leaf) for leaf in nest.flatten(seen.kwargs)):
         text += (
             " Tensors passed by keyword are inputs as well, after those passed by position: return "
-            "a gradient for each of them, too."
+            "a gradient for each."
         )
     elif returned < expected:
         text += " Numbers passed by position count: return None for those that have no gradient."
@@ -501,7 +501,7 @@ def _remarks(evidence: Evidence) -> Iterator[str]:
         if by_keyword and not by_position:
             yield (
                 f"`{seen.name}` is called with all its tensors by keyword. Its rule works as usual "
-                "here, but TensorFlow silently ignores it in such a call: pass tensors by position "
+                "here, but TensorFlow silently ignores it in this call: pass tensors by position "
                 "in programs that must run there, too."
             )
     for recorder in evidence.check.recorders.values():
@@ -516,12 +516,12 @@ def _remarks(evidence: Evidence) -> Iterator[str]:
     if kinks:
         yield (
             f"There is a kink with respect to {in_words(kinks)}: the slopes on both sides differ, "
-            "so there is no derivative. Check at a nearby point."
+            "so the derivative does not exist. Check at a nearby point."
         )
     if any(row.verdict == verdicts.INCONCLUSIVE for row in rows):
         yield (
             "The verdict 'inconclusive' means that the difference is smaller than the error of the "
-            "reference, or that there is no reference."
+            "reference, or that the reference is missing."
         )
 
 

@@ -73,7 +73,7 @@ def run(primitive: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
     except _Absent as error:
         _refuse_dtypes(primitive, arrays, params)
         raise DeviceError(
-            f"{primitive.label}: there is no implementation for GPUs. Write x.cpu() for its "
+            f"{primitive.label}: GPUs are not supported. Write x.cpu() for its "
             "operands, and .gpu() for the result"
         ) from error.__cause__
 

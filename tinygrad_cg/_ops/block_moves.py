@@ -104,7 +104,7 @@ def space_to_batch(
     batch, *rest = x.shape
     if any(whole % size for whole, size in zip(rest, sizes, strict=False)):
         raise InvalidArgumentError(
-            f"space_to_batch: padded sizes {rest[:count]} must be multiples of those of blocks, "
+            f"space_to_batch: padded sizes {rest[:count]} must be multiples of the block sizes, "
             f"{sizes}"
         )
     split = [
@@ -232,8 +232,8 @@ def fold(
 ) -> Tensor:
     """Return images of `output_size` in which the patches `x` are added up: `unfold` transposed.
 
-    Modelled on ``keras.ops.fold``. Raises InvalidArgumentError unless the number of patches is that
-    of `unfold`.
+    Modelled on ``keras.ops.fold``. Raises InvalidArgumentError unless `unfold` gives the same
+    number of patches.
     """
     x, shape = convert(x), as_shape("fold", output_size)
     shape = shape * 2 if len(shape) == 1 else shape

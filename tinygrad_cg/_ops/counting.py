@@ -192,7 +192,7 @@ _invert_permutation = operation(
 def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the inverse of a permutation of 0 to n - 1: at ``x[i]`` it has i.
 
-    Modelled on ``tf.math.invert_permutation``. Raises InvalidArgumentError for anything but a
+    Modelled on ``tf.math.invert_permutation``. Raises InvalidArgumentError unless `x` is a
     permutation in one dimension.
     """
     x = as_integers("invert_permutation", "x", x)

@@ -101,7 +101,7 @@ def _product_by_upstream(dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
 
 multiply_upstream = binary(
     "multiply_upstream",
-    "Return x * y, and 0 where x is 0 although y is infinite or NaN.",
+    "Return x * y, and 0 where x is 0, even if y is infinite or NaN.",
     vjp=(
         lambda dy, x, y: _product_by_upstream(dy, x, y),
         lambda dy, x: multiply_upstream(dy, x),
@@ -115,8 +115,8 @@ multiply_upstream = binary(
 )
 multiply_tangent = binary(
     "multiply_tangent",
-    "Return x * y, and 0 where one of them is 0 although the other is infinite or NaN: the tangent "
-    "of a slope, times the upstream gradient.",
+    "Return x * y, and 0 where one is 0, even if the other is infinite or NaN: the tangent of a "
+    "slope, times the upstream gradient.",
     vjp=(
         lambda dy, x, y: _product_by_upstream(dy, x, y),
         lambda dy, x, y: _product_by_upstream(dy, y, x),
@@ -149,7 +149,7 @@ _divide_upstream = partial(
 )
 divide_upstream = _divide_upstream(
     "divide_upstream",
-    "Return x / y, and 0 where x is 0 although y is 0 or NaN.",
+    "Return x / y, and 0 where x is 0, even if y is 0 or NaN.",
     jvp=(
         lambda dx, x, y, out: _quotient_by_upstream(dx, x, y),
         lambda dy, x, y, out: negative(

@@ -54,7 +54,7 @@ igamma = of_reals(
 igammac = of_reals(
     "igammac",
     kernel=kernels.igammac,
-    doc="Return 1 - igamma(x, y), accurate where that is small. Both have gradients: "
+    doc="Return 1 - igamma(x, y), accurate for small results. Both have gradients: "
     "`y` at every order, `x` up to order 4. Modelled on ``tf.math.igammac``.",
     vjp=(
         lambda dy, x, y: negative(multiply_upstream(dy, _igamma_derivative(x, y, 1))),

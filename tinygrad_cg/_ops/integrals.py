@@ -75,14 +75,14 @@ fresnel_sin = _of_one(
 )
 sin_square = _of_one(
     "sin_square",
-    "Return sin(pi x**2 / 2), right to 2**-51 also where x**2 has to be rounded.",
+    "Return sin(pi x**2 / 2), right to 2**-51 also where x**2 is rounded.",
     kernel=kernels.sin_square,
     vjp=lambda dy, x: multiply_upstream(dy, multiply(multiply(x, math.pi), cos_square(x))),
     ulps=None,
 )
 cos_square = _of_one(
     "cos_square",
-    "Return cos(pi x**2 / 2), right to 2**-51 also where x**2 has to be rounded.",
+    "Return cos(pi x**2 / 2), right to 2**-51 also where x**2 is rounded.",
     kernel=kernels.cos_square,
     vjp=lambda dy, x: multiply_upstream(dy, multiply(multiply(x, -math.pi), sin_square(x))),
     ulps=None,

@@ -178,7 +178,7 @@ def _contracted_axes(axes: Any, rank_x: int, rank_y: int) -> tuple[list[int], li
     )
     if len(left) != len(right) or len({*left}) != len(left) or len({*right}) != len(right):
         raise InvalidArgumentError(
-            f"tensordot: axes {axes} must name equally many axes of x and y, each of them once"
+            f"tensordot: axes {axes} must name equally many axes of x and y, each axis once"
         )
     return left, right
 

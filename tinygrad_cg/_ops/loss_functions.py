@@ -313,9 +313,9 @@ def sparse_categorical_crossentropy(
 ) -> Tensor:
     """Return ``-log(output[label])`` along the last axis, for integer labels `target`.
 
-    `output` are probabilities, limited to [1e-7, 1 - 1e-7], or scores if `from_logits`. Shapes and
-    errors are those of `sparse_cross_entropy`; `target` may have a last axis of size 1 more. Raises
-    InvalidArgumentError for another `axis`.
+    `output` are probabilities, limited to [1e-7, 1 - 1e-7], or scores if `from_logits`. See
+    `sparse_cross_entropy` for shapes and errors; `target` may have a last axis of size 1 more.
+    Raises InvalidArgumentError for another `axis`.
     """
     target, output = convert(target), convert(output)
     rank = output._data.ndim

@@ -268,7 +268,7 @@ def dropout(
 
 
 def embedding_lookup(params: Any, ids: Any, max_norm: Any = None) -> Tensor:
-    """Return the rows of `params` at integer `ids`, of norm `max_norm` at most if that is given."""
+    """Return the rows of `params` at integer `ids`, of norm `max_norm` at most if given."""
     if isinstance(params, (list, tuple)):
         if len(params) != 1:
             raise ValueError(

@@ -40,8 +40,8 @@ if hasattr(os, "register_at_fork"):  # NumPy's generator has a lock of its own: 
 def set_seed(seed: int) -> None:
     """Set the seed of all later draws without their own seed.
 
-    Modelled on ``tf.random.set_seed``. TypeError for anything but an integer, InvalidArgumentError
-    for a negative one.
+    Modelled on ``tf.random.set_seed``. TypeError for other types than integers,
+    InvalidArgumentError for a negative one.
 
     Examples
     --------

@@ -49,7 +49,7 @@ erf = of_real(
 )
 erfc = of_real(
     "erfc",
-    "Return 1 - erf(x), accurate where that is small.",
+    "Return 1 - erf(x), accurate for small results.",
     vjp=lambda dy, x: negative(multiply_upstream(dy, _bell(x))),
     spellings=("math.erfc",),
 )

@@ -350,8 +350,8 @@ def mdct(
     """Return the modified cosine transforms of real `signals`: (..., frames, frame_length / 2).
 
     Modelled on ``tf.signal.mdct``: frames of `frame_length` elements, a multiple of 4, begin every
-    half frame and are multiplied by a window, or by the root of 1/2 if `window_fn` is None. `norm`
-    is that of ``dct`` of type 4. Raises InvalidArgumentError for another length, TypeError for
+    half frame and are multiplied by a window, or by the root of 1/2 if `window_fn` is None. See
+    ``dct`` of type 4 for `norm`. Raises InvalidArgumentError for another length, TypeError for
     complex numbers.
     """
     x, size = _real_of_rank("mdct", signals, 1), as_int("mdct", "frame_length", frame_length)

@@ -323,8 +323,8 @@ def tridiagonal_matmul(
 ) -> Tensor:
     """Return the products of tridiagonal matrices and matrices `rhs` (..., m, k).
 
-    Modelled on ``tf.linalg.tridiagonal_matmul``; `diagonals` and `diagonals_format` are those of
-    ``tridiagonal_solve``.
+    Modelled on ``tf.linalg.tridiagonal_matmul``; see ``tridiagonal_solve`` for `diagonals` and
+    `diagonals_format`.
     """
     op_name = "tridiagonal_matmul"
     bands, y = convert_operands((_three(op_name, diagonals, diagonals_format), rhs))

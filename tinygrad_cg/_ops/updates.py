@@ -151,9 +151,9 @@ def scatter_nd(indices: Any, updates: Any, shape: Any) -> Tensor:
 def tensor_scatter(how: str, tensor: Any, indices: Any, updates: Any) -> Tensor:
     """Return `tensor` with `updates` at `indices`, whose last axis has coordinates.
 
-    The shape of `updates` is that of `indices` without its last axis, then that of a slice (else
-    InvalidArgumentError), and its dtype becomes that of `tensor`. Where several updates meet, the
-    last one replaces; sums add up, and extremes share their gradient.
+    The shape of `updates` is the shape of `indices` without its last axis, then the shape of a
+    slice (else InvalidArgumentError), and its dtype becomes that of `tensor`. Where several updates
+    meet, the last one replaces; sums add up, and extremes share their gradient.
     """
     tensor = convert(tensor)
     updates = cast(convert(updates, tensor.dtype), tensor.dtype)

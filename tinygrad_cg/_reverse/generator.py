@@ -236,7 +236,7 @@ def get_global_generator() -> Generator:
 
 
 def set_global_generator(generator: Generator) -> None:
-    """Make `generator` the one that `get_global_generator` returns.
+    """Make `get_global_generator` return `generator`.
 
     Modelled on ``tf.random.set_global_generator``.
     """

@@ -94,7 +94,7 @@ def enable_eager_execution() -> None:
 
 
 def executing_eagerly() -> bool:
-    """Return whether there is no default graph, so that operations are recorded only for tapes.
+    """Return True without a default graph: operations are then recorded only for tapes.
 
     Examples
     --------

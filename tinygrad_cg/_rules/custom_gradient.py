@@ -89,11 +89,11 @@ def custom_gradient(f: Any = None, *, max_order: int | None = None) -> Any:
     ----------
     f:
         ``f(*args, **kwargs)`` returns ``(y, grad_fn)``. `y` is a nested structure of tensors, of
-        any shapes and dtypes; ``grad_fn(*dys)`` takes the upstream gradient of each of them,
-        flattened, and returns the gradient of each input, flattened: tensors of the inputs' shapes
-        and dtypes, or None. If f uses trainable Variables that are not among its arguments,
-        ``grad_fn(*dys, variables=[...])`` returns a pair: these gradients and the list of the
-        Variables' gradients. ``grad_fn(*inputs, upstream)`` is called as in Keras.
+        any shapes and dtypes; ``grad_fn(*dys)`` takes their upstream gradients, flattened, and
+        returns the gradient of each input, flattened: tensors of the inputs' shapes and dtypes, or
+        None. If f uses trainable Variables that are not among its arguments, ``grad_fn(*dys,
+        variables=[...])`` returns a pair: these gradients and the list of the Variables' gradients.
+        ``grad_fn(*inputs, upstream)`` is called as in Keras.
     max_order:
         The highest order at which the rule is right, if it is limited. A derivative of a higher
         order raises a DerivativeOrderError.

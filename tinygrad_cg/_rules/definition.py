@@ -236,9 +236,9 @@ class Definition:
     def warn_bypassed(self) -> None:
         self.warn(
             "bypassed",
-            f"the custom gradient of `{self.name}` is not used on a tape that watches none of "
-            "its arguments, only tensors that the function captured: the gradient there is that "
-            "of the function's own operations. Pass the captured tensors as arguments, or watch "
+            f"the custom gradient of `{self.name}` is not used on a tape that does not watch its "
+            "arguments, only tensors that the function captured: the function's own operations are "
+            "differentiated instead. Pass the captured tensors as arguments, or watch "
             "an argument",
         )
 
@@ -247,8 +247,9 @@ class Definition:
         self.warn(
             "bypassed",
             f"the custom gradient of `{self.name}`, which is the rule of `{outer}`, is not used on "
-            "a tape that watches none of its arguments: its upstream gradient does not depend on "
-            "watched tensors, and it captured none, so its result has no derivative there. Pass "
+            "a tape that does not watch its arguments: its upstream gradient does not depend on "
+            "watched tensors, and it did not capture any, so its result has no derivative there. "
+            "Pass "
             f"the inputs of `{outer}` as arguments to a custom gradient inside the rule",
         )
 

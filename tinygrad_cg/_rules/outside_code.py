@@ -38,8 +38,8 @@ def numpy_function(
     inp:
         A list of tensors or array-likes.
     Tout:
-        The dtype of the result, or a list of dtypes: one for each result, [] for none. Arrays must
-        have this dtype; Python's numbers and lists are converted.
+        The dtype of the result, or a list of dtypes: one for each result, [] without results.
+        Arrays must have this dtype; Python's numbers and lists are converted.
     stateful:
         Whether calls have side effects: a compiled program then makes all calls, in order. If
         False, it skips calls with unused results.
@@ -88,11 +88,11 @@ def py_function(func: Callable[..., Any], inp: Sequence[Any], Tout: Any, name: A
     -------
     A tensor, or a list of them where `Tout` is a list or a tuple.
 
-    Its derivatives are those of the operations and custom gradients in `func`, at every order and
+    Its derivatives come from the operations and custom gradients in `func`, at every order and
     in every mode. Eagerly, a tape records them directly. In `vmap`, `func` is called once for each
     example, and in a `function` at each call of the program, and once more for the gradient;
-    Variables that it reads then have no gradient. Shapes in a `function`, and errors, are those of
-    `numpy_function`. Modelled on ``tf.py_function``.
+    Variables that it reads then have no gradient. See `numpy_function` for shapes in a `function`
+    and for errors. Modelled on ``tf.py_function``.
 
     >>> tf.grad(lambda x: tf.py_function(lambda x: x**3, [x], tf.float32))(2.0).numpy()
     np.float32(12.0)

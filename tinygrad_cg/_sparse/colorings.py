@@ -324,7 +324,7 @@ def _best_order(
 def hessian_coloring(pattern: Any, order: str = "best") -> Coloring:
     """Return a star colouring of a symmetric pattern, for a Hessian.
 
-    `pattern` and `order` are those of `jacobian_coloring`. Neighbours have different colours, and
+    See `jacobian_coloring` for `pattern` and `order`. Neighbours have different colours, and
     each path of four vertices has at least three colours. So each entry, or its mirror image, can
     be read from one product without arithmetic. Raises InvalidArgumentError for patterns that are
     not symmetric, ValueError for another order.

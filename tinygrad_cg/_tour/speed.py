@@ -94,7 +94,7 @@ def show(problem: LogisticProblem) -> None:
     rows.append(row(f"a Newton step, {width} x {width} Hessian", functions, columns))
     table(("microseconds", *columns, "ratio"), rows)
     say(
-        """Value and gradient are those of sum(log(1 + exp(x))), in float64; a Newton step takes
+        """The function is sum(log(1 + exp(x))), in float64; a Newton step takes
         loss, gradient and Hessian. Times are medians of rounds in turn; all values were
         compared first. NumPy runs formulas derived by hand, tapes derive them at each run, and
         `function` compiles a program once for each signature. The ratio is NumPy's time divided

@@ -59,8 +59,8 @@ def while_loop(
 
     Returns the last values, as tensors in the structure of `loop_vars`. Each iteration is recorded,
     so the loop is differentiable. `shape_invariants` and the parameters after it, except
-    `maximum_iterations`, have no effect. TypeError for anything but callables, ValueError for
-    values in another structure.
+    `maximum_iterations`, have no effect. TypeError for functions that are not callable, ValueError
+    for values in another structure.
 
     In a `function` it is a loop of the program: variables keep their shapes and dtypes
     (InvalidArgumentError, TypeError). If the condition is known while tracing, and the body needs
@@ -326,7 +326,7 @@ def cond(
     only by the chosen branch. Random numbers are drawn for both. If only the other branch depends
     on a source, the gradient is zero, not None. Inside ``vmap``, if `pred` differs between
     examples, both are computed and the result is selected for each example. Modelled on
-    ``tf.cond``. TypeError for anything but callables, ValueError for a `pred` with several
+    ``tf.cond``. TypeError for functions that are not callable, ValueError for a `pred` with several
     elements.
 
     Examples
@@ -363,8 +363,7 @@ def switch_case(
         Called for every other index; by default the function of the largest number.
 
     For an index without a value, see `cond`. Modelled on ``tf.switch_case``. Raises TypeError for
-    anything but an integer and functions, ValueError if there are no functions or a number comes
-    twice.
+    an index or functions of other types, ValueError without functions, and if a number comes twice.
 
     Examples
     --------
@@ -440,7 +439,7 @@ def case(
                 f"case: the predicates {true} are all true, but `exclusive` allows only one"
             )
         if not true and default is None:
-            raise InvalidArgumentError("case: no predicate is true, and there is no `default`")
+            raise InvalidArgumentError("case: no predicate is true, and `default` is missing")
         chosen: Any = pairs[true[0]][1] if true else default
         return nest.map_structure(lambda leaf: leaf if leaf is None else to_tensor(leaf), chosen())
     if default is None or exclusive:

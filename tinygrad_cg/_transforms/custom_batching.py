@@ -43,16 +43,16 @@ class custom_vmap(Generic[P, Y]):
 
     ``f.def_vmap(rule)``, also a decorator, declares the rule that `vmap` uses instead of the
     operations of `f`: ``rule(axis_size, in_batched, *args)`` returns ``(out, out_batched)``. `args`
-    are those of `f`; a tensor that differs between examples has one more axis in front, of size
-    `axis_size`, and True in `in_batched`, which is nested as `args`. `out` is nested as the result
-    of `f`, and `out_batched` is True for a result with that axis: one bool for all of them, or
-    nested as `out`. Nested `vmap`s call the rule once each.
+    are the arguments of `f`; a tensor that differs between examples has one more axis in front, of
+    size `axis_size`, and True in `in_batched`, which is nested as `args`. `out` is nested as the
+    result of `f`, and `out_batched` is True for a result with that axis: one bool for all of them,
+    or nested as `out`. Nested `vmap`s call the rule once each.
 
     Gradients inside and outside of a `vmap`, forward mode included, differentiate the rule, which
     runs again for them; with `custom_gradient` it has its own gradient. The rule must return the
     same as `f` for each example. It must not capture watched tensors: pass them as arguments.
 
-    Raises TypeError for anything but a function, for a call inside `vmap` without a rule, and for a
+    Raises TypeError if `f` is not a function, for a call inside `vmap` without a rule, and for a
     rule that does not return a pair or captures watched tensors; ValueError for results without the
     axis.
 
@@ -75,7 +75,7 @@ class custom_vmap(Generic[P, Y]):
         self._definition = Definition(f)
 
     def def_vmap(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Declare the rule for batches, and return it. TypeError for anything but a function."""
+        """Declare the rule for batches, and return it. TypeError unless `rule` is a function."""
         if not callable(rule):
             raise TypeError(
                 f"custom_vmap: the rule of `{self._definition.name}` for batches must be a "

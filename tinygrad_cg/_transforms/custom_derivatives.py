@@ -32,7 +32,7 @@ def custom_derivatives(
     derivatives:
         For an elementwise `f`, whose arguments broadcast: its first derivative, its second, and so
         on, as functions of the arguments of `f`. With several arguments, the first returns a tuple
-        with one partial derivative for each (None if it does not exist), the second a tuple of such
+        with one partial derivative for each (None if it does not exist), the second a tuple of
         tuples, and so on; a tuple of functions works, too. NumPy functions are allowed.
         ``name.derivative`` declares one more later.
     vjp, jvp:

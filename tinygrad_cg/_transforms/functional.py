@@ -81,8 +81,8 @@ def grad(
 ) -> Callable[..., Any]:
     """Return a function that returns the gradient of `f`.
 
-    With `has_aux` it returns a pair (gradient, anything). Arguments and errors are those of
-    `value_and_grad`. Modelled on ``jax.grad``.
+    With `has_aux` it returns a pair (gradient, anything). See `value_and_grad` for arguments and
+    errors. Modelled on ``jax.grad``.
 
     Examples
     --------
@@ -110,8 +110,8 @@ def gradient_function(transform: Differentiable) -> Callable[..., Any]:
 def elementwise_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
     """Return a function that returns the derivative of an elementwise `f` at each element.
 
-    It is the gradient of the sum of f's result, which may have any shape. Arguments are those of
-    `value_and_grad`. Modelled on ``autograd.elementwise_grad``.
+    It is the gradient of the sum of f's result, which may have any shape. See `value_and_grad` for
+    arguments. Modelled on ``autograd.elementwise_grad``.
 
     Examples
     --------

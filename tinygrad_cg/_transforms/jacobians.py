@@ -38,9 +38,9 @@ def jacobian(
     ``output.shape + argument.shape`` for each tensor of the output and each tensor of the argument,
     in their structures. All rows are computed in one batched backward pass (`mode` "reverse"), or
     all columns in one batched forward pass ("forward", the transpose of a backward pass); by
-    default the cheaper one. It has the dtype of the argument. Arguments and errors are otherwise
-    those of `value_and_grad`; complex arguments have no mode "forward". Modelled on ``jax.jacrev``
-    and ``jax.jacfwd``.
+    default the cheaper one. It has the dtype of the argument. See `value_and_grad` for other
+    arguments and errors; complex arguments have no mode "forward". Modelled on ``jax.jacrev`` and
+    ``jax.jacfwd``.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def hessian(
     """Return a function that returns the second derivatives of a scalar function `f`.
 
     The result has a tensor of shape ``first.shape + second.shape`` for each pair of tensors in the
-    argument, in its structure. Arguments and errors are those of `value_and_grad`. Modelled on
+    argument, in its structure. See `value_and_grad` for arguments and errors. Modelled on
     ``jax.hessian``.
 
     Examples
@@ -144,9 +144,9 @@ def hvp(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[...
     """Return a function of f's arguments and then a vector: the Hessian of `f` times the vector.
 
     The vector and the result have the structure and shapes of the argument (with several `argnums`
-    a tuple of them). It costs a few gradients, whatever the size. Arguments and errors are
-    otherwise those of `value_and_grad`; ``scipy.optimize.minimize`` takes it as `hessp`. Modelled
-    on ``autograd.hessian_vector_product``.
+    a tuple of them). It costs a few gradients, whatever the size. See `value_and_grad` for other
+    arguments and errors; ``scipy.optimize.minimize`` takes it as `hessp`. Modelled on
+    ``autograd.hessian_vector_product``.
 
     Examples
     --------

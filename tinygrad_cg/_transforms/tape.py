@@ -297,7 +297,7 @@ class GradientTape(levels.Listener):
             The gradient if the target does not depend on a source: None, or zeros ("zero").
 
         Each result has the shape and dtype of its source. Raises RuntimeError at the second
-        call unless the tape is persistent, TypeError for anything but a tensor, ValueError for
+        call unless the tape is persistent, TypeError for other types, ValueError for
         output gradients that do not fit.
         """
         token = self._token or self._refuse()
@@ -390,7 +390,7 @@ class GradientTape(levels.Listener):
 
         It reads the tape's record, and the source of the calling function and of the functions
         called there. Call it before or after `gradient`, which frees the record of a non-persistent
-        tape. Raises TypeError for anything but a tensor, RuntimeError for an unused tape.
+        tape. Raises TypeError for other types, RuntimeError for an unused tape.
 
         >>> def why(x):
         ...     with tf.GradientTape() as tape:

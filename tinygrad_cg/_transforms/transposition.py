@@ -350,7 +350,7 @@ def _rounding(
 def _not_linear(definition: Any) -> NotLinearError:
     return NotLinearError(
         f"forward mode: the rule of `{definition.name}` is not linear in its upstream gradient, so "
-        "it has no transpose, and there is no tangent: use reverse mode, or a linear rule "
+        "it has no transpose and no tangent: use reverse mode, or a linear rule "
         f"({definition.where()})",
         function=definition.name,
         line=source_line(definition.function),

@@ -1,10 +1,10 @@
 """HIPS autograd's names and arguments, for programs that were written for it.
 
 ``from tinygrad_cg.autograd import grad`` in place of ``from autograd import grad``; NumPy may stay,
-or become `tinygrad_cg.autograd.numpy`. `misc`, `scipy`, `extend` and `test_util` are those of
-autograd, written with this library's operations: SciPy is not needed. The library's own functions
-differ in two ways: they call ``argnum`` ``argnums``, and their gradients with respect to complex
-arguments are conjugated, as TensorFlow's.
+or become `tinygrad_cg.autograd.numpy`. `misc`, `scipy`, `extend` and `test_util` have autograd's
+names and use this library's operations: SciPy is not needed. The library's own functions differ in
+two ways: they call ``argnum`` ``argnums``, and their gradients with respect to complex arguments
+are conjugated, as TensorFlow's.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def grad(fun: Callable[..., Any], argnum: int | Sequence[int] = 0) -> Callable[.
 
     `argnum` is the positional argument of the derivative, or several; then the gradient is a tuple.
     The result of `fun` has one element, in any shape. Python's floats are float64, here and in all
-    functions of this module. Errors are those of ``tinygrad_cg.value_and_grad``. Modelled on
+    functions of this module. See ``tinygrad_cg.value_and_grad`` for errors. Modelled on
     ``autograd.grad``.
     """
     derivative = functional.grad(_of_one_number(fun), argnum)

@@ -28,9 +28,9 @@ def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
 
     `defjvp` defines its forward mode, and both modes without a `defvjp`. A call before either of
     them raises TypeError. A gradient with respect to an argument without a rule raises
-    NotImplementedError. The body gets arrays; so does the gradient, unless it is differentiated:
-    then the derivative of its ``answer`` is that of the function, which is right at every order.
-    Modelled on ``autograd.extend.primitive``.
+    NotImplementedError. The body and the gradient get arrays, unless the gradient is
+    differentiated: then its ``answer`` has the derivative of the function, which is right at every
+    order. Modelled on ``autograd.extend.primitive``.
     """
     vjp_makers: _Makers = {}
     jvp_makers: _Makers = {}

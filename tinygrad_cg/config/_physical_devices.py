@@ -80,8 +80,8 @@ def set_visible_devices(visible: Any, device_type: str | None = None) -> None:
     """Choose which devices are used, of `list_physical_devices`: an empty list hides the GPU.
 
     The CPU is always used. Tensors on the GPU, and results of operations on them, stay there;
-    moving others there raises DeviceError. InvalidArgumentError for anything but devices of
-    `device_type`, and for another `device_type`.
+    moving others there raises DeviceError. InvalidArgumentError for devices of another type, and
+    for another `device_type`.
     """
     if device_type is not None and str(device_type).upper() not in ("CPU", "GPU"):
         raise InvalidArgumentError(

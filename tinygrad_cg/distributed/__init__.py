@@ -108,7 +108,7 @@ def grad(
 ) -> Callable[..., Any]:
     """Return a function of the parameters that returns the gradient over all blocks.
 
-    Arguments and errors are those of `value_and_grad`.
+    See `value_and_grad` for arguments and errors.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def hvp(
 ) -> Callable[..., Any]:
     """Return a function of the parameters and a vector: the Hessian over all blocks, times it.
 
-    The vector is as for ``tf.hvp``; arguments and errors are those of `value_and_grad`.
+    The vector is as for ``tf.hvp``; see `value_and_grad` for arguments and errors.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def hessian(
 ) -> Callable[..., Any]:
     """Return a function of the parameters that returns the second derivatives over all blocks.
 
-    They are nested as for ``tf.hessian``; arguments and errors are those of `value_and_grad`.
+    They are nested as for ``tf.hessian``; see `value_and_grad` for arguments and errors.
 
     Examples
     --------
@@ -178,8 +178,7 @@ def jacobian(
 
     ``f(w, block)`` returns tensors whose first axis counts the rows of a block. The result is
     ``tf.jacobian`` of each block, concatenated along that axis in the order of the blocks. It must
-    fit into the memory of this process. Arguments and errors are otherwise those of
-    `value_and_grad`.
+    fit into the memory of this process. See `value_and_grad` for other arguments and errors.
 
     Examples
     --------

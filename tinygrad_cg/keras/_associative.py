@@ -32,7 +32,7 @@ def associative_scan(
         Start with the last element: ``xn, f(xn, xm), ...``, stored in the order of `elems`.
 
     It combines neighbours in pairs, then pairs of pairs, so it calls `f` about 2 log2(n) times.
-    Rounding differs from that of `scan`. Modelled on ``jax.lax.associative_scan``; G. Blelloch,
+    Rounding differs from `scan`. Modelled on ``jax.lax.associative_scan``; G. Blelloch,
     "Prefix sums and their applications" (1990). Raises TypeError if `f` is not callable,
     InvalidArgumentError for different sizes, ValueError if `f` returns another structure or shape.
 

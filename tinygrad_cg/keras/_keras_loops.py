@@ -118,7 +118,7 @@ def scan(
     if `reverse`; without `xs`, x is None, `length` times. All may be nested. Raises
     InvalidArgumentError for tensors of different lengths, and without both `xs` and `length`.
     Without slices the carry is `init` and the results have no rows; `f` is traced for their shapes.
-    `checkpoint` is that of `tf.scan`. Modelled on ``jax.lax.scan``; `unroll` has no effect.
+    See `tf.scan` for `checkpoint`. Modelled on ``jax.lax.scan``; `unroll` has no effect.
     """
     control_flow.check_checkpoint("scan", checkpoint)
     tensors = [convert(leaf) for leaf in nest.flatten(xs)] if xs is not None else []

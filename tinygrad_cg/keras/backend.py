@@ -56,4 +56,4 @@ def is_keras_tensor(x: Any) -> bool:
 
 
 def clear_session() -> None:
-    """Do nothing: there is no global graph and no state of names to clear."""
+    """Do nothing: this library has no global graph and no state of names to clear."""

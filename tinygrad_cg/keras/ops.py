@@ -767,8 +767,8 @@ def leaky_relu(x: TensorLike, negative_slope: Any = 0.2) -> Tensor:
 def log_softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
     """Return ``x - logsumexp(x)`` over one axis, several, or all (None), without overflow.
 
-    The shape is that of `x`; integers become float64. Raises InvalidArgumentError for axes that `x`
-    does not have.
+    The result has the shape of `x`; integers become float64. Raises InvalidArgumentError for axes
+    that `x` does not have.
     """
     return _reductions.log_softmax(_real(x), axis)
 
@@ -824,7 +824,7 @@ def amax(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Nev
 def max(
     x: TensorLike, axis: Axes = None, keepdims: bool = False, initial: Any = None, **others: Never
 ) -> Tensor:
-    """Return the maximum over axes, and of `initial`, if it is given."""
+    """Return the maximum over axes, and of `initial` if given."""
     if others:
         refuse_call(max, others)
     if initial is None:
@@ -856,7 +856,7 @@ def amin(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Nev
 def min(
     x: TensorLike, axis: Axes = None, keepdims: bool = False, initial: Any = None, **others: Never
 ) -> Tensor:
-    """Return the minimum over axes, and of `initial`, if it is given."""
+    """Return the minimum over axes, and of `initial` if given."""
     if others:
         refuse_call(min, others)
     if initial is None:
@@ -982,8 +982,8 @@ def round(x: TensorLike, decimals: int = 0) -> Tensor:
 def scatter(indices: TensorLike, values: Any, shape: Shape) -> Tensor:
     """Return zeros of `shape` with `values` added at `indices`, whose last axis has coordinates.
 
-    The shape of `values` is that of `indices` without its last axis, then that of a slice (else
-    InvalidArgumentError). Indices that point outside are an InvalidArgumentError.
+    The shape of `values` is the shape of `indices` without its last axis, then the shape of a slice
+    (else InvalidArgumentError). Indices that point outside are an InvalidArgumentError.
     """
     return _updates.scatter_nd(indices, values, shape)
 
@@ -1231,8 +1231,7 @@ def transpose(x: TensorLike, axes: Any = None) -> Tensor:
 
 @hides_others
 def unstack(x: TensorLike, num: int | None = None, axis: Axes = 0, **others: Never) -> list[Tensor]:
-    """Return the slices of `x` along `axis`, as a list, which must have `num` parts if that is
-    given."""
+    """Return the slices of `x` along `axis`, as a list, which must have `num` parts if given."""
     if others:
         refuse_call(unstack, others)
     return check_count(_shape.unstack(x, axis), num)
@@ -1502,7 +1501,8 @@ def geomspace(
     dtype: DTypeLike | None = None,
     axis: Axes = 0,
 ) -> Tensor:
-    """Return `num` numbers from `start` to `stop`, each the same multiple of the one before."""
+    """Return `num` numbers from `start` to `stop`, each the same multiple of the previous
+    number."""
     wanted = dtype or _of_ends(start, stop)
     first, last = (cast(end, np.float64) for end in (start, stop))
     share = np.arange(num) / builtins.max(num - bool(endpoint), 1)

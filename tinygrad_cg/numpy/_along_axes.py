@@ -104,7 +104,7 @@ def nanmean(
     *,
     where: Any = None,
 ) -> Tensor:
-    """Return the mean of elements over axes, ignoring NaN; NaN if there are no other elements.
+    """Return the mean of elements over axes, ignoring NaN; NaN if all elements are NaN.
 
     `where` selects the elements.
     """
@@ -356,7 +356,7 @@ def apply_along_axis(func1d: Callable, axis: int, arr: Any, *args: Any, **kwargs
     outer = tuple(rows.shape[:-1])
     results = [convert(func1d(getitem(rows, key), *args, **kwargs)) for key in np.ndindex(outer)]
     if not results:
-        raise InvalidArgumentError("apply_along_axis: there is no slice to apply func1d to")
+        raise InvalidArgumentError("apply_along_axis: arr has no slices for func1d")
     shape = tuple(results[0].shape)
     result = reshape(stack(results), (*outer, *shape))
     count = len(shape)

@@ -169,7 +169,7 @@ def asarray(
     copy: Any = None,
 ) -> Tensor:
     """Return a tensor of `a`: a number, a nested list, an array or a tensor; cast to `dtype` if
-    given. With ``copy=False`` a ValueError for all but tensors of that dtype."""
+    given. With ``copy=False`` a ValueError except for tensors of that dtype."""
     return _converted("asarray", a, dtype, copy, device)
 
 
@@ -650,7 +650,7 @@ def nanmax(
     initial: Any = None,
     where: Any = None,
 ) -> Tensor:
-    """Return the largest element over axes, ignoring NaN; NaN if there are no others."""
+    """Return the largest element over axes, ignoring NaN; NaN if all are NaN."""
     return _no_out(
         "nanmax",
         out,
@@ -667,7 +667,7 @@ def nanmin(
     initial: Any = None,
     where: Any = None,
 ) -> Tensor:
-    """Return the smallest element over axes, ignoring NaN; NaN if there are no others."""
+    """Return the smallest element over axes, ignoring NaN; NaN if all are NaN."""
     return _no_out(
         "nanmin", out, _nan_extremum(_totals.min, np.inf, _array(a), axis, keepdims, initial, where)
     )
@@ -675,8 +675,8 @@ def nanmin(
 
 @reads_own_arguments
 def nanmedian(a: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
-    """Return the middle element over axes, or the mean of the two, ignoring NaN; NaN if there are
-    no others."""
+    """Return the middle element over axes, or the mean of the two, ignoring NaN; NaN if all are
+    NaN."""
     return _quantiles.nanquantile(a, 0.5, axis, keepdims=keepdims)
 
 

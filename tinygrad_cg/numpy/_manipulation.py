@@ -52,8 +52,8 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
     )
     if len(left) != len(right) or len({*left}) != len(left) or len({*right}) != len(right):
         raise InvalidArgumentError(
-            f"moveaxis: source {source} and destination {destination} must name equally many "
-            "axes, each of them once"
+            f"moveaxis: source {source} and destination {destination} must name equally many axes, "
+            "each axis once"
         )
     order = [i for i in range(x.ndim) if i not in left]
     for position, axis in sorted(zip(right, left, strict=True)):
@@ -333,7 +333,7 @@ def _taken(x: Tensor, indices: Any, axis: Any, mode: str) -> Tensor:
 def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: Any = 0
 ) -> Tensor:
-    """Return `num` numbers from `start` to `stop`, each a fixed multiple of the one before.
+    """Return `num` numbers from `start` to `stop`, each a fixed multiple of the previous number.
 
     Both ends are exact, and of one sign: else NaN. `axis` is their axis if the ends are not
     scalars. Both ends have gradients. Raises TypeError for complex ends.
@@ -541,7 +541,8 @@ def broadcast_arrays(*args: Any) -> tuple[Tensor, ...]:
 
 
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
-    """Return coordinates of a grid from those of its axes, of shape (len(x2), len(x1), ...).
+    """Return coordinates of a grid from the coordinates of its axes, of shape (len(x2), len(x1),
+    ...).
 
     With ``indexing="ij"`` the shape is (len(x1), len(x2), ...). With `sparse`, each has size 1
     along all axes but one. Raises InvalidArgumentError for another `indexing`.

@@ -282,7 +282,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Te
 
     Elsewhere the result is 0, or that of an additional last function. A function gets the 1-D
     elements of `x` for which its condition holds, and `args` and `kw`. If several conditions hold,
-    the last one wins. The shape and dtype are those of `x`. Inside ``vmap`` and ``function``,
+    the last one wins. The result has the shape and dtype of `x`. Inside ``vmap`` and ``function``,
     functions get all elements and must be elementwise; otherwise this raises InvalidArgumentError.
     """
     x = _array(x)

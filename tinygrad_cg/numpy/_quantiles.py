@@ -210,7 +210,7 @@ def nanquantile(
 ) -> Tensor:
     """Return the `q`-th quantiles of the elements over axes, ignoring NaN; see `quantile`.
 
-    NaN if there are no other elements.
+    NaN if all elements are NaN.
     """
     x, shares = _real(a), _read_shares("nanquantile", q, method)
     axes = normalize_axes("nanquantile", axis, x.ndim)

@@ -203,7 +203,7 @@ def mean(
 ) -> Tensor:
     """Return the mean over axes of the elements for which `where` holds.
 
-    Booleans and integers become float64. NaN if there are no elements.
+    Booleans and integers become float64. NaN without elements.
     """
     if dim is not None or keepdim is not None:
         refuse_others("mean", dim=dim, keepdim=keepdim)

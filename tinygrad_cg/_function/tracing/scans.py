@@ -161,7 +161,7 @@ def foldl(
 ) -> Any:
     """Return the last state of ``state = fn(state, slice)``, from the first of `elems` to the last.
 
-    The parameters are those of `scan`. Without slices it is the `initializer`.
+    See `scan` for the parameters. Without slices it is the `initializer`.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def foldr(
 ) -> Any:
     """Return the last state of ``state = fn(state, slice)``, from the last of `elems` to the first.
 
-    The parameters are those of `scan`. Without slices it is the `initializer`.
+    See `scan` for the parameters. Without slices it is the `initializer`.
 
     Examples
     --------

@@ -70,7 +70,7 @@ def boolean_mask(
 ) -> Tensor:
     """Return the slices of `tensor` where `mask` is true, in row-major order.
 
-    The sizes of `mask` are those of consecutive axes of `tensor`, beginning at `axis` (else
+    `mask` has the sizes of consecutive axes of `tensor`, beginning at `axis` (else
     InvalidArgumentError). Inside ``function`` and ``vmap`` its values must be known.
     """
     return _ops.updates.boolean_mask(tensor, mask, axis)
@@ -103,7 +103,7 @@ def clip_by_global_norm(
 
     None stays None. If the norm is not finite, all results are NaN. Pass `use_norm` if you know the
     norm. After R. Pascanu et al., "On the difficulty of training recurrent neural networks" (2012).
-    TypeError for anything but a list or tuple.
+    TypeError unless `t_list` is a list or tuple.
     """
     return _ops.normalizations.clip_by_global_norm(t_list, clip_norm, use_norm)
 
@@ -187,8 +187,8 @@ def gather_nd(
 ) -> Tensor:
     """Return the slices of `params` at `indices`, whose last axis has coordinates.
 
-    The shape is that of `indices` without its last axis, then that of a slice; the first
-    `batch_dims` axes are common to both. Raises InvalidArgumentError for indices that are not
+    The result has the shape of `indices` without its last axis, then the shape of a slice; the
+    first `batch_dims` axes are common to both. Raises InvalidArgumentError for indices that are not
     integers, or point outside.
     """
     return _ops.updates.gather_nd(params, indices, batch_dims)
@@ -300,7 +300,7 @@ def range(
     """Return numbers from `start` (0 if only one bound is given) to below `limit`, in steps.
 
     Modelled on ``tf.range``: 1-D, of the common dtype of the three; it has no gradient. Raises
-    InvalidArgumentError for anything but a scalar, a step of 0, and bounds that are not finite.
+    InvalidArgumentError for arrays, a step of 0, and bounds that are not finite.
     """
     if others:
         refuse_call(range, others)
@@ -323,8 +323,8 @@ def reshape(tensor: TensorLike, shape: Shape, name: str | None = None) -> Tensor
 def scatter_nd(indices: TensorLike, updates: Any, shape: Shape, name: str | None = None) -> Tensor:
     """Return zeros of `shape` with `updates` added at `indices`, whose last axis has coordinates.
 
-    The shape of `updates` is that of `indices` without its last axis, then that of a slice (else
-    InvalidArgumentError). Indices that point outside are an InvalidArgumentError.
+    The shape of `updates` is the shape of `indices` without its last axis, then the shape of a
+    slice (else InvalidArgumentError). Indices that point outside are an InvalidArgumentError.
     """
     return _ops.updates.scatter_nd(indices, updates, shape)
 
@@ -497,7 +497,7 @@ def unstack(
     name: str | None = None,
     **others: Never,
 ) -> list[Tensor]:
-    """Return the slices of `value` along `axis` as a list, of `num` parts if that is given."""
+    """Return the slices of `value` along `axis` as a list, of `num` parts if given."""
     if others:
         refuse_call(unstack, others)
     return check_count(_shape.unstack(value, axis), num)

@@ -52,7 +52,7 @@ def erf(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the error function, 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x."""
 
 def erfc(x: TensorLike, name: str | None = None) -> Tensor:
-    """Return 1 - erf(x), accurate where that is small."""
+    """Return 1 - erf(x), accurate for small results."""
 
 def erfcinv(x: TensorLike, name: str | None = None) -> Tensor:
     """Return the number whose erfc is x, accurate for small x: infinite at 0 and 2, NaN

@@ -210,7 +210,7 @@ def device(device_name: Any) -> Any:
     processor's memory. Tensors made from Python's numbers and NumPy's arrays are placed there, in
     this thread; operations on tensors run where the tensors are. If the device does not exist,
     everything is in the processor's memory, as in TensorFlow with soft placement: see
-    ``config.list_physical_devices``. ValueError for anything but a device name.
+    ``config.list_physical_devices``. ValueError for other names.
     """
     name = "" if device_name is None else device_name
     parsed = devices.read_name(name)
@@ -322,12 +322,13 @@ def identity_n(input: Any, name: str | None = None) -> list[Tensor]:
 
 
 def is_non_decreasing(x: TensorLike, name: str | None = None) -> Tensor:
-    """Return whether no element of `x`, in row-major order, is less than the one before it."""
+    """Return whether no element of `x`, in row-major order, is less than the element before it."""
     return _increases(_comparison.less_equal, x)
 
 
 def is_strictly_increasing(x: TensorLike, name: str | None = None) -> Tensor:
-    """Return whether each element of `x`, in row-major order, is larger than the one before it."""
+    """Return whether each element of `x`, in row-major order, is larger than the element before
+    it."""
     return _increases(_comparison.less, x)
 
 

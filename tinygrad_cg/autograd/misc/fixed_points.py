@@ -25,9 +25,9 @@ def fixed_point(
     `a`.
 
     `a` and x are tensors, arrays or numbers. Iteration ends when the `distance` of two iterates is
-    below `tol`. The gradient is that of the implicit function, by another iteration with the same
-    `distance` and `tol`; it is right at every order. `x0` has no gradient. An iteration that does
-    not converge does not end. Modelled on ``autograd.misc.fixed_points``.
+    below `tol`. The gradient belongs to the implicit function and comes from another iteration with
+    the same `distance` and `tol`; it is right at every order. `x0` has no gradient. An iteration
+    that does not converge does not end. Modelled on ``autograd.misc.fixed_points``.
     """
 
     a = nest.map_structure(asarray, a)

@@ -47,13 +47,13 @@ def odeint(
     """Return the solution of dy/dt = func(y, t, *args) at the times `t`, one row for each.
 
     `y0`, a vector or a number, is the state at ``t[0]``. The times ascend or descend; equal
-    neighbours are allowed. Steps are those of Dormand and Prince's method of order 5 (SciPy's is
+    neighbours are allowed. It takes steps of Dormand and Prince's method of order 5 (SciPy uses
     LSODA: the values agree to the tolerances, by default 1.49e-8), and their sizes depend on values
-    only. The gradient with respect to `y0`, `t` and `args` is that of these steps, at every order
-    and in forward mode; where `func` has kinks (a rectifier) it is less accurate than the solution,
-    since only the error of the solution chooses the steps. The method is explicit: stiff equations
-    take many steps. Inside `function` and `vmap`, whose tensors have no values, it raises: call it
-    outside of them.
+    only. The gradient with respect to `y0`, `t` and `args` differentiates these steps, at every
+    order and in forward mode; where `func` has kinks (a rectifier) it is less accurate than the
+    solution, since only the error of the solution chooses the steps. The method is explicit: stiff
+    equations take many steps. Inside `function` and `vmap`, whose tensors have no values, it
+    raises: call it outside of them.
 
     Raises ValueError for times that do not ascend or descend, and RuntimeError if an interval takes
     more than `mxstep` steps (by default 10,000) or the state is no longer finite.
@@ -75,8 +75,8 @@ def odeint(
         rate = np.stack(list(rate)) if isinstance(rate, (list, tuple)) else np.asarray(rate)
         if rate.size != state.size:
             raise ValueError(
-                f"odeint: func must return {state.size} numbers, as y0 has, "
-                f"got shape {tuple(rate.shape)}"
+                f"odeint: func must return {state.size} numbers, like y0, got shape "
+                f"{tuple(rate.shape)}"
             )
         return np.reshape(np.astype(rate, state.dtype), state.shape)
 

@@ -24,7 +24,7 @@ def convolve(
 ) -> Any:
     """Return the convolution of two arrays over pairs of axes.
 
-    `axes` has the axes of `A` and those of `B` that are convolved, by default all. Axes in
+    `axes` has the convolved axes of `A` and of `B`, by default all. Axes in
     `dot_axes` are multiplied and summed, as by ``tensordot``. The result has the remaining axes of
     `A`, then the axes of `B`, then the convolved ones: of size a + b - 1 ("full"), a ("same", the
     middle of these), or abs(a - b) + 1 ("valid", if one array covers the other). Differentiable

@@ -124,7 +124,7 @@ def gammainc(a: Any, x: Any) -> Any:
 
 @for_arrays
 def gammaincc(a: Any, x: Any) -> Any:
-    """Return 1 - gammainc(a, x), accurate where that is small."""
+    """Return 1 - gammainc(a, x), accurate for small results."""
     return math.igammac(real(a), real(x))
 
 
@@ -164,7 +164,7 @@ _HALF_LOG_2_PI = 0.9189385332046728
 
 
 erf = _of_real("erf", math.erf, "Return the error function; the shape of `x`.")
-erfc = _of_real("erfc", math.erfc, "Return 1 - erf(x), accurate where that is small.")
+erfc = _of_real("erfc", math.erfc, "Return 1 - erf(x), accurate for small results.")
 erfinv = _of_real("erfinv", math.erfinv, "Return the number whose `erf` is x.")
 erfcinv = _of_real("erfcinv", math.erfcinv, "Return the number whose `erfc` is x.")
 ndtr = _of_real(

@@ -37,8 +37,8 @@ def plot_derivatives(
     low, high, points, dtype:
         The points: ``points`` equally spaced numbers of this dtype.
     order:
-        The highest derivative. Each is the derivative of the one before, by reverse mode, so rules
-        inside `f` are used as under nested tapes.
+        The highest derivative. Each is the derivative of the previous curve, by reverse mode, so
+        rules inside `f` are used as under nested tapes.
     references:
         The expected curves, as functions of a NumPy array: of `f`, of its first derivative and so
         on; None leaves one out. They are dashed; the legend has the largest difference between

@@ -183,8 +183,8 @@ def show(
     is a repetition, drawn once. A non-persistent tape discards its record when you call `gradient`,
     so draw it before, or make it persistent.
 
-    Raises TypeError for anything but tensors and tapes, ValueError if nothing is recorded, for
-    another direction, and for a size that is not positive.
+    Raises TypeError for other objects than tensors and tapes, ValueError if nothing is recorded,
+    for another direction, and for a size that is not positive.
 
     >>> x = tf.constant(2.0)
     >>> with tf.GradientTape() as tape:
