@@ -35,6 +35,18 @@ def test_few_stiff_phrases_are_left():
         ("None is returned as it is.", "works as it is"),
         ("A name that is none.", "it is none"),
         ("The loop goes on.", "goes on, mends"),
+        ("The shape is that of `x`.", "is that of"),
+        ("A rule of your own, checked.", "of its own"),
+        ("x is 0, and so is y.", "so does"),
+        ("Such a rule is right.", "such a"),
+        ("TypeError for anything but a tensor.", "anything but"),
+        ("The text stands in a file.", "stands"),
+        ("It has to be a constant.", "has to be"),
+        ("A loop that a tensor decides.", "a tensor decides"),
+        ("Was the product forgotten?", "forgotten?"),
+        ("Pass each of them once.", "each of them"),
+        ("NaN, as SciPy has it.", "as x has it"),
+        ("There is no mode.", "there is no"),
     ],
 )
 def test_a_phrase_is_seen(text, name):

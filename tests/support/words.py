@@ -44,8 +44,20 @@ PATTERNS = {
     "cannot be made": r"\b(?:cannot|can) be made: [A-Z]\w+Error\b",
     "After tf.f": r"\bAfter `{2}(?:tf|jax|np|numpy|torch|keras|autograd|scipy)\.",
     "works as it is": r"\b(?:returned|used|left|run|runs) as (?:it is|they are|it stands)\b",
-    "it is none": r"\b(?:that|which|who|it) (?:is|are) none\b|\bthere (?:is|are) none\b",
+    "it is none": r"\b(?:that|which|who|it|there) (?:is|are) none\b|\b(?:has|needs|watches) none\b",
     "goes on, mends": r"\b(?:mends?|mended|refuses|anew|goes on|go on|going on)\b",
+    "is that of": r"\b(?:is|are|be|than|like|has) (?:that|those) of\b",
+    "of its own": r"\bof (?:its|their|your|our) own(?=[.,;:)]|$)|\b(?:rule|gradient) of your own\b",
+    "so does": r"\band so (?:do|does|is|are|has|have)\b|[.;] [Ss]o do(?:es)?\b",
+    "such a": r"\b[Ss]uch an?\b|\b(?:of|as) such\b",
+    "anything but": r"\b(?:anything|everything) but\b",
+    "stands": r"\bstands?\b(?! for)",
+    "has to be": r"\b(?:has|have) to be\b|\btakes? part\b|\btakes? place\b",
+    "a tensor decides": r"\bthat (?:a )?tensors? decides?\b|\btensor decides which\b",
+    "forgotten?": r"\b[Ww](?:as|ere) [^.?]* (?:forgotten|left out)\?",
+    "each of them": r"\beach of (?:them|it)\b|\bthe one (?:before|after)\b",
+    "as x has it": r"\bas (?:SciPy|NumPy|TensorFlow|JAX) (?:has|writes) ",
+    "there is no": r"\b[Tt]here (?:is|are) no (?!file|device|GPU)",
 }
 COMPILED = {name: re.compile(pattern, re.MULTILINE) for name, pattern in PATTERNS.items()}
 
@@ -82,6 +94,8 @@ def texts() -> Iterator[tuple[str, str]]:
                 path.relative_to(ROOT).as_posix(),
                 "\n\n".join(" ".join(text.split()) for text in found if len(text.split()) > 3),
             )
+    path = ROOT / "tinygrad_cg/_core/suggestions.txt"
+    yield path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
 
 
 def _silent(tree: ast.AST) -> set[int]:

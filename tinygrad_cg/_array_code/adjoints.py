@@ -357,7 +357,7 @@ class _Adjoints:
             case ir.For() | ir.While():
                 self.loop(statement)
             case ir.Push() | ir.Pop():
-                raise TypeError("a program that saves numbers has no reverse mode of its own")
+                raise TypeError("reverse mode of a program that saves numbers is not supported")
             case ir.Require():
                 pass
 

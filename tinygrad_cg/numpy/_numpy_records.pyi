@@ -150,11 +150,11 @@ def logical_xor(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Whether exactly one of x1 and x2 is true (not 0)."""
 
 def maximum(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """Return the larger of x1 and x2; NaN if one of them is. Where they tie, x1 gets the whole
+    """Return the larger of x1 and x2; NaN if one is NaN. At a tie, x1 gets the whole
     gradient."""
 
 def minimum(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """Return the smaller of x1 and x2; NaN if one of them is. Where they tie, x1 gets the whole
+    """Return the smaller of x1 and x2; NaN if one is NaN. At a tie, x1 gets the whole
     gradient."""
 
 def mod(x1: TensorLike, x2: TensorLike, /) -> Tensor:
@@ -177,7 +177,7 @@ def positive(x: TensorLike, /) -> Tensor:
     """Return the same value as a new tensor."""
 
 def pow(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """Return ``x1 ** x2``. The gradients of ``x1**0``, and of ``0**x2`` by x2, are 0."""
+    """Return ``x1 ** x2``. The x1-gradient at x2 = 0, and the x2-gradient at x1 = 0, are 0."""
 
 def sign(x: TensorLike, /) -> Tensor:
     """Return -1, 0 or 1; x / |x| for complex x. Its gradient is 0 for real x."""
