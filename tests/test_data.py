@@ -93,7 +93,7 @@ def test_a_compiled_step_goes_through_a_dataset():
 
 
 def test_what_datasets_refuse():
-    with pytest.raises(ValueError, match=r"first axes of one size, got shapes \(2,\), \(3,\)"):
+    with pytest.raises(ValueError, match=r"first axes of the same size, got shapes \(2,\), \(3,\)"):
         Dataset.from_tensor_slices((np.ones(2), np.ones(3)))
     with pytest.raises(ValueError, match=r"got shapes \(\)"):
         Dataset.from_tensor_slices(1.0)

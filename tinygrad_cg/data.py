@@ -60,7 +60,7 @@ class Dataset:
         sizes = {leaf.shape[0] if leaf.ndim else None for leaf in leaves}
         if len(sizes) != 1 or None in sizes:
             raise InvalidArgumentError(
-                "from_tensor_slices: tensors must have first axes of one size, got shapes "
+                "from_tensor_slices: tensors must have first axes of the same size, got shapes "
                 f"{', '.join(str(tuple(leaf.shape)) for leaf in leaves) or 'of none'}"
             )
         (size,) = sizes

@@ -66,7 +66,7 @@ def accumulate_n(
     tensor_dtype: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """Return the sum of a list of tensors of one shape.
+    """Return the sum of a list of tensors of the same shape.
 
     Modelled on ``tf.add_n``. Raises InvalidArgumentError for no tensors or different shapes.
     """
@@ -74,7 +74,7 @@ def accumulate_n(
 
 
 def add_n(inputs: TensorLike, name: str | None = None) -> Tensor:
-    """Return the sum of a list of tensors of one shape.
+    """Return the sum of a list of tensors of the same shape.
 
     Modelled on ``tf.add_n``. Raises InvalidArgumentError for no tensors or different shapes.
     """
@@ -527,7 +527,7 @@ def top_k(
     name: str | None = None,
 ) -> TopK:
     """Return the `k` largest elements along the last axis, largest first, and their indices; equal
-    elements keep their order. NaN counts as larger than all else."""
+    elements keep their order. NaN counts as the largest."""
     return _sorting.top_k(input, k, index_type)
 
 

@@ -87,7 +87,7 @@ class Module:
 
     @property
     def submodules(self) -> tuple[Module, ...]:
-        """Return all modules inside this module, also nested ones."""
+        """Return all modules inside this module, at any depth."""
         return tuple([module for _, module in _modules("", self)][1:])
 
     @property

@@ -229,9 +229,9 @@ def _difference(first: Any, second: Any, check_types: bool) -> Exception | None:
 def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True) -> None:
     """Raise an error unless the two structures are nested in the same way; leaves are not compared.
 
-    TypeError if containers at the same position are of different kinds (list and tuple, say; all
-    mappings are one kind), ValueError if their lengths, keys or nesting differ. `check_types=False`
-    ignores the kinds of containers.
+    TypeError if containers at the same position are of different kinds (such as list and tuple; all
+    mappings are the same kind), ValueError if their lengths, keys or nesting differ.
+    `check_types=False` ignores the kinds of containers.
 
     Examples
     --------

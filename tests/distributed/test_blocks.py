@@ -375,7 +375,7 @@ def test_arguments_are_checked():
     with pytest.raises(InvalidArgumentError, match=r"blocks: size must be at least 1, got 0"):
         distributed.blocks(X, size=0)
     with pytest.raises(
-        InvalidArgumentError, match=r"first axes of one size, got shapes \(1000, 5\), \(3,"
+        InvalidArgumentError, match=r"first axes of the same size, got shapes \(1000, 5\), \(3,"
     ):
         distributed.blocks(X, np.ones(3), size=2)
     with pytest.raises(InvalidArgumentError, match="got shapes of none"):

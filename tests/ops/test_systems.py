@@ -210,7 +210,7 @@ def test_permutations_are_inverted_where_nothing_has_values():
         ("that increases", lambda: tf.histogram_fixed_width([1.0], [2.0, 2.0])),
         ("contain NaN", lambda: tf.histogram_fixed_width([np.nan], [1.0, 2.0])),
         ("x must be integers", lambda: tf.math.invert_permutation([0.0])),
-        ("must have one length", lambda: tf.required_space_to_batch_paddings([1], [2, 3])),
+        ("must have the same length", lambda: tf.required_space_to_batch_paddings([1], [2, 3])),
     ],
 )
 def test_what_does_not_fit_is_refused(words, call):

@@ -163,7 +163,7 @@ def test_associative_scan_of_complex_numbers_of_nothing_and_what_it_refuses():
     assert ops.associative_scan(tf.add, tf.zeros((0, 3))).shape == (0, 3)
     assert ops.associative_scan(tf.add, [1, 2, 3]).numpy().tolist() == [1, 3, 6]
     for call, error, words in (
-        (lambda: ops.associative_scan(tf.add, (X, X[1:])), ValueError, "one size along axis 0"),
+        (lambda: ops.associative_scan(tf.add, (X, X[1:])), ValueError, "same size along axis 0"),
         (lambda: ops.associative_scan(lambda a, b: a[:0], X), ValueError, "like those"),
         (lambda: ops.associative_scan(lambda a, b: (a, b), X), ValueError, "structure"),
         (lambda: ops.associative_scan(3, X), TypeError, "callable"),

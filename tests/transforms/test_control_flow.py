@@ -226,7 +226,7 @@ def test_what_loops_refuse():
         tf.while_loop(lambda i: i < 3, lambda i: (i, i), [0])
     with pytest.raises(ValueError, match="at least one variable"):
         tf.while_loop(lambda: True, lambda: (), [])
-    with pytest.raises(ValueError, match=r"one size along the first axis, got \(2,\), \(3,\)"):
+    with pytest.raises(ValueError, match=r"same size along the first axis, got \(2,\), \(3,\)"):
         tf.map_fn(lambda t: t[0], (x, tf.ones(3)))
     with pytest.raises(ValueError, match="at least one dimension"):
         tf.foldl(lambda a, x: a, 1.0)
@@ -305,5 +305,5 @@ def test_masks_and_sums():
     assert_allclose(tape.gradient(y, x), [3, 5])
     with pytest.raises(ValueError, match="at least one tensor"):
         tf.add_n([])
-    with pytest.raises(ValueError, match="one shape and dtype"):
+    with pytest.raises(ValueError, match="same shape and dtype"):
         tf.add_n([x, tf.constant([1.0])])

@@ -333,9 +333,11 @@ class TestErrors:
         )
         self.refused(ValueError, r"vjp: cotangent 0 has shape \(1, 3\)", lambda: pull(X[None]))
         self.refused(ValueError, "vjp: cotangent 0 has None", lambda: pull(None))
-        self.refused(ValueError, "vjp: the cotangent must be nested as", lambda: pull_two(X))
+        self.refused(ValueError, "vjp: the cotangent must have the structure", lambda: pull_two(X))
         self.refused(
-            ValueError, "vjp: the cotangent must be nested as", lambda: pull_two({"a": X, "c": X})
+            ValueError,
+            "vjp: the cotangent must have the structure",
+            lambda: pull_two({"a": X, "c": X}),
         )
         self.refused(
             TypeError,

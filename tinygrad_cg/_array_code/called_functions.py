@@ -564,7 +564,7 @@ def _handler_of(form: Callable[..., Any]) -> Handler:
             numbers = " or ".join(map(str, ranks))
             raise reader.refuse(f"np.{name} takes arrays of {numbers} axes here")
         if any(array.type != arrays[0].type for array in arrays):
-            raise reader.refuse(f"np.{name} needs arrays of one type: use .astype(np.float64)")
+            raise reader.refuse(f"np.{name} needs arrays of the same type: use .astype(np.float64)")
         return reader.call(form, args, keywords)
 
     return of_numbers if {*inspect.signature(form).parameters} <= {"x", "y"} else of_arrays

@@ -79,7 +79,7 @@ def check_gradients(
     compared to 6, with an estimate of their error: a smaller difference is 'inconclusive'. A kink
     is not an error, unless the value lies outside the slopes on its two sides.
 
-    At zeros, integers, kinks and optima, where wrong rules may look right, and if a row is
+    Wrong rules may look right at zeros, integers, kinks and optima. There, and if a row is
     inconclusive, a second point nearby is checked, too. Order k is also compared with second
     differences of order k - 2, which show a wrong factor of a gradient that is 0. Differences into
     other branches are not used. At kinks up to 64 elements are compared one by one; elsewhere

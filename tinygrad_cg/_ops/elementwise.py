@@ -740,7 +740,7 @@ def clip(x: Any, low: Any = None, high: Any = None) -> Tensor:
 
 
 def add_n(inputs: Any) -> Tensor:
-    """Return the sum of a list of tensors of one shape."""
+    """Return the sum of a list of tensors of the same shape."""
     tensors = [
         convert(tensor) for tensor in (inputs if isinstance(inputs, (list, tuple)) else [inputs])
     ]
@@ -749,7 +749,9 @@ def add_n(inputs: Any) -> Tensor:
     first = tensors[0]
     if any(tensor.shape != first.shape or tensor.dtype != first.dtype for tensor in tensors):
         listed = ", ".join(f"{tensor.dtype} {tuple(tensor.shape)}" for tensor in tensors)
-        raise InvalidArgumentError(f"add_n: needs tensors of one shape and dtype, got {listed}")
+        raise InvalidArgumentError(
+            f"add_n: needs tensors of the same shape and dtype, got {listed}"
+        )
     total = first
     for tensor in tensors[1:]:
         total = add(total, tensor)

@@ -100,7 +100,7 @@ def weighted_cross_entropy_with_logits(
     labels: TensorLike, logits: TensorLike, pos_weight: Any, name: str | None = None
 ) -> Tensor:
     """Return `sigmoid_cross_entropy` of `labels` and `logits`, elementwise, with the term of the
-    labels multiplied by `pos_weight`. Both have one shape."""
+    labels multiplied by `pos_weight`. Both have the same shape."""
     logits = convert(logits)
     labels, _ = convert_each(labels, logits)
     check_same_shape("sigmoid_cross_entropy", "labels", labels, "logits", logits)

@@ -40,7 +40,7 @@ if hasattr(os, "register_at_fork"):  # NumPy's generator has a lock of its own: 
 def set_seed(seed: int) -> None:
     """Set the seed of all later draws without their own seed.
 
-    Modelled on ``tf.random.set_seed``. TypeError for other types than integers,
+    Modelled on ``tf.random.set_seed``. TypeError for other types,
     InvalidArgumentError for a negative one.
 
     Examples

@@ -391,7 +391,7 @@ def concatenate(tensors: Any, axis: Any = 0) -> Tensor:
 
 
 def stack(tensors: Any, axis: Any = 0) -> Tensor:
-    """Return Tensors of one shape joined along a new axis; `tensors` is any iterable."""
+    """Return Tensors of the same shape joined along a new axis; `tensors` is any iterable."""
     operands = _operands("stack", tensors)
     shapes = [tensor._data.shape for tensor in operands]
     if len(set(shapes)) > 1:

@@ -130,7 +130,7 @@ def _sorted_indices(x: Tensor, axis: int, descending: bool, stable: bool = True)
 
 
 def sort(x: Any, axis: Any = -1, descending: bool = False) -> Tensor:
-    """Return `x` sorted along `axis`, by default the last; NaN counts as larger than all else.
+    """Return `x` sorted along `axis`, by default the last; NaN counts as the largest.
 
     Complex numbers go by their real and then their imaginary parts. The gradient goes back to where
     the elements came from. Raises InvalidArgumentError for an axis that `x` does not have.
@@ -161,9 +161,8 @@ class TopK(NamedTuple):
 def top_k(x: Any, k: Any = 1, dtype: Any = np.int32) -> TopK:
     """Return the `k` largest elements along the last axis, largest first, and their indices.
 
-    Modelled on ``tf.math.top_k``: equal elements keep their order. NaN
-    counts as larger than all else. Raises InvalidArgumentError for scalars and a `k` that is too
-    large.
+    Modelled on ``tf.math.top_k``: equal elements keep their order. NaN counts as the largest.
+    Raises InvalidArgumentError for scalars and a `k` that is too large.
     """
     x, count = convert(x), as_int("top_k", "k", k)
     size = x._data.shape[-1] if x._data.ndim else -1

@@ -304,8 +304,8 @@ def _run_check(
             warn(
                 f"{name}: a derivative needs limits of quotients at (nearly) equal or zero "
                 "values, and is computed without them. Second derivatives have them if "
-                "the function does not depend on the order of the values; third derivatives do "
-                "not, nor does a tape around forward mode. For functions of a matrix use expm, "
+                "the function does not depend on the order of the values; third derivatives and a "
+                "tape around forward mode do not. For functions of a matrix use expm, "
                 "logm, sqrtm, inv, pinv",
                 DerivativeWarning,
             )

@@ -334,7 +334,7 @@ def run_code(
 ) -> Any:
     """Return ``function(*args, **options)``, as outside code if it asks for values there are not.
 
-    `args` hold tensors, nested as you like, and so does the result. It runs as a rule of
+    `args` hold tensors, nested or not, and so does the result. It runs as a rule of
     `definition`, or else as the function itself. `source` is what the user wrote of it, by default
     the function.
     """

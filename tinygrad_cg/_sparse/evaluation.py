@@ -84,8 +84,8 @@ def sparse_jacobian(
         default the batch has at most 16 million elements. Products of a gradient, and products with
         more than four million elements together, are computed one after the other.
 
-    The pattern, its colouring and the program are made at the first call with arguments of some
-    structure, shapes, dtypes and integer values, and kept. The arguments' dtypes promote to the
+    The first call with arguments of some structure, shapes, dtypes and integer values creates the
+    pattern, its colouring and the program, which are kept. The arguments' dtypes promote to the
     dtype of the result; for SciPy, float16 becomes float32. Entries of the pattern that are zero
     are stored. The result is an array of numbers and cannot be differentiated: arguments that a
     tape watches, and calls inside `function`, `vmap` and other transforms, raise errors.

@@ -44,10 +44,10 @@ class SparsityPattern:
     def of(cls, x: Any) -> SparsityPattern:
         """Return the pattern of `x`.
 
-        `x` is a pattern, a matrix or array of ``scipy.sparse`` (stored entries that are zero
-        count), a dense array with two axes (its elements that are not zero), or a triple
-        ``(indptr, indices, shape)``, whose rows may be unsorted and may have duplicates. Raises
-        TypeError and ValueError where `x` is none of these.
+        `x` is one of: a pattern; a matrix or array of ``scipy.sparse`` (stored zeros count); a
+        dense array with two axes (its nonzero elements); a triple ``(indptr, indices, shape)``,
+        whose rows may be unsorted and may have duplicates. Raises TypeError and ValueError where
+        `x` is none of these.
 
         Examples
         --------

@@ -30,7 +30,7 @@ def jacobian_sparsity(
     """Return the pattern of the Jacobian of `f`: which elements of the result depend on which
     inputs.
 
-    It traces `f` once, as `function` does, and computes no derivatives. The pattern holds for all
+    It traces `f` once, like `function`, and computes no derivatives. The pattern holds for all
     values of the arguments: wherever derivatives are finite, no nonzero entry is missing. It may
     contain entries that are zero.
 

@@ -320,11 +320,11 @@ def vmap(f: Callable[..., Y], in_axes: Any = 0, out_axes: Any = 0) -> Callable[.
         A function of nested tensors that returns nested tensors.
     in_axes:
         The axis of the examples in each positional argument; None for an argument that is
-        the same for all. One number for all arguments, or a tuple with an entry for each, which
-        may be nested as the argument is. Keyword arguments are batched along their first axis.
+        the same for all. One number for all arguments, or a tuple with an entry for each, which may
+        have the structure of the argument. Keyword arguments are batched along their first axis.
     out_axes:
-        The axis of the examples in each result: one number, or nested as the result
-        is; None for a result that is the same for all.
+        The axis of the examples in each result: one number, or the structure of the result; None
+        for a result that is the same for all.
 
     An argument that is None stays None. The result has the structure of the result of `f`. Results
     that do not depend on the batch are repeated, random numbers included. Raises ValueError if
@@ -374,7 +374,7 @@ def vectorized_map(
 ) -> Any:
     """Apply `fn` to all slices of `elems` along the first axis at once and stack the results.
 
-    `elems` are tensors, nested as you like, and `fn` gets one slice of each in that structure. A
+    `elems` are tensors, nested or not, and `fn` gets one slice of each in that structure. A
     first axis of size 1 broadcasts. Raises ValueError if the sizes differ. Modelled on
     ``tf.vectorized_map``, whose two other arguments are accepted and have no effect, and which
     draws random numbers for each slice; here they are the same for all.

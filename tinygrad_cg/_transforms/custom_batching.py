@@ -44,9 +44,9 @@ class custom_vmap(Generic[P, Y]):
     ``f.def_vmap(rule)``, also a decorator, declares the rule that `vmap` uses instead of the
     operations of `f`: ``rule(axis_size, in_batched, *args)`` returns ``(out, out_batched)``. `args`
     are the arguments of `f`; a tensor that differs between examples has one more axis in front, of
-    size `axis_size`, and True in `in_batched`, which is nested as `args`. `out` is nested as the
-    result of `f`, and `out_batched` is True for a result with that axis: one bool for all of them,
-    or nested as `out`. Nested `vmap`s call the rule once each.
+    size `axis_size`, and True in `in_batched`, which has the structure of `args`. `out` has the
+    structure of the result of `f`, and `out_batched` is True for a result with that axis: one bool
+    for all, or the structure of `out`. Nested `vmap`s call the rule once each.
 
     Gradients inside and outside of a `vmap`, forward mode included, differentiate the rule, which
     runs again for them; with `custom_gradient` it has its own gradient. The rule must return the

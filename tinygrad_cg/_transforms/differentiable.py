@@ -260,7 +260,7 @@ def fit_tensors(
             nest.assert_same_structure(structure, values, check_types=False)
         except (TypeError, ValueError) as error:
             raise type(error)(
-                f"{transform.name}: the {role} must be nested as its tensors: {error}"
+                f"{transform.name}: the {role} must have the structure of its tensors: {error}"
             ) from None
         flat = nest.flatten(values)
     else:

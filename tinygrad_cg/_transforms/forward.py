@@ -41,7 +41,7 @@ class ForwardAccumulator(Level):
     Parameters
     ----------
     primals:
-        Tensors or Variables, nested as you like.
+        Tensors or Variables, nested or not.
     tangents:
         The vector: a tensor for each primal, of its shape and dtype.
 

@@ -43,7 +43,7 @@ def recompute_grad(f: Any, segments: int | None = None) -> Any:
         root of the chain's length, so memory grows like this root, too.
 
     The result is differentiable at every order, with respect to arguments, tensors passed by
-    keyword, and the Variables it reads, which get their old values for this. An argument that the
+    keyword, and the Variables that it reads (with their old values). An argument that the
     result does not depend on gets zeros. Modelled on ``tf.recompute_grad``, which is right only if
     the upstream gradient does not depend on the inputs. In a `function`, too, the program runs `f`
     again.

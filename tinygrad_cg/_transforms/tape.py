@@ -287,10 +287,10 @@ class GradientTape(levels.Listener):
         Parameters
         ----------
         target:
-            Tensors to differentiate, nested as you like. Several, or a target that is not a
+            Tensors to differentiate, nested or not. Several, or a target that is not a
             scalar, are summed.
         sources:
-            Tensors or Variables, nested as you like.
+            Tensors or Variables, nested or not.
         output_gradients:
             The upstream gradient of each target, of its shape or (); ones by default.
         unconnected_gradients:

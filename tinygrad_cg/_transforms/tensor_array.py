@@ -19,7 +19,7 @@ from ..errors import InvalidArgumentError, OutOfRangeError
 
 
 class TensorArray:
-    """A list of tensors of one dtype, written and read by index.
+    """A list of tensors of the same dtype, written and read by index.
 
     Parameters
     ----------
@@ -39,10 +39,10 @@ class TensorArray:
     remaining parameters have no effect.
 
     In a `function`, indices may be tensors without values. An array may be a variable of a loop if
-    its size is known and its elements have one shape. It is then a tensor of all elements: elements
-    that were never written are zeros, an element may be read twice, and an out-of-range index
-    raises OutOfRangeError or IndexError at the call. If an array grows in a loop over ``range(n)``,
-    the value of the argument `n` becomes part of the signature.
+    its size is known and its elements have the same shape. It is then a tensor of all elements:
+    elements that were never written are zeros, an element may be read twice, and an out-of-range
+    index raises OutOfRangeError or IndexError at the call. If an array grows in a loop over
+    ``range(n)``, the value of the argument `n` becomes part of the signature.
 
     Examples
     --------

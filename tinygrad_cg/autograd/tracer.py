@@ -25,7 +25,7 @@ def isbox(x: Any) -> bool:
 
 
 def getval(x: Any) -> Any:
-    """Return a copy of a tensor's value, as an array or a number; everything else unchanged.
+    """Return a copy of a tensor's value, as an array or a number; other objects unchanged.
 
     A tensor that has no value, in a compiled function, is returned as a constant.
     """

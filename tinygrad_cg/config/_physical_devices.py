@@ -44,9 +44,9 @@ class LogicalDeviceConfiguration(NamedTuple):
 def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
     """Return the existing devices of type "CPU" or "GPU", or of both.
 
-    A GPU exists if NVIDIA's driver, Numba's CUDA target and CuPy are installed. Of several, the
-    first in the environment variable CUDA_VISIBLE_DEVICES is used. `set_visible_devices` makes no
-    difference.
+    A GPU exists if NVIDIA's driver, Numba's CUDA target and CuPy are installed. If there are
+    several, the first in the environment variable CUDA_VISIBLE_DEVICES is used.
+    `set_visible_devices` makes no difference.
 
     Examples
     --------

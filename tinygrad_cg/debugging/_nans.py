@@ -129,13 +129,13 @@ def _range(array: Any) -> str:
 def debug_nans(nans: bool = True, infs: bool = True) -> NaNDetector:
     """Raise an error at the first NaN or infinity inside ``with tf.debug_nans():``.
 
-    Raises NonFiniteError (an InvalidArgumentError and a FloatingPointError), forward or backward,
-    for the first operation that produces a NaN from operands without NaN, or an infinity from
-    finite operands (`nans` and `infs` choose), or that passes on a NaN from outside. Infinities
-    from outside, such as masks, may pass, except in gradients that a custom rule returns. The error
-    names the operation, the values, your line, the rule it is part of and the order. A `function`
-    called inside runs operation by operation. ValueError inside a traced function. Modelled on
-    ``jax.debug_nans`` and ``tf.debugging.enable_check_numerics``.
+    The first operation, forward or backward, that produces a NaN from operands without NaN or an
+    infinity from finite operands (`nans` and `infs` choose) raises NonFiniteError (an
+    InvalidArgumentError and a FloatingPointError). An operation that passes on a NaN from outside
+    raises it, too. Infinities from outside, such as masks, may pass, except in gradients that a
+    custom rule returns. The error names the operation, the values, your line, the rule it is part
+    of and the order. A `function` called inside runs operation by operation. ValueError inside a
+    traced function. Modelled on ``jax.debug_nans`` and ``tf.debugging.enable_check_numerics``.
     """
     return NaNDetector(nans, infs)
 

@@ -8,7 +8,7 @@ The engine does the scheduling, transport and retries.
 
 Results are added in a binary tree whose shape depends only on the number of blocks, and a block is
 computed with one thread of BLAS. So results have the same bits for each engine and each number of
-workers, on processors of one kind.
+workers, on processors of the same kind.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def hessian(
 ) -> Callable[..., Any]:
     """Return a function of the parameters that returns the second derivatives over all blocks.
 
-    They are nested as for ``tf.hessian``; see `value_and_grad` for arguments and errors.
+    They have the structure of ``tf.hessian``; see `value_and_grad` for arguments and errors.
 
     Examples
     --------

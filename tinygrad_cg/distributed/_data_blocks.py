@@ -112,7 +112,7 @@ class SlicedArrays:
 
 
 def blocks(*arrays: Any, size: int) -> Iterable[tuple[np.ndarray, ...]]:
-    """Return the blocks of `size` rows of arrays with one first axis, for `over`.
+    """Return blocks of `size` rows of arrays with equal first axes, for `over`.
 
     Arrays of NumPy, h5py and Zarr, and memory maps: anything with a shape and slices. The last
     block may be shorter. This process reads each block when it is needed and sends it to a worker;
@@ -126,7 +126,7 @@ def blocks(*arrays: Any, size: int) -> Iterable[tuple[np.ndarray, ...]]:
     shapes = [tuple(getattr(array, "shape", ())) for array in arrays]
     if len({shape[:1] for shape in shapes}) != 1 or () in shapes:
         raise InvalidArgumentError(
-            "blocks: arrays must have first axes of one size, got shapes "
+            "blocks: arrays must have first axes of the same size, got shapes "
             f"{', '.join(map(str, shapes)) or 'of none'}"
         )
     return SlicedArrays(arrays, as_count("blocks", "size", size, least=1))

@@ -27,7 +27,7 @@ def associative_scan(
         An associative function: ``f(a, f(b, c))`` is ``f(f(a, b), c)``. It is called with many
         elements at once, along `axis`, and returns the structure, shapes and dtypes that it gets.
     elems:
-        A tensor, or a structure of tensors, of one size along `axis`.
+        A tensor, or a structure of tensors, of the same size along `axis`.
     reverse:
         Start with the last element: ``xn, f(xn, xm), ...``, stored in the order of `elems`.
 
@@ -53,7 +53,7 @@ def associative_scan(
     sizes = [tensor.shape[k] for tensor, k in zip(tensors, axes, strict=True)]
     if len(set(sizes)) > 1:
         raise InvalidArgumentError(
-            f"associative_scan: `elems` must have one size along axis {axis}, got the shapes "
+            f"associative_scan: `elems` must have the same size along axis {axis}, got the shapes "
             f"{', '.join(str(tuple(tensor.shape)) for tensor in tensors)}"
         )
 

@@ -1061,8 +1061,8 @@ def softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
 
 @hides_others
 def sort(x: TensorLike, axis: Axes = -1, **others: Never) -> Tensor:
-    """Return `x` sorted along `axis`, or flattened first if it is None; NaN counts as larger than
-    all else."""
+    """Return `x` sorted along `axis`, or flattened first if it is None; NaN counts as the
+    largest."""
     if others:
         refuse_call(sort, others)
     return _sorting.sort(*flattened(x, axis))
@@ -1130,7 +1130,7 @@ def squeeze(x: TensorLike, axis: Axes = None, **others: Never) -> Tensor:
 
 @reads_own_arguments
 def stack(x: TensorLike, axis: Axes = 0) -> Tensor:
-    """Return Tensors of one shape joined along a new axis; `x` is any iterable.
+    """Return Tensors of the same shape joined along a new axis; `x` is any iterable.
 
     Their dtypes promote. Raises InvalidArgumentError for shapes that differ, and for an empty list.
     """
@@ -1340,7 +1340,7 @@ def psnr(x1: TensorLike, x2: TensorLike, max_val: Any) -> Tensor:
     x1, x2 = _reals(x1, x2)
     if x1.shape != x2.shape:
         raise InvalidArgumentError(
-            f"psnr: x1 and x2 must have one shape, got {tuple(x1.shape)} and {tuple(x2.shape)}"
+            f"psnr: x1 and x2 must have the same shape, got {tuple(x1.shape)} and {tuple(x2.shape)}"
         )
     error = reduce_mean(square(subtract(x1, x2)))
     peak = log10(cast(max_val, x1.dtype))

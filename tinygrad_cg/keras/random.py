@@ -92,8 +92,8 @@ def dropout(
 
     `noise_shape` broadcasts to the shape of `inputs`: where it is 1 (or None: the size of
     `inputs`), the elements are dropped together. `seed` as for `random.uniform`. After N.
-    Srivastava et al., "Dropout" (2014). Raises ValueError for a rate outside [0, 1) or an `inputs`
-    that is not a float, InvalidArgumentError for a `noise_shape` that does not broadcast.
+    Srivastava et al., "Dropout" (2014). Raises ValueError for a rate outside [0, 1) or `inputs`
+    that are not floats, InvalidArgumentError for a `noise_shape` that does not broadcast.
     """
     return _normalizations.dropout(inputs, rate, noise_shape, seed)
 

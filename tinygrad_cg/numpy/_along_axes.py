@@ -330,7 +330,7 @@ def interp(
         raise ValueError("interp: period is not supported on tensors: wrap x and xp first")
     points, knots, values = map(_real, (x, xp, fp))
     if knots.ndim != 1 or knots.shape != values.shape or not knots.shape[0]:
-        raise InvalidArgumentError("interp: xp and fp must be 1-D, of one size, and not empty")
+        raise InvalidArgumentError("interp: xp and fp must be 1-D, of the same size, and not empty")
     position = subtract(_searchsorted(knots, points, "right", None), 1)
     last = knots.shape[0] - 1
     index = clip(position, 0, max(last - 1, 0))
@@ -465,7 +465,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Tensor:
         return constant(np.bincount(bins, minlength=minlength))
     shares = _real(weights)
     if shares.shape != bins.shape:
-        raise InvalidArgumentError("bincount: x and weights must have one shape")
+        raise InvalidArgumentError("bincount: x and weights must have the same shape")
     size = max(minlength, int(bins.max(initial=-1)) + 1)
     return IndexedSlices(shares, bins, (size,)).dense()
 

@@ -890,8 +890,8 @@ def size(a: TensorLike, axis: Axes = None, **others: Never) -> int:
 def sort(
     a: TensorLike, axis: Axes = -1, kind: Any = None, *, stable: Any = None, **others: Never
 ) -> Tensor:
-    """Return `a` sorted along `axis`, or flattened first if it is None; NaN counts as larger than
-    all else. `kind` and `stable` have no effect."""
+    """Return `a` sorted along `axis`, or flattened first if it is None; NaN counts as the largest.
+    `kind` and `stable` have no effect."""
     if others:
         refuse_call(sort, others)
     return _sorting.sort(*flattened(_array(a), axis))
@@ -919,7 +919,7 @@ def squeeze(a: TensorLike, axis: Axes = None, **others: Never) -> Tensor:
 def stack(
     arrays: Any, axis: Axes = 0, out: Any = None, *, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Return arrays of one shape joined along a new axis."""
+    """Return arrays of the same shape joined along a new axis."""
     return _no_out("stack", out, _as(_shape.stack(_flat(arrays, axis)[0], axis), dtype))
 
 

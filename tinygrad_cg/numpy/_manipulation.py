@@ -335,7 +335,7 @@ def geomspace(
 ) -> Tensor:
     """Return `num` numbers from `start` to `stop`, each a fixed multiple of the previous number.
 
-    Both ends are exact, and of one sign: else NaN. `axis` is their axis if the ends are not
+    Both ends are exact, and of the same sign: else NaN. `axis` is their axis if the ends are not
     scalars. Both ends have gradients. Raises TypeError for complex ends.
     """
     wanted = _spacing(start, stop, dtype)

@@ -246,7 +246,8 @@ def isclose(
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
     """Return elements of the first of `choicelist` whose condition holds, else `default`.
 
-    All broadcast. Gradients as for `where`. InvalidArgumentError unless both lists have one length.
+    All broadcast. Gradients as for `where`. InvalidArgumentError unless both lists have the same
+    length.
     """
     conditions, choices = list(condlist), list(choicelist)
     if len(conditions) != len(choices) or not conditions:

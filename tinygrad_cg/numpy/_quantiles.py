@@ -191,7 +191,7 @@ def _indices_by_weight(
     wrong = reduce_any(logical_not(greater_equal(weights, 0)), -1)
     wrong = logical_or(wrong, logical_not(greater(reduce_sum(weights, -1), 0)))
     if not isinstance(wrong._data, Aval) and np.asarray(wrong).any():
-        raise InvalidArgumentError("quantile: weights must not be negative, nor all be 0")
+        raise InvalidArgumentError("quantile: weights must not be negative or all 0")
     order = argsort(stop_gradient(rows), -1)
     upto = cumsum(take_along_axis(weights, order, -1), -1)
     last = upto.shape[-1] - 1

@@ -2,10 +2,10 @@
 namespaces.
 
 ``python -m tinygrad_cg.numpy`` prints them. NumPy's overridable functions are listed from the
-registered names: *recorded* functions are operations with gradients at every order, *answers* have
-no gradients by nature (questions, indices, files) and run on the values, *refused* ones raise a
-TypeError that names the nearest function that works. ``python -m tinygrad_cg.numpy keras.ops``
-lists the missing names of a namespace of TensorFlow, Keras, the array API standard or autograd.
+registered names: *recorded* functions are operations with gradients at every order, *answers* never
+have gradients (questions, indices, files) and run on the values, *refused* ones raise a TypeError
+that names the nearest function that works. ``python -m tinygrad_cg.numpy keras.ops`` lists the
+missing names of a namespace of TensorFlow, Keras, the array API standard or autograd.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ class GradientBenchmark:
         Parameters
         ----------
         f:
-            A function of floats, arrays, tensors or Variables, nested as you like, to a real
+            A function of floats, arrays, tensors or Variables, nested or not, to a real
             scalar tensor.
         args:
             Its arguments. Arrays become tensors beforehand.

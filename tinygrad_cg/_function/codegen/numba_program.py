@@ -92,7 +92,7 @@ class NumbaProgram(Executable):
             elif self._part_of_another:
                 continue
             elif shape:
-                error = f"{self.title}: argument {k} has another shape than {shape}"
+                error = f"{self.title}: argument {k} does not have the shape {shape}"
                 head.append(f"if x{k}_.shape != {shape!r}:")
                 head.append(f"    raise ValueError({error!r})")
                 head.append(f"x{k} = np.ascontiguousarray(x{k}_).reshape({prod(shape)})")

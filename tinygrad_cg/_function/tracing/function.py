@@ -484,7 +484,7 @@ def function(
     The signature includes the shape and dtype of tensors and arrays, the values of small integer
     tensors that sizes depend on (``x[:n]``, ``zeros([n])``), integers, bools, strings, None, other
     objects, and Variables. A Python float is an input: another value needs no new program.
-    Variables, also captured ones, are read and assigned at each call. Python's side effects
+    Arguments and captured Variables are read and assigned at each call. Python's side effects
     (appending to a list, reading a global) happen only while the function is traced. The result is
     differentiable at every order with respect to arguments, captured tensors and Variables. In
     `vmap` and forward mode the operations run one by one.

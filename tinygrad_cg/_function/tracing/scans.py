@@ -37,12 +37,12 @@ def map_fn(
 ) -> Any:
     """Apply `fn` to each slice of `elems` along the first axis and stack the results.
 
-    `elems` is a tensor or a structure of tensors whose first axes have one size (else ValueError);
-    `fn` gets the structure of slices, and may return another structure. Its results have one shape.
-    `fn_output_signature` (or `dtype`) has their dtypes and is optional; other dtypes raise a
-    TypeError. The other parameters have no effect. `fn` is called once for each slice;
-    `vectorized_map` makes one call for all slices. Without slices the result has no rows: `fn` runs
-    once on a tensor without a value, unless `fn_output_signature` has `TensorSpec`s.
+    `elems` is a tensor or a structure of tensors whose first axes have the same size (else
+    ValueError); `fn` gets the structure of slices, and may return another structure. Its results
+    have the same shape. `fn_output_signature` (or `dtype`) has their dtypes and is optional; other
+    dtypes raise a TypeError. The other parameters have no effect. `fn` is called once for each
+    slice; `vectorized_map` makes one call for all slices. Without slices the result has no rows:
+    `fn` runs once on a tensor without a value, unless `fn_output_signature` has `TensorSpec`s.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def scan(
         A function of the state so far and of the next slice of `elems` along its first axis; it
         returns the next state, in the same structure.
     elems:
-        A tensor or a structure of tensors whose first axes have one size (else ValueError).
+        A tensor or a structure of tensors whose first axes have the same size (else ValueError).
     initializer:
         The state before the first slice. Without it the first slice is the first state.
     reverse:
@@ -269,7 +269,7 @@ def _slices(name: str, elems: Any) -> Slices:
     sizes = {leaf.shape[0] for leaf in leaves}
     if len(sizes) > 1:
         raise ValueError(
-            f"{name}: `elems` must have one size along the first axis, got "
+            f"{name}: `elems` must have the same size along the first axis, got "
             f"{', '.join(str(tuple(leaf.shape)) for leaf in leaves)}"
         )
     return Slices(elems, leaves, sizes.pop())

@@ -395,8 +395,7 @@ def sort(
     name: str | None = None,
     **others: Never,
 ) -> Tensor:
-    """Return `values` sorted along `axis`, by default the last; NaN counts as larger than all
-    else."""
+    """Return `values` sorted along `axis`, by default the last; NaN counts as the largest."""
     if others:
         refuse_call(sort, others)
     return _sorting.sort(values, axis, _descending(direction))
@@ -437,7 +436,7 @@ def squeeze(
 
 @reads_own_arguments
 def stack(values: Any, axis: Axes = 0, name: str | None = None) -> Tensor:
-    """Return Tensors of one shape joined along a new axis; `values` is any iterable.
+    """Return Tensors of the same shape joined along a new axis; `values` is any iterable.
 
     Their dtypes promote. Raises InvalidArgumentError for shapes that differ, and for an empty list.
     """

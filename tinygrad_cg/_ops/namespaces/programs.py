@@ -113,7 +113,7 @@ def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
     shifts = as_shape("roll", shift)
     if len(shifts) != len(dims):
         raise InvalidArgumentError(
-            f"roll: shift and axis must have one length, got {shifts} and {axes}"
+            f"roll: shift and axis must have the same length, got {shifts} and {axes}"
         )
     return rearrange(lambda indices: np.roll(indices, shifts, dims), x)
 
@@ -171,7 +171,8 @@ def strided_slice(
     steps = (1,) * len(first) if strides is None else as_shape("strided_slice", strides)
     if not len(first) == len(last) == len(steps):
         raise InvalidArgumentError(
-            f"strided_slice: begin, end and strides must have one length, got {first}, {last} and "
+            f"strided_slice: begin, end and strides must have the same length, got {first}, {last} "
+            "and "
             f"{steps}"
         )
     key: list[Any] = []
@@ -370,7 +371,7 @@ def required_space_to_batch_paddings(
     if len(sizes) != len(blocks) or pairs.shape != (len(sizes), 2) or min(blocks, default=1) < 1:
         raise InvalidArgumentError(
             f"{name}: input_shape, block_shape of positive sizes and base_paddings of pairs must "
-            f"have one length; got {sizes}, {blocks} and {pairs.tolist()}"
+            f"have the same length; got {sizes}, {blocks} and {pairs.tolist()}"
         )
     more = [
         -(size + sum(pair)) % block

@@ -157,7 +157,7 @@ def show(
     Parameters
     ----------
     what:
-        Tensors and Variables (nested as you like), drawn with everything they were computed from,
+        Tensors and Variables (nested or not), drawn with everything they were computed from,
         and tapes. If tapes are passed, only their records are drawn; tapes without tensors draw all
         named tensors. An optimizer adds its last step.
     names:
@@ -183,7 +183,7 @@ def show(
     is a repetition, drawn once. A non-persistent tape discards its record when you call `gradient`,
     so draw it before, or make it persistent.
 
-    Raises TypeError for other objects than tensors and tapes, ValueError if nothing is recorded,
+    Raises TypeError for other objects, ValueError if nothing is recorded,
     for another direction, and for a size that is not positive.
 
     >>> x = tf.constant(2.0)
