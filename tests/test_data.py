@@ -101,7 +101,7 @@ def test_what_datasets_refuse():
         Dataset.range(3).batch(0)
     with pytest.raises(TypeError, match="infinite length"):
         len(Dataset.range(3).repeat())
-    with pytest.raises(TypeError, match="needs datasets, got a int"):
+    with pytest.raises(TypeError, match="needs datasets, got int"):
         Dataset.zip((Dataset.range(3), 1))
 
 

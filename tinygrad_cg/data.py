@@ -129,7 +129,7 @@ class Dataset:
         parts = nest.flatten(structure)
         for dataset in parts:
             if not isinstance(dataset, Dataset):
-                raise TypeError(f"zip: needs datasets, got a {type(dataset).__name__}")
+                raise TypeError(f"zip: needs datasets, got {type(dataset).__name__}")
 
         def begin() -> Iterator[Any]:
             for row in builtins.zip(*parts, strict=False):
@@ -287,7 +287,7 @@ class Dataset:
                         sources = None
                     elif not isinstance(source, Dataset):
                         raise TypeError(
-                            "flat_map and interleave: map_func must return a Dataset, got a "
+                            "flat_map and interleave: map_func must return a Dataset, got "
                             f"{type(source).__name__}: use map"
                         )
                     else:

@@ -41,7 +41,7 @@ class Module:
     _scope: str | None = None
 
     def __init__(self, name: str | None = None):
-        if name is not None and not name.isidentifier():
+        if name is not None and not (isinstance(name, str) and name.isidentifier()):
             raise ValueError(f"{name!r} is not a valid module name: it must be an identifier")
         self._name = name
         with name_scope(self.name) as scope:

@@ -162,8 +162,8 @@ def _average_pool(name: str, layout: str):
     ) -> Tensor:
         """Return the mean of the elements under each window of `ksize`, channel by channel.
 
-        Modelled on ``tf.nn.avg_pool``: padding does not count. Integers become float64; else as
-        `max_pool`.
+        Modelled on ``tf.nn.avg_pool``: padding does not count. Integers become float64; otherwise
+        as `max_pool`.
         """
         return _ops.pooling.average_pool(input, ksize, strides, padding, data_format)
 
@@ -336,7 +336,7 @@ def space_to_depth(
     """Return images whose channels are the blocks of `block_size` by `block_size` of `input`.
 
     Modelled on ``tf.nn.space_to_depth``: height and width are that much smaller and must be
-    multiples of `block_size` (else InvalidArgumentError).
+    multiples of `block_size` (otherwise InvalidArgumentError).
     """
     return _ops.block_moves.space_to_depth(input, block_size, data_format)
 
@@ -493,8 +493,8 @@ def sigmoid_cross_entropy_with_logits(
     """Return ``-labels log(sigmoid(logits)) - (1 - labels) log(1 - sigmoid(logits))``, elementwise.
 
     Modelled on ``tf.nn.sigmoid_cross_entropy_with_logits``: `labels` are probabilities, of the
-    shape of `logits` (else InvalidArgumentError) and cast to their dtype. It neither overflows nor
-    cancels.
+    shape of `logits` (otherwise InvalidArgumentError) and cast to their dtype. It neither overflows
+    nor cancels.
     """
     return _ops.loss_functions.sigmoid_cross_entropy(labels, logits)
 
@@ -517,7 +517,7 @@ def softmax_cross_entropy_with_logits(
     """Return ``-sum(labels * log_softmax(logits))`` along `axis`: cross-entropy of distributions.
 
     `labels` hold the weights of the classes, one_hot vectors for instance, and broadcast with
-    `logits` (else InvalidArgumentError); the result has the logits' dtype.
+    `logits` (otherwise InvalidArgumentError); the result has the logits' dtype.
     """
     return _ops.loss_functions.softmax_cross_entropy(labels, logits, axis)
 

@@ -260,8 +260,8 @@ def _check_pairs(pairs: list, sums_rows: bool) -> list[tuple[Any, Variable]]:
     for _, variable in pairs:
         if not isinstance(variable, Variable):
             raise TypeError(
-                f"apply_gradients: needs pairs (gradient, Variable), got a "
-                f"{type(variable).__name__} for the Variable"
+                f"apply_gradients: needs pairs (gradient, Variable), got {type(variable).__name__} "
+                "for the Variable"
             )
     names = [variable.name for gradient, variable in pairs if gradient is None]
     if names and len(names) == len(pairs):

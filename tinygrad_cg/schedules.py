@@ -248,7 +248,7 @@ class CosineDecayRestarts(_Decay):
 class PiecewiseConstantDecay(LearningRateSchedule):
     """``values[i]`` up to and including step ``boundaries[i]``, and then the last of the values.
 
-    `boundaries` increase strictly, and `values` has one more element (else ValueError).
+    `boundaries` increase strictly, and `values` has one more element (otherwise ValueError).
     """
 
     def __init__(

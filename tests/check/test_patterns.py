@@ -81,7 +81,7 @@ RULES = {
     "permuted": (
         rule(tf.square, lambda dy, x: tf.gather(2 * x * dy, ORDER)),
         V,
-        "Its elements are the correct ones in another order",
+        "Its elements are correct, but in another order",
     ),
     "permuted upstream": (
         rule(lambda x: tf.gather(x**2, ORDER), lambda dy, x: 2 * x * tf.gather(dy, ORDER)),

@@ -184,7 +184,9 @@ def test_scattered_updates_of_variables_follow_their_rules():
         v.scatter_nd_update([[0]], [x * x])
         y = v[0]
     assert float(tape.gradient(y, x)) == 8.0
-    with pytest.raises(tf.errors.InvalidArgumentError, match="tensor_scatter_nd_add: updates have"):
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="tensor_scatter_nd_add: updates must have"
+    ):
         v.scatter_nd_add([[0]], [1.0, 2.0])
     with pytest.raises(TypeError, match=r"scatter_add: needs tf\.IndexedSlices\(values, indices\)"):
         v.scatter_add([0])

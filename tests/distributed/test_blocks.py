@@ -338,7 +338,7 @@ def test_a_nan_is_an_error_that_names_its_block_unless_it_is_accepted():
         (iter([np.ones(3)]), "got a list_iterator: it can be read once; pass a list"),
         ("data.npy", r"got a str: files are read by distributed.files\(paths, reader\)"),
         ({"x": np.ones(3)}, "got a dict: files are read"),
-        (3.0, r"got a float: pass a single block as a list, \[block\]"),
+        (3.0, r"got float: pass a single block as a list, \[block\]"),
         (([np.ones(3)], np.ones(3)), "got a ndarray: cut it"),
     ],
 )
@@ -366,7 +366,7 @@ def test_arguments_are_checked():
         distributed.grad(square, over=BLOCKS, workers=3)
     with pytest.raises(TypeError, match="executor= must be None, a Dask client, or have the"):
         distributed.grad(square, over=BLOCKS, executor=2)
-    with pytest.raises(ValueError, match="argnums has 1, but"):
+    with pytest.raises(ValueError, match="argnums contains 1, but"):
         distributed.grad(square, over=[np.ones(2)], argnums=1)(np.array(1.0))
     with pytest.raises(TypeError, match="argument 0 of square has dtype int64"):
         distributed.grad(square, over=[np.ones(2)])(np.array(1))

@@ -216,7 +216,7 @@ def test_parts_keep_gradients():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: split([1, 2, 3], 2), "2 equal parts cannot be made of axis 0"),
+        (lambda: split([1, 2, 3], 2), "cannot split axis 0 of .* into 2 equal parts"),
         (lambda: split([1, 2, 3], 0), "0 equal parts"),
         (lambda: split([1, 2, 3], [1, 1]), r"sizes \(1, 1\) do not add up to 3"),
         (lambda: split([1, 2, 3], [-1, -1]), "do not add up to 3"),
@@ -271,7 +271,7 @@ def test_looking_up_broadcasts():
         (lambda: take_along_axis([1], [[0]], 0), "the numbers must be equal"),
         (lambda: take_along_axis([[1], [2]], [[0]] * 3, 1), "do not broadcast"),
         (lambda: top_k([1, 2], 3), "k is 3"),
-        (lambda: top_k(1.0), "must have as many"),
+        (lambda: top_k(1.0), "at most the size of the last axis"),
         (lambda: one_hot([1.0], 2), "indices must be integers, got float32"),
         (lambda: one_hot([1], -2), "depth must not be negative"),
         (lambda: sort([1], 1), "axis 1 is out of range"),

@@ -216,7 +216,7 @@ def test_a_tape_in_a_loop_watches_a_loop_variable_and_not_the_tensor_it_began_wi
 
 def test_what_loops_refuse():
     x = tf.constant([1.0, 2.0])
-    with pytest.raises(TypeError, match="scan: `fn` must be callable, got a int"):
+    with pytest.raises(TypeError, match="scan: `fn` must be callable, got int"):
         tf.scan(3, x)
     with pytest.raises(TypeError, match="while_loop: `body` must be callable"):
         tf.while_loop(lambda i: i < 3, None, [0])

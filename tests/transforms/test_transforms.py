@@ -311,9 +311,11 @@ class TestErrors:
             lambda: tf.grad(f)(np.array([1.0, None])),
         )
         self.refused(
-            ValueError, "argnums has 2, but .* was called with 1", lambda: tf.grad(f, argnums=2)(X)
+            ValueError,
+            "argnums contains 2, but .* was called with 1",
+            lambda: tf.grad(f, argnums=2)(X),
         )
-        self.refused(ValueError, "argnums has 0, but .* called with 0", lambda: tf.grad(f)())
+        self.refused(ValueError, "argnums contains 0, but .* called with 0", lambda: tf.grad(f)())
         self.refused(ValueError, "names an argument twice", lambda: tf.grad(f, (0, -1))(X))
         self.refused(TypeError, "argnums must be an integer, got float", lambda: tf.grad(f, 1.5))
         self.refused(TypeError, "grad: f must be a function, got int", lambda: tf.grad(3))

@@ -426,7 +426,7 @@ def _permuted(elements: Elements) -> Iterator[Hypothesis]:
         source = np.empty(expected.size, int)
         source[np.argsort(elements.actual, axis=None)] = np.argsort(expected, axis=None)
         yield gives(
-            "Its elements are the correct ones in another order.",
+            "Its elements are correct, but in another order.",
             lambda sample: np.ravel(sample.expected)[source].reshape(shape),
         )
 

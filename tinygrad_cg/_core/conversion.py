@@ -355,7 +355,8 @@ def _read_nested(value: Any) -> np.ndarray:
         array = np.array(value)
     except ValueError as error:
         raise ValueError(
-            f"inhomogeneous shape: the nested list is ragged, pad its rows to one length ({error})"
+            "inhomogeneous shape: the nested list is ragged, pad its rows to the same length "
+            f"({error})"
         ) from None
     if (
         array.dtype == object

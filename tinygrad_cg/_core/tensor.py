@@ -184,8 +184,8 @@ def leaked_from_trace(tensor: Any) -> InaccessibleTensorError:
     """Return the error for a tensor of a trace that is used where it has no value."""
     name = tensor.level.name
     return InaccessibleTensorError(
-        f"{tensor!r} is out of scope: it was made while `{name}` was traced, and has no value "
-        f"outside of it. Return it from `{name}`, instead of keeping it in a list, an attribute or "
+        f"{tensor!r} is out of scope: it was created while `{name}` was traced and has no value "
+        f"outside. Return it from `{name}`, instead of keeping it in a list, an attribute or "
         "a closure; to keep it from call to call, assign it to a Variable"
     )
 

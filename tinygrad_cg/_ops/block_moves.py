@@ -40,7 +40,7 @@ def space_to_depth(x: TensorLike, block_size: Any, data_format: str = "channels_
     """Return images whose channels are the blocks of `block_size` by `block_size` of `x`.
 
     Modelled on ``tf.nn.space_to_depth``: height and width are that much smaller and must be
-    multiples of `block_size` (else InvalidArgumentError).
+    multiples of `block_size` (otherwise InvalidArgumentError).
     """
     name, size = "space_to_depth", as_count("space_to_depth", "block_size", block_size, 1)
     layout = ImageLayout(name, data_format, 2)
@@ -95,7 +95,7 @@ def space_to_batch(
     """Return `input`, padded, cut into blocks of `block_shape` that become part of the batch.
 
     Modelled on ``tf.space_to_batch``: `paddings` is a pair for each axis of a block. The padded
-    sizes must be multiples of the block's (else InvalidArgumentError).
+    sizes must be multiples of the block's (otherwise InvalidArgumentError).
     """
     x = convert(input)
     sizes, pairs = _blocks("space_to_batch", block_shape, paddings, x)

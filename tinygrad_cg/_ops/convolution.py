@@ -185,8 +185,8 @@ def _groups(channels: int, filters: tuple[int, ...]) -> int:
     if not groups or channels % own or outputs % groups:
         raise InvalidArgumentError(
             f"conv: filters for {own} channels and {outputs} outputs do not fit images with "
-            f"{channels} channels: the images' channels must be a multiple of the filters', and "
-            "the outputs a multiple of the number of groups"
+            f"{channels} channels: image channels must be a multiple of filter channels, and the "
+            "outputs a multiple of the number of groups"
         )
     return groups
 

@@ -301,8 +301,8 @@ class LogMatrixDeterminant(NamedTuple):
 def slogdet(x: Any) -> LogMatrixDeterminant:
     """Return the sign and the logarithm of the size of the determinants of square matrices `x`.
 
-    The sign is 1, -1 or 0 for real matrices, and has no gradient; for complex ones it is ``det /
-    abs(det)``, with a gradient. For a singular matrix the logarithm is -inf, and its gradient
+    The sign is 1, -1 or 0 for real matrices, and has no gradient; for complex matrices it is ``det
+    / abs(det)``, with a gradient. For a singular matrix the logarithm is -inf, and its gradient
     raises errors.MatrixError.
     """
     x = square_matrices("slogdet", x)

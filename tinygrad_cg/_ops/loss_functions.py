@@ -119,7 +119,7 @@ def log_poisson_loss(
     """Return ``exp(log_input) - log_input * targets``: the loss of a Poisson distribution.
 
     With `compute_full_loss` Stirling's approximation of log(targets!) is added where `targets` is
-    above 1. Both have the same shape (else InvalidArgumentError).
+    above 1. Both have the same shape (otherwise InvalidArgumentError).
     """
     targets, log_input = convert_each(targets, log_input)
     check_same_shape("log_poisson_loss", "labels", targets, "logits", log_input)
@@ -279,7 +279,7 @@ def binary_crossentropy(target: Any, output: Any, from_logits: bool = False) -> 
     """Return ``-target log(output) - (1 - target) log(1 - output)``, elementwise.
 
     `output` are probabilities, limited to [1e-7, 1 - 1e-7], or scores if `from_logits`, of the
-    shape of `target` (else InvalidArgumentError).
+    shape of `target` (otherwise InvalidArgumentError).
     """
     target, output = _pair(target, output)
     if from_logits:
@@ -297,7 +297,7 @@ def categorical_crossentropy(
     """Return ``-sum(target * log(output))`` along `axis`, for distributions `target`.
 
     `output` are probabilities, divided by their sum and limited to [1e-7, 1 - 1e-7], or scores if
-    `from_logits`, of the shape of `target` (else InvalidArgumentError).
+    `from_logits`, of the shape of `target` (otherwise InvalidArgumentError).
     """
     target, output = _pair(target, output)
     check_same_shape("categorical_crossentropy", "labels", target, "logits", output)

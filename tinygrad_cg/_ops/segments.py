@@ -160,10 +160,10 @@ _REDUCTIONS = {
 def unsorted_segments(how: str, data: Any, segment_ids: Any, num_segments: Any = None) -> Tensor:
     """Return a reduction of the rows of `data` into `num_segments` rows, by their `segment_ids`.
 
-    The ids have the first axes of `data` (else InvalidArgumentError), in any order; a negative one
-    drops its row, one not below `num_segments` raises InvalidArgumentError. By default there are as
-    many segments as the largest id asks for. Of no rows the sum and the mean are 0, the product is
-    1, and an extremum the last finite number of the dtype; ties share the gradient.
+    The ids have the first axes of `data` (otherwise InvalidArgumentError), in any order; a negative
+    one drops its row, one not below `num_segments` raises InvalidArgumentError. By default there
+    are as many segments as the largest id asks for. Of no rows the sum and the mean are 0, the
+    product is 1, and an extremum the last finite number of the dtype; ties share the gradient.
     """
     name = f"unsorted_segment_{how}"
     data, ids = convert(data), as_integers(name, "segment_ids", segment_ids)

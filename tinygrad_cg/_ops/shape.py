@@ -220,7 +220,7 @@ def transpose(x: Any, perm: Any = None) -> Tensor:
         axes = tuple(normalize_axis("transpose", i, ndim) for i in as_shape("transpose", perm))
         if sorted(axes) != list(range(ndim)):
             raise InvalidArgumentError(
-                f"transpose: perm {tuple(perm)} is not an order of the {ndim} axes"
+                f"transpose: perm {tuple(perm)} is not a permutation of the {ndim} axes"
             )
     return apply(_transpose, (x,), {"perm": axes})
 
@@ -420,8 +420,8 @@ def split(x: Any, parts: Any, axis: Any = 0) -> list[Tensor]:
     if not np.ndim(parts):
         if sizes[0] < 1 or size % sizes[0]:
             raise InvalidArgumentError(
-                f"split: {sizes[0]} equal parts cannot be made of axis {dim} of shape "
-                f"{tuple(x.shape)}"
+                f"split: cannot split axis {dim} of shape {tuple(x.shape)} into {sizes[0]} equal "
+                "parts"
             )
         sizes = (size // sizes[0],) * sizes[0]
     if sizes.count(-1) == 1:
@@ -433,7 +433,7 @@ def split(x: Any, parts: Any, axis: Any = 0) -> list[Tensor]:
 
 
 def split_at(x: Any, boundaries: Any, axis: Any = 0, uneven: bool = False) -> list[Tensor]:
-    """Return the parts of `x` along `axis` between `boundaries`, or a number of equal ones.
+    """Return the parts of `x` along `axis` between `boundaries`, or a number of equal parts.
 
     Modelled on ``np.split``; ``np.array_split`` if `uneven`: the first parts may then be longer by
     one. Raises InvalidArgumentError for a number of parts that does not divide the axis.

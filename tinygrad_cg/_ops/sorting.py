@@ -168,7 +168,8 @@ def top_k(x: Any, k: Any = 1, dtype: Any = np.int32) -> TopK:
     size = x._data.shape[-1] if x._data.ndim else -1
     if not 0 <= count <= size:
         raise InvalidArgumentError(
-            f"top_k: k is {count}: the last axis of shape {tuple(x.shape)} must have as many"
+            f"top_k: k must be at most the size of the last axis, got k = {count} and shape "
+            f"{tuple(x.shape)}"
         )
     order = getitem(argsort(x, -1, descending=True), (..., slice(0, count)))
     values = take_along_axis(x, order, -1)

@@ -98,8 +98,8 @@ def _read_indices(name: str, indices: Any, shape: tuple[int, ...], shared: int =
         or index_shape[-1] + shared > len(shape)
     ):
         raise InvalidArgumentError(
-            f"{name}: the last axis of indices, of shape {tuple(index_shape)}, has "
-            f"the coordinates: at most {len(shape) - shared} for shape {tuple(shape)}"
+            f"{name}: the last axis of indices must have at most {len(shape) - shared} coordinates "
+            f"for shape {tuple(shape)}, got indices of shape {tuple(index_shape)}"
         )
     sizes = tuple(shape[shared : shared + index_shape[-1]])
     return apply(_flat_positions, (indices,), {"sizes": sizes, "name": name})
@@ -131,8 +131,8 @@ def _scattered(
     expected = (*sizes[:-1], *shape[sizes[-1] :])
     if updates._data.shape != expected:
         raise InvalidArgumentError(
-            f"{name}: updates have shape {tuple(updates.shape)}: for indices of shape "
-            f"{tuple(sizes)} and shape {tuple(shape)} it must be {tuple(expected)}"
+            f"{name}: updates must have shape {tuple(expected)} for indices of shape "
+            f"{tuple(sizes)} and a tensor of shape {tuple(shape)}, got {tuple(updates.shape)}"
         )
     tail = tuple(shape[sizes[-1] :])
     rows = reshape(flat, (-1,))
@@ -152,8 +152,8 @@ def tensor_scatter(how: str, tensor: Any, indices: Any, updates: Any) -> Tensor:
     """Return `tensor` with `updates` at `indices`, whose last axis has coordinates.
 
     The shape of `updates` is the shape of `indices` without its last axis, then the shape of a
-    slice (else InvalidArgumentError), and its dtype becomes that of `tensor`. Where several updates
-    meet, the last one replaces; sums add up, and extremes share their gradient.
+    slice (otherwise InvalidArgumentError), and its dtype becomes that of `tensor`. Where several
+    updates meet, the last one replaces; sums add up, and extremes share their gradient.
     """
     tensor = convert(tensor)
     updates = cast(convert(updates, tensor.dtype), tensor.dtype)
@@ -197,8 +197,8 @@ def boolean_mask(tensor: Any, mask: Any, axis: Any = None) -> Tensor:
     shape, sizes = tensor._data.shape, mask._data.shape
     if not sizes or shape[dim : dim + len(sizes)] != sizes or not is_bool(mask.dtype):
         raise InvalidArgumentError(
-            f"boolean_mask: mask must be of bools, and have the sizes of tensor beginning at axis "
-            f"{dim}; got {mask.dtype} of shape {tuple(sizes)} for shape {tuple(shape)}"
+            "boolean_mask: mask must hold bools and have the sizes of tensor's axes beginning at "
+            f"axis {dim}; got {mask.dtype} of shape {tuple(sizes)} for shape {tuple(shape)}"
         )
     return getitem(tensor, (*[slice(None)] * dim, mask._values()))
 

@@ -423,8 +423,8 @@ def _move_to_front(index: int, tensor: Tensor, axis: int, args: tuple, kwargs: d
     if index >= len(nest.flatten(args)):
         remedy = "give it to the function with functools.partial"
     raise InvalidArgumentError(
-        f"vmap: {_leaf_name(index, args, kwargs)} has shape {tuple(tensor._data.shape)}, without "
-        f"an axis {axis} of examples: if it is the same for all, {remedy}"
+        f"vmap: {_leaf_name(index, args, kwargs)} has shape {tuple(tensor._data.shape)}, "
+        f"which lacks the batch axis {axis}: if it is the same for all examples, {remedy}"
     )
 
 

@@ -678,4 +678,4 @@ def result_leaves(result: Any) -> list:
 def check_callable(name: str, **functions: Any) -> None:
     for parameter, value in functions.items():
         if not callable(value):
-            raise TypeError(f"{name}: `{parameter}` must be callable, got a {type(value).__name__}")
+            raise TypeError(f"{name}: `{parameter}` must be callable, got {type(value).__name__}")

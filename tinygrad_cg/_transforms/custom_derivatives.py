@@ -54,9 +54,9 @@ def custom_derivatives(
 
     Returns
     -------
-    A function like `f`. Complex arguments are for holomorphic functions; the
-    derivatives are then the complex ones. Captured values are constants: TypeError if a recording
-    tape watches them. ValueError for derivatives of the wrong shape or number.
+    A function like `f`. Complex arguments are for holomorphic functions; the derivatives are then
+    complex. Captured values are constants: TypeError if a recording tape watches them. ValueError
+    for derivatives of the wrong shape or number.
     """
     if beyond not in BEYOND:
         raise ValueError(f"custom_derivatives: beyond must be one of {BEYOND}, got {beyond!r}")

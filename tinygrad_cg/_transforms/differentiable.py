@@ -77,7 +77,8 @@ class Differentiable:
         for number in self.argnums:
             if not -count <= number < count:
                 raise ValueError(
-                    f"{self.name}: argnums has {number}, but {self.definition.name} was called "
+                    f"{self.name}: argnums contains {number}, but {self.definition.name} was "
+                    "called "
                     f"with {count} positional arguments"
                 )
         chosen = [number % count for number in self.argnums]

@@ -171,7 +171,7 @@ hessian_tensor_product = hessian_vector_product
 def tensor_jacobian_product(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
     """Return a function of fun's arguments and a tensor: the tensor times the Jacobian of `fun`.
 
-    The sum runs over all axes of the tensor, which are the first ones of fun's result.
+    The sum runs over all axes of the tensor, which are the first axes of fun's result.
     """
 
     def product(*args: Any, **kwargs: Any) -> Any:

@@ -221,7 +221,7 @@ def _check(name: str, source: Any) -> None:
     else:
         return
     raise TypeError(
-        f"{name}: over= must be an iterable of blocks, got a {type(source).__name__}: {remedy}"
+        f"{name}: over= must be an iterable of blocks, got {type(source).__name__}: {remedy}"
     )
 
 
@@ -230,7 +230,7 @@ def _partitions(name: str, collections: Sequence[Any]) -> list[list]:
     for collection in collections:
         if not hasattr(type(collection), "to_delayed"):
             raise TypeError(
-                f"{name}: over= takes Dask's arrays, dataframes and bags, got a "
+                f"{name}: over= takes Dask's arrays, dataframes and bags, got "
                 f"{type(collection).__name__}: use dask.bag.from_delayed, or files()"
             )
         counts = getattr(collection, "numblocks", (1,))

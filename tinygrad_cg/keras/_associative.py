@@ -43,7 +43,7 @@ def associative_scan(
     array([ 1.,  2.,  6., 24.], dtype=float32)
     """
     if not callable(f):
-        raise TypeError(f"associative_scan: `f` must be callable, got a {type(f).__name__}")
+        raise TypeError(f"associative_scan: `f` must be callable, got {type(f).__name__}")
     is_list_of_numbers = isinstance(elems, (list, tuple)) and not any(map(_has_axes, elems))
     structure = convert(elems) if is_list_of_numbers else elems
     tensors = [convert(leaf) for leaf in nest.flatten(structure)]

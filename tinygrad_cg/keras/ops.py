@@ -217,9 +217,7 @@ def _part(x: Any, starts: Any, sizes: Any) -> tuple[Any, ...]:
         0 <= start <= start + size <= whole
         for start, size, whole in zip(starts, sizes, shape, strict=True)
     ):
-        raise InvalidArgumentError(
-            f"slice: a part of shape {sizes} from {starts} on is not within shape {shape}"
-        )
+        raise InvalidArgumentError(f"slice: start {starts} and size {sizes} exceed shape {shape}")
     ends = [start + size for start, size in zip(starts, sizes, strict=True)]
     return tuple(builtins.map(builtins.slice, starts, ends))
 
@@ -983,7 +981,7 @@ def scatter(indices: TensorLike, values: Any, shape: Shape) -> Tensor:
     """Return zeros of `shape` with `values` added at `indices`, whose last axis has coordinates.
 
     The shape of `values` is the shape of `indices` without its last axis, then the shape of a slice
-    (else InvalidArgumentError). Indices that point outside are an InvalidArgumentError.
+    (otherwise InvalidArgumentError). Indices that point outside are an InvalidArgumentError.
     """
     return _updates.scatter_nd(indices, values, shape)
 
@@ -1080,7 +1078,7 @@ def sparsemax(x: TensorLike, axis: Axes = -1) -> Tensor:
 
 @reads_own_arguments
 def split(x: TensorLike, indices_or_sections: Any, axis: Axes = 0) -> list[Tensor]:
-    """Return the parts of `x` along `axis` between indices, or a number of equal ones."""
+    """Return the parts of `x` along `axis` between indices, or a number of equal parts."""
     return _shape.split_at(x, indices_or_sections, axis)
 
 
@@ -1718,7 +1716,7 @@ dot = _of_two(numpy.dot)
 
 
 def dsplit(x: TensorLike, indices_or_sections: Any) -> list[Tensor]:
-    """Return the parts of `x` along its third axis between indices, or a number of equal ones."""
+    """Return the parts of `x` along its third axis between indices, or a number of equal parts."""
     return numpy.dsplit(convert(x), indices_or_sections)
 
 
@@ -1993,7 +1991,7 @@ def vectorize(pyfunc: Any, *, excluded: Any = None, signature: Any = None) -> An
 
 
 def vsplit(x: TensorLike, indices_or_sections: Any) -> list[Tensor]:
-    """Return the parts of `x` along its first axis between indices, or a number of equal ones."""
+    """Return the parts of `x` along its first axis between indices, or a number of equal parts."""
     return numpy.vsplit(convert(x), indices_or_sections)
 
 

@@ -477,7 +477,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     names of NumPy's estimators.
     """
     if isinstance(bins, str):
-        raise TypeError("histogram: the estimators of bins are not supported on tensors")
+        raise TypeError("histogram: names of estimators for bins are not supported on tensors")
     edges = _array(bins)
     if edges.ndim:
         return edges

@@ -195,7 +195,7 @@ def atleast_1d(*arys: Any) -> Tensor | Any:
 
 
 def atleast_2d(*arys: Any) -> Tensor | Any:
-    """Return each argument with at least two axes, new ones in front; a tuple for several."""
+    """Return each argument with at least two axes, new axes in front; a tuple for several."""
     return _all_raised(arys, 2)
 
 
@@ -899,7 +899,7 @@ def sort(
 
 @reads_own_arguments
 def split(ary: TensorLike, indices_or_sections: Any, axis: Axes = 0) -> list[Tensor]:
-    """Return the parts of `ary` along `axis` between indices, or a number of equal ones; as a
+    """Return the parts of `ary` along `axis` between indices, or a number of equal parts; as a
     list."""
     return _shape.split_at(_array(ary), indices_or_sections, axis)
 

@@ -3,9 +3,9 @@ namespaces.
 
 ``python -m tinygrad_cg.numpy`` prints them. NumPy's overridable functions are listed from the
 registered names: *recorded* functions are operations with gradients at every order, *answers* never
-have gradients (questions, indices, files) and run on the values, *refused* ones raise a TypeError
-that names the nearest function that works. ``python -m tinygrad_cg.numpy keras.ops`` lists the
-missing names of a namespace of TensorFlow, Keras, the array API standard or autograd.
+have gradients (questions, indices, files) and run on the values, *refused* functions raise a
+TypeError that names the nearest supported function. ``python -m tinygrad_cg.numpy keras.ops`` lists
+the missing names of a namespace of TensorFlow, Keras, the array API standard or autograd.
 """
 
 from __future__ import annotations

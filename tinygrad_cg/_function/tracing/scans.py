@@ -37,7 +37,7 @@ def map_fn(
 ) -> Any:
     """Apply `fn` to each slice of `elems` along the first axis and stack the results.
 
-    `elems` is a tensor or a structure of tensors whose first axes have the same size (else
+    `elems` is a tensor or a structure of tensors whose first axes have the same size (otherwise
     ValueError); `fn` gets the structure of slices, and may return another structure. Its results
     have the same shape. `fn_output_signature` (or `dtype`) has their dtypes and is optional; other
     dtypes raise a TypeError. The other parameters have no effect. `fn` is called once for each
@@ -109,7 +109,8 @@ def scan(
         A function of the state so far and of the next slice of `elems` along its first axis; it
         returns the next state, in the same structure.
     elems:
-        A tensor or a structure of tensors whose first axes have the same size (else ValueError).
+        A tensor or a structure of tensors whose first axes have the same size (otherwise
+        ValueError).
     initializer:
         The state before the first slice. Without it the first slice is the first state.
     reverse:
@@ -227,8 +228,8 @@ def _next(name: str, fn: Any, state: Any, elem: Any) -> Any:
     leaves, new_leaves = nest.flatten(state), nest.flatten(new)
     if len(new_leaves) != len(leaves):
         raise ValueError(
-            f"{name}: `fn` must return a state of the structure that it got: got "
-            f"{len(new_leaves)} tensors for {len(leaves)}"
+            f"{name}: `fn` must return the state in the structure that it received: expected "
+            f"{len(leaves)} tensors, got {len(new_leaves)}"
         )
     return nest.pack_sequence_as(state, new_leaves)
 

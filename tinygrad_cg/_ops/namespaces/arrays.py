@@ -47,7 +47,7 @@ def _slices(x: Any, begin: Any, size: Any) -> tuple[Any, ...]:
     for start, end, whole in zip(starts, ends, shape, strict=True):
         if not 0 <= start <= end <= whole:
             raise InvalidArgumentError(
-                f"slice: from {starts} with sizes {sizes} is not within shape {tuple(shape)}"
+                f"slice: start {starts} and size {sizes} exceed shape {tuple(shape)}"
             )
     return tuple(map(builtins.slice, starts, ends))
 
@@ -70,7 +70,7 @@ def boolean_mask(
 ) -> Tensor:
     """Return the slices of `tensor` where `mask` is true, in row-major order.
 
-    `mask` has the sizes of consecutive axes of `tensor`, beginning at `axis` (else
+    `mask` has the sizes of consecutive axes of `tensor`, beginning at `axis` (otherwise
     InvalidArgumentError). Inside ``function`` and ``vmap`` its values must be known.
     """
     return _ops.updates.boolean_mask(tensor, mask, axis)
@@ -129,7 +129,7 @@ def dynamic_partition(
     """Return `num_partitions` tensors: the slices of `data` by the numbers in `partitions`.
 
     `partitions` are integers from 0 to num_partitions - 1, with the sizes of the first axes of
-    `data` (else InvalidArgumentError). Inside ``function`` and ``vmap`` they must be known.
+    `data` (otherwise InvalidArgumentError). Inside ``function`` and ``vmap`` they must be known.
     """
     return _ops.updates.dynamic_partition(data, partitions, num_partitions)
 
@@ -139,7 +139,7 @@ def dynamic_stitch(indices: TensorLike, data: Any, name: str | None = None) -> T
 
     ``data[m][i, ...]`` goes to row ``indices[m][i]``; if several go to one row, the last counts;
     rows without data are 0. The tensors of `data` have the axes of their `indices`, then those of a
-    row (else InvalidArgumentError). Inside ``function`` and ``vmap`` indices must be known.
+    row (otherwise InvalidArgumentError). Inside ``function`` and ``vmap`` indices must be known.
     """
     return _ops.updates.dynamic_stitch(indices, data)
 
@@ -324,7 +324,7 @@ def scatter_nd(indices: TensorLike, updates: Any, shape: Shape, name: str | None
     """Return zeros of `shape` with `updates` added at `indices`, whose last axis has coordinates.
 
     The shape of `updates` is the shape of `indices` without its last axis, then the shape of a
-    slice (else InvalidArgumentError). Indices that point outside are an InvalidArgumentError.
+    slice (otherwise InvalidArgumentError). Indices that point outside are an InvalidArgumentError.
     """
     return _ops.updates.scatter_nd(indices, updates, shape)
 

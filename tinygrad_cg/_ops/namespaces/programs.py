@@ -450,7 +450,7 @@ def tile(input: TensorLike, multiples: Any, name: str | None = None) -> Tensor:
     x, times = convert(input), as_shape("tile", multiples)
     if len(times) != x.ndim:
         raise InvalidArgumentError(
-            f"tile: multiples must be a number for each axis of {x.shape}, got {times}"
+            f"tile: multiples must have a number for each axis of shape {x.shape}, got {times}"
         )
     return rearrange(lambda indices: np.tile(indices, times), x)
 
