@@ -334,12 +334,12 @@ def test_a_nan_is_an_error_that_names_its_block_unless_it_is_accepted():
 @pytest.mark.parametrize(
     ("over", "words"),
     [
-        (np.ones(3), r"got a ndarray: cut it into blocks, distributed.blocks\(array, size="),
-        (iter([np.ones(3)]), "got a list_iterator: it can be read once; pass a list"),
-        ("data.npy", r"got a str: files are read by distributed.files\(paths, reader\)"),
-        ({"x": np.ones(3)}, "got a dict: files are read"),
+        (np.ones(3), r"got ndarray: cut it into blocks, distributed.blocks\(array, size="),
+        (iter([np.ones(3)]), "got list_iterator: it can be read once; pass a list"),
+        ("data.npy", r"got str: files are read by distributed.files\(paths, reader\)"),
+        ({"x": np.ones(3)}, "got dict: files are read"),
         (3.0, r"got float: pass a single block as a list, \[block\]"),
-        (([np.ones(3)], np.ones(3)), "got a ndarray: cut it"),
+        (([np.ones(3)], np.ones(3)), "got ndarray: cut it"),
     ],
 )
 def test_data_of_other_kinds_are_refused(over, words):

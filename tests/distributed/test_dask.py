@@ -150,7 +150,7 @@ def test_collections_that_do_not_fit_are_refused():
     with pytest.raises(TypeError, match="a tuple has only Dask collections, or none of them"):
         distributed.grad(logistic, over=(x, [Y]))
     with pytest.raises(
-        TypeError, match=r"got a DelayedLeaf: use dask.bag.from_delayed, or files\(\)"
+        TypeError, match=r"got DelayedLeaf: use dask.bag.from_delayed, or files\(\)"
     ):
         distributed.grad(logistic, over=dask.delayed(X))
 

@@ -270,7 +270,7 @@ def test_looking_up_broadcasts():
         (lambda: take_along_axis([1], [0.5], 0), "indices must be integers"),
         (lambda: take_along_axis([1], [[0]], 0), "the numbers must be equal"),
         (lambda: take_along_axis([[1], [2]], [[0]] * 3, 1), "do not broadcast"),
-        (lambda: top_k([1, 2], 3), "k is 3"),
+        (lambda: top_k([1, 2], 3), "got k = 3"),
         (lambda: top_k(1.0), "at most the size of the last axis"),
         (lambda: one_hot([1.0], 2), "indices must be integers, got float32"),
         (lambda: one_hot([1], -2), "depth must not be negative"),

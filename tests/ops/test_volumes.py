@@ -278,7 +278,7 @@ def test_positions_of_largest_elements_point_at_them():
             "must have shape (height, width, channels = 2)",
             lambda: nn.dilation2d(IMAGE, PLANE, ONES, "SAME", "NHWC", ONES),
         ),
-        ("k is 6", lambda: nn.approx_max_k(IMAGE[0], 6, 1)),
+        ("got k = 6", lambda: nn.approx_max_k(IMAGE[0], 6, 1)),
         ("got a scalar", lambda: nn.compute_average_loss(1.0)),
         ("number from 0 to 2 for each row", lambda: nn.collapse_repeated([[1, 2]], [3])),
         ("labels must have shape (batch, time)", lambda: nn.ctc_unique_labels([1, 2])),

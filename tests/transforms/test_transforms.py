@@ -355,7 +355,9 @@ class TestErrors:
             lambda: tf.jvp(square, (X,), (tf.ones(2),)),
         )
         self.refused(
-            ValueError, "jvp: the tangent must be nested as", lambda: tf.jvp(square, (X,), (X, X))
+            ValueError,
+            "jvp: the tangent must have the structure",
+            lambda: tf.jvp(square, (X,), (X, X)),
         )
         self.refused(ValueError, "jvp: tangent 0 has None", lambda: tf.jvp(square, (X,), (None,)))
         self.refused(
@@ -370,7 +372,7 @@ class TestErrors:
         )
         self.refused(
             ValueError,
-            "linearize: the tangent must be nested as",
+            "linearize: the tangent must have the structure",
             lambda: tf.linearize(square, X)[1](X, X),
         )
 

@@ -99,7 +99,7 @@ def test_nothing_new_goes_to_a_hidden_gpu():
 
 
 def test_what_is_no_device():
-    with pytest.raises(InvalidArgumentError, match="set_visible_devices: 'GPU' is none of"):
+    with pytest.raises(InvalidArgumentError, match="set_visible_devices: 'GPU' is not one of"):
         config.set_visible_devices(["GPU"])
     with pytest.raises(DeviceError, match="there is no GPU"):
         config.set_logical_device_configuration(config.list_physical_devices("CPU")[0], [])

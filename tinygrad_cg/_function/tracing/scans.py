@@ -229,7 +229,7 @@ def _next(name: str, fn: Any, state: Any, elem: Any) -> Any:
     if len(new_leaves) != len(leaves):
         raise ValueError(
             f"{name}: `fn` must return the state in the structure that it received: expected "
-            f"{len(leaves)} tensors, got {len(new_leaves)}"
+            f"{len(leaves)} tensor(s), got {len(new_leaves)}"
         )
     return nest.pack_sequence_as(state, new_leaves)
 
