@@ -147,7 +147,7 @@ def main() -> None:
         json.dumps(
             {
                 "cases": count,
-                "tiles": sum(sum(tiles[0]) for tiles in tiled if tiles),
+                "tiles": sum(tiles[0].count("tiles") for tiles in tiled if tiles),
                 "differences": [difference for difference in differences if difference],
             }
         )

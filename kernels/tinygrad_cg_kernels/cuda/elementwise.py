@@ -38,8 +38,8 @@ def kernel(count, {parameters}):
 """A thread's elements are a block apart, so that a block reads and writes neighbours."""
 _TILES = """
 def kernel(count, sizes, rows, columns, to, u, {parameters}):
-    lane = place(cuda.threadIdx.x % tile)
-    line = place(cuda.threadIdx.x // tile)
+    lane = np.uint64(cuda.threadIdx.x % tile)
+    line = np.uint64(cuda.threadIdx.x // tile)
     {shared}
     i = cuda.blockIdx.x
     while i < count:
@@ -47,7 +47,8 @@ def kernel(count, sizes, rows, columns, to, u, {parameters}):
         column = place(index(i) % index(sizes[-1])) * tile
         {begin}; q = place(0)
         {walk}
-        bottom = place(rows - 1 - row); right = place(columns - 1 - column)
+        bottom = rows - 1 - row; right = columns - 1 - column
+        under = bottom - np.int64(line); beside = right - np.int64(line)
         {loads}
         cuda.syncthreads()
         {results}
@@ -94,22 +95,40 @@ def _source(layout: DeviceLayout, outputs: int, each: int) -> str:
     )
 
 
-def _tiled_source(turned: Sequence[bool], outputs: int, tile: int) -> str:
-    inputs = range(len(turned))
-    tiles = [k for k in inputs if turned[k]]
-    lines = [f"line + {first}" for first in range(0, tile, THREADS // tile)]
-    loads, results = [], []
-    for n, line in enumerate(lines):
+def _tiled_source(reads: Sequence[str], outputs: int, tile: int) -> str:
+    """Return the text of a kernel that reads each operand by "tiles", by "rows", or as one "value".
+
+    Threads advance positions from line to line, and read their first line where the tile ends.
+    """
+    inputs, apart = range(len(reads)), THREADS // tile
+    loads, results = [], ["q = q + np.int64(line) * to + np.int64(lane)"]
+    moving = {"tiles": ("lane", "line", "beside", 1), "rows": ("line", "lane", "under", 0)}
+    for k in inputs:
+        if reads[k] == "value":
+            loads.append(f"a{k} = x{k}[index(p{k})]")
+            continue
+        down, across, *_ = moving[reads[k]]
+        down, across = f"min(np.int64({down}), bottom)", f"min(np.int64({across}), right)"
+        position = f"{down} * d{k}[0] + {across} * d{k}[1]"
+        loads.append(f"h{k} = p{k} + {position}; y{k} = h{k}")
+    for first in range(0, tile, apart):
+        n = first // apart
         for k in inputs:
-            down, across = ("lane", line) if turned[k] else (line, "lane")
-            down, across = f"min({down}, bottom)", f"min({across}, right)"
-            position = f"p{k} + {down} * d{k}[0] + {across} * d{k}[1]"
-            loads.append(f"a{k}_{n} = x{k}[index({position})]")
-        values = [f"t{k}[lane, {line}]" if turned[k] else f"a{k}_{n}" for k in inputs]
-        compute, store = _element(outputs, values, str(n))
-        results += [f"e{n} = index(q + ({line}) * to + lane)", compute]
-        results.append(f"if {line} <= bottom and lane <= right: {store}")
-    loads += [f"t{k}[{line}, lane] = a{k}_{n}" for n, line in enumerate(lines) for k in tiles]
+            if reads[k] != "value":
+                *_, end, d = moving[reads[k]]
+                at = f"np.uint64(y{k} if {first} <= {end} else h{k})"
+                loads.append(f"a{k}_{n} = x{k}[{at}]; y{k} += {apart} * d{k}[{d}]")
+        values = {
+            "tiles": f"t{{k}}[lane, line + np.uint64({first})]",
+            "rows": f"a{{k}}_{n}",
+            "value": "a{k}",
+        }
+        compute, store = _element(outputs, [values[reads[k]].format(k=k) for k in inputs], str(n))
+        results += [f"e{n} = np.uint64(q); q += {apart} * to", compute]
+        results.append(f"if {first} <= under and np.int64(lane) <= right: {store}")
+    tiles = [k for k in inputs if reads[k] == "tiles"]
+    for n in range(tile // apart):
+        loads += [f"t{k}[line + np.uint64({n * apart}), lane] = a{k}_{n}" for k in tiles]
     return _TILES.format(
         parameters=_parameters(inputs, "x{k}, s{k}, d{k}, o{k}", outputs),
         shared="\n    ".join(
@@ -241,8 +260,8 @@ class Map:
             own: list[tuple] = [(row,) for row in layout.steps]
             blocks = adapter.blocks_for(-(-layout.count // each))
         else:
-            turned, names["tile"], arguments, own = tiles
-            source = _tiled_source(turned, len(results), names["tile"])
+            reads, names["tile"], arguments, own = tiles
+            source = _tiled_source(reads, len(results), names["tile"])
             names |= {f"kind{k}": dtype.type for k, dtype in enumerate(dtypes)}
             blocks = adapter.blocks_for(arguments[0] * THREADS)
         for place, steps in zip(places, own, strict=True):
@@ -260,11 +279,11 @@ def count_loaded(dtypes: Sequence[np.dtype]) -> int:
 
 def _tiles(
     layout: DeviceLayout, dtypes: Sequence[np.dtype]
-) -> tuple[Sequence[bool], int, list[Any], list[tuple]] | None:
-    """Return how a kernel reads operands by tiles; None if there are none to read so.
+) -> tuple[Sequence[str], int, list[Any], list[tuple]] | None:
+    """Return how a kernel reads each operand; None if there are none to read by tiles.
 
     These are operands whose neighbours in memory are along one dimension, not the last. The result
-    says which they are, the size of a tile, numbers for the kernel, and the steps of operands.
+    also has the size of a tile, numbers for the kernel, and the steps of operands.
     """
     last = len(layout.sizes) - 1
     for axis in range(last):
@@ -286,7 +305,9 @@ def _tiles(
     own, *steps = [
         ((*row[:-2], tile * row[-2], tile * row[-1]), tuple(row[-2:])) for row in (own, *rows)
     ]
-    return turned, tile, [prod(counts), counts, *sizes[-2:], own[1][0], own[0]], steps
+    reads = ["tiles" if own else "rows" for own in turned]
+    reads = [how if any(row) else "value" for how, (_, row) in zip(reads, steps, strict=True)]
+    return reads, tile, [prod(counts), counts, *sizes[-2:], own[1][0], own[0]], steps
 
 
 def _refuse_wide(name: str, dtypes: Sequence[np.dtype]) -> None:

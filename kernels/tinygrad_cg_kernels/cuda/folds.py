@@ -34,10 +34,11 @@ from tinygrad_cg_kernels.reduce.axes import reduced_shape
 
 PER_THREAD = 4 if adapter.simulated() else 32  # elements of a chunk of a row, per thread of a block
 PARTS = 8 if adapter.simulated() else 8192  # longer rows have larger chunks, so that they are fewer
+AT_ONCE = 4  # elements that a thread loads before it combines them
 COLUMN = 4 if adapter.simulated() else 128  # elements of a chunk of a column, per thread
 
 _SOURCE = """
-def kernel(chunk, chunks, units, length, kept, inner, group, wide, {parameters}, out):
+def kernel(chunk, chunks, units, length, kept, inner, wide, {parameters}, out):
     thread = index(cuda.threadIdx.x)
     own_lane = place(thread % index(group))
     own = place(thread // index(group))
@@ -51,10 +52,10 @@ def kernel(chunk, chunks, units, length, kept, inner, group, wide, {parameters},
         last = min(j - lane + chunk, length) if lane < group else 0
         total = start
         {first}
-        while j + 3 * group < last:
-            {four}
-            total = combine(total, combine(combine(v0, v1), combine(v2, v3)))
-            j += 4 * group
+        while j + {before_last} * group < last:
+            {several}
+            total = combine(total, {all})
+            j += {count} * group
         while j < last:
             {single}
             total = combine(total, v0)
@@ -102,10 +103,21 @@ def _source(by_columns: bool, is_line: bool, operands: int) -> str:
         begin="; ".join(f"p{k} = place(o{k})" for k in each),
         along_kept=walk(result, "kept", [(f"p{k}", f"s{k}") for k in each], 2),
         first="; ".join(first),
-        four=elements(4),
+        several=elements(AT_ONCE),
+        count=AT_ONCE,
+        before_last=AT_ONCE - 1,
+        all=combined([f"v{n}" for n in range(AT_ONCE)]),
         single=elements(1),
         **(_COLUMNS if by_columns else _ROWS),
     )
+
+
+def combined(values: Sequence[str]) -> str:
+    """Return the text that combines values in pairs, and then their results."""
+    if len(values) == 1:
+        return values[0]
+    middle = len(values) // 2
+    return f"combine({combined(values[:middle])}, {combined(values[middle:])})"
 
 
 def power_of_two(size: int) -> int:
@@ -172,6 +184,7 @@ class Fold:
         chunks = -(-length // chunk)
         units = columns * chunks
         names = {
+            "group": group,
             "start": start,
             "load": adapter.scalar_function(self._load),
             "combine": adapter.scalar_function(self._combine),
@@ -183,7 +196,7 @@ class Fold:
             names["of_thread"] = exchange(start.dtype)
         is_line = len(layout.inner) == 1
         kernel = define(_source(layout.by_columns, is_line, len(arrays)), **names)
-        numbers = [chunk, chunks, units, length, layout.kept, layout.inner, group, wide]
+        numbers = [chunk, chunks, units, length, layout.kept, layout.inner, wide]
         arguments = [*numbers, *layout.operands(places), Place(start.dtype, units)]
         launch = Prepared(kernel, adapter.blocks_for(-(-units // wide) * THREADS), arguments)
         parts = (chunks, columns) if layout.by_columns else (columns, chunks)

@@ -25,8 +25,8 @@ from tinygrad_cg_kernels.cuda.elementwise import (
     plan_of,
     same,
 )
-from tinygrad_cg_kernels.cuda.folds import Fold, group_for, power_of_two
-from tinygrad_cg_kernels.cuda.groups import tree
+from tinygrad_cg_kernels.cuda.folds import Fold, power_of_two
+from tinygrad_cg_kernels.cuda.groups import WARP, tree
 from tinygrad_cg_kernels.cuda.launches import Place, Prepared, aligned, place_of
 from tinygrad_cg_kernels.cuda.layouts import integers, split, walk
 from tinygrad_cg_kernels.cuda.reductions import exp_of_finite
@@ -43,7 +43,7 @@ HELD = 2 if adapter.simulated() else 8
 """A thread keeps the elements of its row if there are so few, and else loads so many at a time."""
 
 _ROWS = """
-def kernel(rows, length, kept, group, {parameters}, out, u, v, w):
+def kernel(rows, length, kept, {parameters}, out, u, v, w):
     lane = place(index(cuda.threadIdx.x) % index(group))
     wide = THREADS // group
     base = cuda.blockIdx.x * wide
@@ -126,8 +126,10 @@ class DeviceNormalisation:
         rows, length = prod(layout.kept), prod(layout.inner)
         if layout.by_columns or (length > LONG and rows < ROWS):
             return partial(self._by_folds, result, axis)
-        group, loop, dtypes = group_for(length), loop_dtype(result), [x.dtype for x in arrays]
+        loop, dtypes = loop_dtype(result), [x.dtype for x in arrays]
+        group = min(power_of_two(length), max(WARP, power_of_two(-(-length // HELD))), THREADS)
         names = {
+            "group": group,
             "of": adapter.scalar_function(self._function),
             **converters(dtypes, (loop,) * len(dtypes)),
             **integers([rows, *[place.size for place in places]]),
@@ -137,7 +139,7 @@ class DeviceNormalisation:
             names[f"load{k}"] = adapter.scalar_function(load)
             names[f"combine{k}"] = adapter.scalar_function(combine)
         kernel = define(_source(len(arrays), len(self._steps), -(-length // group)), **names)
-        arguments = [rows, length, layout.kept, group, *layout.operands(places)]
+        arguments = [rows, length, layout.kept, *layout.operands(places)]
         launch = Prepared(kernel, adapter.blocks_for(rows * group), arguments)
         return Plan(shape, (result,), launch).one
 
@@ -152,12 +154,10 @@ def _source(operands: int, numbers: int, elements: int) -> str:
         for k in each
     ]
 
-    def over_row(statement: str, numbers: int) -> list[str]:
-        lines = []
-        for n in range(count):
-            values = [*[f"a{k}_{n}" for k in each], *[f"n{k}" for k in range(numbers)]]
-            line = statement.format(j=f"(j + {n} * group)", of=", ".join(values))
-            lines.append(f"if j + {n} * group < last: {line}")
+    def over_row(value: str, statement: str, numbers: int) -> list[str]:
+        values = [*[f"a{k}_{{n}}" for k in each], *[f"n{k}" for k in range(numbers)]]
+        lines = [f"e{{n}} = {value}({', '.join(values)})".format(n=n) for n in range(count)]
+        lines += [f"if j + {n} * group < last: {statement.format(n=n)}" for n in range(count)]
         if elements <= HELD:
             return lines
         head = f"for j in range(lane, last, {count} * group):"
@@ -166,9 +166,9 @@ def _source(operands: int, numbers: int, elements: int) -> str:
     body = loads if elements <= HELD else []
     for k in range(numbers):
         body = [*body, f"part = start{k}"]
-        body += over_row(f"part = combine{k}(part, load{k}({{of}}))", k)
+        body += over_row(f"load{k}", f"part = combine{k}(part, e{{n}})", k)
         body.append(f"n{k} = tree{k}(part, lane, group)")
-    body += over_row("out[index(q + {j} * v[0])] = of({of})", numbers)
+    body += over_row("of", "out[index(q + (j + {n} * group) * v[0])] = e{n}", numbers)
     return _ROWS.format(
         parameters=", ".join(f"x{k}, s{k}, t{k}, o{k}" for k in each),
         begin="; ".join(f"p{k} = place(o{k})" for k in each),
