@@ -353,8 +353,12 @@ _ANYWHERE = nullcontext()
 
 
 def on_device_of(tensor: Any) -> AbstractContextManager[None]:
-    """Let new tensors be where a tensor is, in this thread, within a ``with`` block."""
-    return on(home(tensor)) if array_types else _ANYWHERE
+    """Let new tensors be where a tensor is, in this thread, within a ``with`` block.
+
+    A tensor of a trace has no array: new tensors are then where the trace lets them be.
+    """
+    device = _known_home(tensor) if array_types else None
+    return on(device) if device else _ANYWHERE
 
 
 def on_device_of_operands(function: Function) -> Function:

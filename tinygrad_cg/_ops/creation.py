@@ -186,7 +186,7 @@ def full_like(x: Any, value: Any, dtype: Any = None) -> Tensor:
     """
     tensor = convert(x)
     aval = tensor._data
-    with devices.on(devices.home(tensor)):
+    with devices.on_device_of(tensor):
         return full(aval.shape, value, _dtype(dtype) or aval.dtype)
 
 

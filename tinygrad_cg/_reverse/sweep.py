@@ -304,10 +304,10 @@ def sweep(
             pending = ()
         else:
             if type(dy) is list:  # with zeros for the outputs that nothing depends on
-                with on(_device_of(dy)):
+                with devices.on_device_of(_some(dy)):
                     dy = fill_zeros(node.shape, dy)
-            if has_gpu and (device := _device_of(dy)) == GPU:
-                with on(device):  # what rules make of numbers is there, too
+            if has_gpu and home(_some(dy)) == GPU:
+                with on(GPU):  # what rules make of numbers is there, too
                     gradients = node.rule(node, dy) if run is None else run(node, dy)
             elif run is not None:
                 gradients = run(node, dy)
@@ -335,11 +335,9 @@ def sweep(
                 pending = zip(inputs, gradients, strict=True)
 
 
-def _device_of(dy: Any) -> str:
-    """Return the device of an upstream gradient, or of the gradients of several outputs."""
-    return home(
-        next(gradient for gradient in dy if gradient is not None) if type(dy) is list else dy
-    )
+def _some(dy: Any) -> Tensor:
+    """Return an upstream gradient, or the first of the gradients of several outputs."""
+    return next(each for each in dy if each is not None) if type(dy) is list else dy
 
 
 def _large_rule(node: Node, dy: Any) -> Any:

@@ -133,6 +133,20 @@ def test_branches_and_loops():
     assert result[1].numpy() == expected[1].numpy()
 
 
+def test_loops_start_with_tensors_that_the_function_creates():
+    def fold(x):
+        return tf.foldl(lambda total, row: total * 0.5 + tf.sin(row), x, tf.zeros_like(x[0]))
+
+    def powers(x):
+        start = 0, tf.constant([1.0, 2.0, 3.0])
+        return tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * x), start)[1]
+
+    for function, x in (fold, tf.constant([X, X + 1.0])), (powers, tf.constant(X)):
+        slope = tf.grad(lambda x, f=function: tf.reduce_sum(f(x) ** 2))
+        for one in (function, slope, tf.grad(lambda x, f=slope: tf.reduce_sum(f(x)))):
+            check(tf.function(one)(x.gpu()), one(x))
+
+
 def test_random_numbers_are_those_of_the_processor():
     f = tf.function(lambda x: tf.random.normal((3,)) * x)
     x, y = both()

@@ -215,7 +215,8 @@ class FunctionTrace(Level, Listener):
         graph = self.graph or DefaultGraph()
         graph._token.silent = True  # tensors with values are constants
         values = {"frame": add_level(None, self), "listeners": [self], "graphs": [], "rules": []}
-        values |= {"overrides": {}, "draws": self.draw, "device": None}
+        values |= {"overrides": {}, "draws": self.draw}
+        values["device"] = GPU if self.device == GPU else None  # of what the function creates
         around = self.around
         with thread_state(values) as self.around:
             try:
