@@ -437,7 +437,7 @@ def large_sums(spread: float) -> str:
         ("mean", tf.reduce_mean(moved), x.mean(dtype="d")),
         ("columns", tf.reduce_sum(table, 0), x.reshape(-1, 1000).sum(0, dtype="d")),
         ("rows", tf.reduce_sum(table, 1), x.reshape(-1, 1000).sum(1, dtype="d")),
-        ("fused", tf.function(lambda x: tf.reduce_sum(x + 1.0))(moved), x.sum(dtype="d") + count),
+        ("fused", tf.function(lambda x: tf.reduce_sum(x * 2.0))(moved), 2 * x.sum(dtype="d")),
         ("max", tf.reduce_max(moved), x.max()),
         ("last cumsum", tf.cumsum(moved)[-1], x.sum(dtype="d")),
     ]:
