@@ -2,12 +2,15 @@
 
 import os
 import sys
+import threading
 import warnings
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from numba import NumbaPerformanceWarning
 
+from tinygrad_cg._core import devices
 from tinygrad_cg_kernels.cuda import adapter
 
 pytestmark = [
@@ -160,3 +163,78 @@ def test_the_toolkit_of_nvcc_is_used_where_no_other_has_a_compiler(count, tmp_pa
     nvcc.touch()
     assert count(Toolkit(compiler=False), str(nvcc)) == 1
     assert os.environ["CUDA_HOME"] == str(tmp_path / "cuda")
+
+
+def in_two_threads(function, first_is_inside, second_is_done):
+    """Call a function in two threads, the second when the first is inside; return the results."""
+    results = []
+    first = threading.Thread(target=lambda: results.append(function()))
+    first.start()
+    assert first_is_inside.wait(60)
+    second = threading.Thread(target=lambda: (results.append(function()), second_is_done.set()))
+    second.start()
+    for thread in (first, second):
+        thread.join(60)
+    return results
+
+
+class SlowToolkit(Toolkit):
+    """A driver that is not ready before it has told whether it is."""
+
+    def __init__(self):
+        super().__init__()
+        self.is_asked, self.is_counted = threading.Event(), threading.Event()
+        self.is_ready = False
+
+    @property
+    def is_available(self):
+        if self.is_asked.is_set() and not self.is_ready:
+            raise RuntimeError("CUDA_ERROR_NOT_INITIALIZED")
+        self.is_asked.set()
+        self.is_ready = self.is_ready or not self.is_counted.wait(0.1)
+        return Answer(self)
+
+
+def test_threads_wait_for_the_first_use_of_the_driver(monkeypatch):
+    toolkit = SlowToolkit()
+    monkeypatch.setattr(adapter, "cuda", toolkit)
+    monkeypatch.setattr(adapter, "driver", toolkit.load_driver)
+    monkeypatch.setattr(adapter, "simulated", lambda: False)
+    adapter._count.cache_clear()
+    results = in_two_threads(adapter.device_count, toolkit.is_asked, toolkit.is_counted)
+    adapter._count.cache_clear()
+    assert results == [1, 1]
+
+
+def test_threads_wait_until_the_functions_of_arrays_are_loaded(monkeypatch):
+    is_loading, is_done, returned_early = threading.Event(), threading.Event(), []
+
+    class Finder:
+        def find_spec(self, name, path, target=None):
+            if name.startswith("numba.cuda.np"):
+                is_loading.set()
+                returned_early.append(is_done.wait(0.1))
+
+    monkeypatch.setattr(adapter, "simulated", lambda: False)
+    monkeypatch.delattr(np, "row_stack", raising=False)
+    for name in [name for name in sys.modules if name.startswith("numba.cuda.np")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [Finder(), *sys.meta_path])
+    in_two_threads(adapter.load_array_functions.__wrapped__, is_loading, is_done)
+    assert returned_early
+    assert not any(returned_early)
+    assert not hasattr(np, "row_stack")
+
+
+def test_the_library_of_arrays_is_there_after_its_classes(monkeypatch):
+    class Library:
+        @property
+        def ndarray(self):
+            assert devices._library is None  # other threads would use it without its classes
+            return Library
+
+    monkeypatch.setattr(devices, "_library", None)
+    monkeypatch.setattr(devices, "array_types", ())
+    monkeypatch.setattr(adapter, "array_module", Library)
+    assert type(devices.library()) is Library
+    assert devices.array_types == (Library,)

@@ -125,8 +125,9 @@ def library() -> Any:
             'start it with multiprocessing.get_context("spawn")'
         )
     if _library is None:
-        _library = adapter().array_module()
-        array_types = (_library.ndarray,)
+        array_module = adapter().array_module()
+        array_types = (array_module.ndarray,)
+        _library = array_module  # last: other threads use what is there
     return _library
 
 

@@ -39,6 +39,7 @@ SIMULATED_THREADS, MAX_SIMULATED_BLOCKS = 4, 2  # each thread is a thread of Pyt
 MIN_QUIET_BLOCKS = 128  # Numba warns of grids with fewer blocks
 
 _launching = threading.Lock()  # the simulator runs one kernel at a time
+_first_use = threading.RLock()  # other threads wait until the driver and its packages are ready
 
 
 def simulated() -> bool:
@@ -51,7 +52,8 @@ def device_count() -> int:
 
     Warns once, and returns 0, if there is a driver and its GPUs cannot be used.
     """
-    return 1 if simulated() else _count() if cuda is not None else 0
+    with _first_use:
+        return 1 if simulated() else _count() if cuda is not None else 0
 
 
 _NO_GPU = "library cannot be found", "CUDA is disabled", "NO_DEVICE"
@@ -148,16 +150,17 @@ def load_array_functions() -> None:
 
     Version 0.30 names a function there that NumPy 2.5 no longer has: `np.row_stack`, an alias.
     """
-    if simulated() or hasattr(np, "row_stack"):
-        return
     name: Any = "row_stack"
-    setattr(np, name, np.vstack)
-    try:
-        import numba.cuda.np.arrayobj  # pyright: ignore[reportMissingImports]  # noqa: F401
-    except ImportError:  # Numba's own module for CUDA has no such part
-        pass
-    finally:
-        delattr(np, name)
+    with _first_use:
+        if simulated() or hasattr(np, name):
+            return
+        setattr(np, name, np.vstack)
+        try:
+            import numba.cuda.np.arrayobj  # pyright: ignore[reportMissingImports]  # noqa: F401
+        except ImportError:  # Numba's own module for CUDA has no such part
+            pass
+        finally:
+            delattr(np, name)
 
 
 def device_kernel(function: Callable) -> Any:
