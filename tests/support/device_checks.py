@@ -113,6 +113,18 @@ PROGRAMS = [chain, layers, totals, normalise, columns, moves, transposes, layer_
 PROGRAMS += [cross_entropy, perceptron, lookups]
 
 
+def error_on_cpu(function: Callable, points: list[np.ndarray], k: int) -> float:
+    """Return the largest error of a program's result on the CPU, by float64.
+
+    A sum that cancels loses digits on any device, and the numbers of two differ by that.
+    """
+    results = [
+        [tf.nest.flatten(function(tf.constant(x.astype(dtype))))[k].numpy() for x in points]
+        for dtype in "fd"
+    ]
+    return float(np.nanmax(np.abs(np.subtract(*results))))
+
+
 def five_calls(function: Callable, shape: tuple, dtype: str, order: int) -> str:
     """Call a program with and without graphs five times each: numbers of the CPU, equal bits."""
     compiled, results, notes = {}, {}, []
@@ -126,10 +138,15 @@ def five_calls(function: Callable, shape: tuple, dtype: str, order: int) -> str:
             del os.environ[GRAPHS]
     for point, plain, graph in zip(points, results["0"], results["1"], strict=True):
         wanted = tf.nest.flatten(function(tf.constant(point)))
-        for want, result, other in zip(wanted, plain, graph, strict=True):
-            differ(result, want, order)
+        for k, (want, result, other) in enumerate(zip(wanted, plain, graph, strict=True)):
             same = result.numpy().tobytes() == other.numpy().tobytes()
             require(same, f"with graphs: other bits, {other.numpy()}, not {result.numpy()}"[:300])
+            try:
+                differ(result, want, order)
+            except Differs:
+                if dtype == "d":
+                    raise
+                differ(result, want, order, allowed=4 * error_on_cpu(function, points, k))
     for text in compiled["1"].kernels(there(points[0])):
         notes += [
             part.strip() for part in str(text).splitlines() if "launch" in part and "#" in part
@@ -375,7 +392,7 @@ def steps(compiled: bool, graphs: str, count: int) -> str:
         run, used, losses = tf.function(step) if compiled else step, [], []
         for k in range(count):
             loss = run(x)
-            if k in (count // 10, count - 1):
+            if k in (count // 2, count - 1):  # 256 numbers are kept, and each step has a new rate
                 gc.collect()
                 losses.append(float(loss))
                 used.append((pool.used_bytes(), getattr(pool, "total_bytes", int)()))

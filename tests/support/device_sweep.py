@@ -2,7 +2,8 @@
 
 All operations, and the checks of `device_checks`, in processes of their own. A line for each
 failure; the last lines are a summary. `--json FILE` writes one line of JSON for each case, with
-the traceback. NAMES are tasks, such as `sum`, `sizes:sum` or `programs`; `--list` prints all.
+the traceback. NAMES are tasks, such as `sum`, `sizes:sum` or `threads`, or `own`, `sizes`, `rest`
+or `checks` for all of a part; `--list` prints all.
 """
 
 import argparse
@@ -21,7 +22,8 @@ from typing import Any
 
 ROOT = str(Path(__file__).resolve().parents[2])
 SINGLE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-PARTS = ("own", "sizes", "rest")
+PARTS = ("checks", "own", "sizes", "rest")
+SLOW = r"gamma|beta|bessel|zeta"  # in names of operations whose kernels take 5 to 15 s to compile
 MAX_DEATHS = 3  # of workers in one task
 MAX_ALL_DEATHS = 50
 MAX_LINES = 3  # of the same failure
@@ -30,10 +32,17 @@ GRACE = 4  # seconds after the end, for the cases that run
 
 
 def tasks() -> list[str]:
+    """Return the names of all tasks. Those whose kernels take long to compile are the last."""
     from tests.support import device_checks, op_cases
 
-    names = op_cases.names()
-    return [*device_checks.CHECKS, *[f"{part}:{name}" for part in PARTS for name in names]]
+    listed = [f"{part}:{name}" for part in PARTS[1:] for name in op_cases.names()]
+    listed = [*device_checks.CHECKS, *listed]
+    return sorted(listed, key=lambda name: bool(re.search(SLOW, name)) + name.startswith("rest"))
+
+
+def is_asked(task: str, names: list[str]) -> bool:
+    part, _, name = task.rpartition(":")
+    return not names or bool({task, name, part or "checks"} & set(names))
 
 
 def work(to: Connection, device: str, largest: int, end: float) -> None:
@@ -150,6 +159,7 @@ class Sweep:
         self.workers: list[Worker] = []
         self.reports: list[dict[str, Any]] = []
         self.skipped: list[str] = []
+        self.names = names
         self.deaths: Counter[str] = Counter()
         self.groups: dict[str, list[dict[str, Any]]] = {}
         self.warned: Counter[str] = Counter()
@@ -249,6 +259,7 @@ class Sweep:
         print(f"Warnings: {sum(self.warned.values())}")
         for text, count in self.warned.most_common(6):
             print(f"  {count} x {text[:200]}")
+        print(self.covered())
         if self.skipped:
             print(f"Skipped: {len(self.skipped)} tasks: {' '.join(self.skipped)[:500]}")
         print(f"Failures: {len(failed)} in {len(self.groups)} groups")
@@ -259,6 +270,18 @@ class Sweep:
             f"{len(self.reports) - len(failed)} passed, {len(failed)} failed, {len(self.skipped)} "
             f"tasks skipped, {sum(self.deaths.values())} processes died, "
             f"{time.time() - self.start:.0f} s"
+        )
+
+    def covered(self) -> str:
+        """Return how many operations ran with all examples, also larger sizes, also all dtypes."""
+        ran = set(self.names) - {name.split()[0] for name in self.skipped}
+        own, larger, rest = [
+            {task.partition(":")[2] for task in ran if task.startswith(f"{part}:")}
+            for part in PARTS[1:]
+        ]
+        return (
+            f"Operations that ran: {len(own)} with their examples, {len(own & larger)} also with "
+            f"larger operands, {len(own & larger & rest)} also with the other dtypes"
         )
 
 
@@ -278,10 +301,7 @@ def main() -> int:
     parser.add_argument("--json", help="a file to write: one line for each case")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
-    names = tasks()
-    if options.names:
-        asked = options.names
-        names = [name for name in names if name in asked or name.split(":")[-1] in asked]
+    names = [task for task in tasks() if is_asked(task, options.names)]
     if options.list or not names:
         print("\n".join(names) or f"no task of these names: {' '.join(options.names)}")
         return 0 if names else 2
