@@ -61,12 +61,12 @@ RULES = {
     "a mean": (
         rule(lambda x: tf.reduce_mean(x**2), lambda dy, x: dy * 2 * x),
         V,
-        "x has 4 elements for each output: is the division by their number missing?",
+        "x has 4 elements for each output: is a division by 4 missing, as for a mean?",
     ),
     "a mean along an axis": (
         rule(lambda x: tf.reduce_mean(x**2, 1), lambda dy, x: tf.expand_dims(dy, 1) * 2 * x),
         WIDE,
-        "is the division by their number missing?",
+        "is a division by 4 missing, as for a mean?",
     ),
     "a sum": (
         rule(lambda x: tf.reduce_sum(x**2), lambda dy, x: dy * x / 2),
@@ -168,7 +168,7 @@ RULES = {
     "an offset": (
         rule(cube, lambda dy, x: dy * (3 * x**2 + 0.5)),
         V,
-        "The factor of the upstream gradient is too large by 0.5, everywhere.",
+        "The factor that multiplies the upstream gradient is too large by 0.5 everywhere.",
     ),
     "digits": (
         rule(cube, lambda dy, x: dy * 3 * x**2 * (1 + 1e-4 * tf.sin(5 * x))),
@@ -178,7 +178,7 @@ RULES = {
     "conjugated": (
         rule(tf.square, lambda dy, z: dy * 2.0 * z),
         Z,
-        "Its factor of the upstream gradient must be conjugated.",
+        "The factor that multiplies the upstream gradient must be conjugated.",
     ),
     "zero": (rule(cube, lambda dy, x: 0.0 * dy), V, "The rule returns 0 for it."),
     "affine": (

@@ -300,7 +300,7 @@ right(quantile_loss, X4)
 wrong(
     quantile_loss_swapped,
     X4,
-    said="The factor of the upstream gradient is too small by 0.8, everywhere.",
+    said="The factor that multiplies the upstream gradient is too small by 0.8 everywhere.",
 )
 right(contrastive_loss, *PAIRS)
 wrong(
@@ -338,7 +338,7 @@ wrong(
     poisson_loss_without_counts,
     X3,
     np.array([1.0, 4.0, 2.0]),
-    said="The factor of the upstream gradient lacks the term -counts.",
+    said="The factor that multiplies the upstream gradient lacks the term -counts.",
 )
 
 
@@ -1104,7 +1104,7 @@ right(von_mises, *CIRCLE)
 wrong(
     von_mises_scaled_bessel,
     *CIRCLE,
-    said="The factor of the upstream gradient is too large by 1, everywhere.",
+    said="The factor that multiplies the upstream gradient is too large by 1 everywhere.",
 )
 right(log_mean_exp, X4)
 wrong(log_mean_exp_not_normalised, X4, said="It has one factor too many: `total`.")
@@ -1395,8 +1395,8 @@ wrong(
     segment_mean,
     X4,
     said=(
-        "It is 2 times the correct gradient. x has 2 elements for each output: is the division by "
-        "their number missing?"
+        "It is 2 times the correct gradient. x has 2 elements for each output: is a division by 2 "
+        "missing, as for a mean?"
     ),
 )
 wrong(
@@ -1469,7 +1469,7 @@ wrong(
 )
 right(magnitude, Z)
 wrong(magnitude_conjugated, Z, said="It is the complex conjugate of the correct gradient.")
-wrong(interference, Z, said="Its factor of the upstream gradient must be conjugated.")
+wrong(interference, Z, said="The factor that multiplies the upstream gradient must be conjugated.")
 
 
 # Several outputs -----------------------------------------------------------------------------

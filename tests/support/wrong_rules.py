@@ -180,7 +180,7 @@ wrong(
     words="the term with the derivative of the other factor is missing",
 )
 wrong(swish_without_first_term, V, words="It lacks the term dy times the output divided by x")
-wrong(shifted_slope, V, words="is too small by 1, everywhere.")
+wrong(shifted_slope, V, words="is too small by 1 everywhere.")
 wrong(temperature, V, words="It is 5 times the correct gradient.")
 
 
@@ -410,7 +410,7 @@ def transposed_matrix(x):
 wrong(
     mean_not_divided,
     W,
-    words="x has 2 elements for each output: is the division by their number missing?",
+    words="x has 2 elements for each output: is a division by 2 missing, as for a mean?",
 )
 wrong(loss_not_averaged, W, false="1 logits*", words="It is 2 times the correct gradient.")
 wrong(loss_with_wrong_sign, W, false="1 logits*", words="The sign is wrong.")
@@ -705,7 +705,7 @@ wrong(
     np.array([0.0, 1.0, 0.0]),
     np.array([0.0, -1.0, 1.0]),
     false="1 log_scale*",
-    words="The factor of the upstream gradient is too large by 1",
+    words="The factor that multiplies the upstream gradient is too large by 1",
 )
 wrong(none_for_second, V, V, false="1 y*: detached", words="the rule returns None")
 wrong(zero_for_second, V, V, false="1 y*", words="The rule returns 0 for it.")
@@ -734,7 +734,7 @@ wrong(
     conjugated,
     np.array([1.0 + 2.0j, -0.5 + 0.1j]),
     false="1 z*",
-    words="Its factor of the upstream gradient must be conjugated.",
+    words="The factor that multiplies the upstream gradient must be conjugated.",
 )
 wrong(
     modulus_without_two,

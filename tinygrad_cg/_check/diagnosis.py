@@ -109,7 +109,7 @@ def _of_count(evidence: Evidence, order: int, error: GradientCountError) -> Find
     if seen.parent is not None and returned > expected:
         text += (
             f" `{name}` should not return a derivative with respect to the upstream gradient: the "
-            f"product in the rule of `{seen.parent.name}` is differentiated as it is written. A "
+            f"product in the rule of `{seen.parent.name}` is differentiated as written. A "
             f"second gradient would need a second argument of `{name}`."
         )
         return _corrected(evidence, text, seen, rewrite.drop_gradients, name, expected)
@@ -169,7 +169,7 @@ def _of_gradient_function(
         f"The inner rule (of `{seen.name}`) covers the dependence on {upstream} only; the direct "
         f"dependence on {names} is lost. {_describe(evidence, false)} If no tape watches "
         f"{upstream}, the inner rule is not used at all. Remove the inner decorator, so that the "
-        f"gradient is differentiated as it is written, or decorate a function of {names} inside "
+        f"gradient is differentiated as written, or decorate a function of {names} inside "
         f"`{seen.name}` and multiply its result by {upstream}."
     )
     return _corrected(evidence, text, seen, rewrite.undecorate, seen.name)

@@ -154,7 +154,7 @@ def _question_about_means(elements: Elements, ratio: float) -> str:
     if size <= 1:
         return ""
     if np.isclose(count, size, rtol=1e-5):
-        asked = "is the division by their number missing?"
+        asked = f"is a division by {size} missing, as for a mean?"
         if ratio < 1:
             asked = "does the rule divide a sum as if it were a mean?"
         return f"{elements.name} has {size} elements for each output: {asked}"
@@ -321,7 +321,8 @@ def _missing_terms(
         sign, size = "-" if ratio < 0 else "", abs(ratio)
         times = "" if np.isclose(size, 1.0) else f"{size:.6g} * "
         yield gives(
-            f"The factor of the upstream gradient lacks the term {sign}{times}{words}.",
+            "The factor that multiplies the upstream gradient lacks the term "
+            f"{sign}{times}{words}.",
             lambda sample, r=ratio, of=added: sample.expected - r * of(sample),
             fitted=2,
             fix=f"gradient {'-' if ratio < 0 else '+'} dy * {times}{code}",
@@ -383,7 +384,7 @@ def _of_complex(elements: Elements) -> Iterator[Hypothesis]:
     )
     if elements.upstream.shape == elements.actual.shape:
         yield gives(
-            "Its factor of the upstream gradient must be conjugated.",
+            "The factor that multiplies the upstream gradient must be conjugated.",
             lambda sample: sample.upstream * np.conj(sample.expected / sample.upstream),
             fix=conjugate_factor,
         )
@@ -727,8 +728,8 @@ def _offset(elements: Elements) -> Iterator[Hypothesis]:
     offset = np.mean((elements.actual - elements.expected) / elements.upstream)
     size, is_more = abs(offset), offset > 0
     yield gives(
-        f"The factor of the upstream gradient is too {'large' if is_more else 'small'} by "
-        f"{size:.6g}, everywhere.",
+        "The factor that multiplies the upstream gradient is too "
+        f"{'large' if is_more else 'small'} by {size:.6g} everywhere.",
         lambda sample: sample.expected + offset * sample.upstream,
         fitted=1,
         fix=f"gradient {'-' if is_more else '+'} dy * {size:.6g}" if _is_simple(size) else None,
@@ -754,7 +755,7 @@ def _terms(elements: Elements) -> Iterator[Hypothesis]:
         fix=f"gradient + dy * output / {x}",
     )
     yield gives(
-        "The factor of the upstream gradient is the reciprocal of the correct one.",
+        "The factor that multiplies the upstream gradient is the reciprocal of the correct one.",
         lambda sample: sample.upstream**2 / sample.expected,
         fix="dy * dy / gradient",
     )
