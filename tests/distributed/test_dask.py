@@ -147,7 +147,7 @@ def test_collections_that_do_not_fit_are_refused():
     ]:
         with pytest.raises(InvalidArgumentError, match=words):
             distributed.grad(logistic, over=over)
-    with pytest.raises(TypeError, match="a tuple has only Dask collections, or none of them"):
+    with pytest.raises(TypeError, match="a tuple must have only Dask collections"):
         distributed.grad(logistic, over=(x, [Y]))
     with pytest.raises(
         TypeError, match=r"got DelayedLeaf: use dask.bag.from_delayed, or files\(\)"

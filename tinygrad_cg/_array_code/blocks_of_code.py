@@ -232,8 +232,8 @@ class BlockReader:
         """Refuse to write to an array where Python would change what is a copy here."""
         if any(isinstance(x, Lazy) and array in x.reads for x in self.pending):
             raise self.refuse(
-                f"{array.hint} is written to while an expression that read it is "
-                "computed: assign its parts to names first",
+                f"{array.hint} is written to while an expression that reads it is evaluated: "
+                "assign its parts to names first",
                 node,
             )
         if any(array is constant_ for constant_, _ in self.program.constants):

@@ -109,7 +109,7 @@ def _missing(kind: str, index: int) -> str:
             "config.set_visible_devices(config.list_physical_devices()) shows them"
         )
     if count_gpus():
-        return f"There is one GPU, 'gpu:0', and no number {index}"
+        return f"The only GPU is 'gpu:0'; 'gpu:{index}' does not exist"
     return (
         "A GPU needs NVIDIA's driver, Numba's CUDA target and CuPy: check `nvidia-smi`, and "
         'run `pip install ".[cuda12]"` (or cuda13) in a clone of the library'
@@ -340,7 +340,7 @@ def _refusal(value: Any) -> str:
     kind, number = dlpack_device(value)
     if kind not in CUDA:
         number = adapter().device_number(value.__cuda_array_interface__["data"][0])
-    return f"It is 'gpu:{number}', tensors are on 'gpu:0': copy it there first" if number else ""
+    return f"It is 'gpu:{number}', tensors need 'gpu:0': copy it there first" if number else ""
 
 
 def import_capsule(value: Any) -> Any:

@@ -593,10 +593,7 @@ class ArrayLike(NamesOfOtherLibraries):
 
 
 def _needs_copy(function: str) -> str:
-    return (
-        f"{function}: a tensor on 'gpu:0' needs a copy to get to the CPU, and copy=False was "
-        "given: leave copy out"
-    )
+    return f"{function}: moving a tensor from 'gpu:0' to the CPU makes a copy: leave out copy=False"
 
 
 class Tensor(ArrayLike):

@@ -61,7 +61,7 @@ def returns_transformed(maker: Callable[P, R]) -> Callable[P, R]:
         if len(args) > most:
             raise TypeError(
                 f"{name}() takes at most {most} positional arguments, got {len(args)}: it returns "
-                f"a function, which takes those of {first}: write {name}({first})(...)"
+                f"a function that takes the arguments of {first}: write {name}({first})(...)"
             )
         function: Any = maker(*args, **kwargs)
         arguments = args or (kwargs.pop(first, None),)

@@ -82,8 +82,8 @@ def _blocks(name: str, block_shape: Any, widths: Any, x: Tensor) -> tuple[tuple,
     pairs = np.asarray(widths)
     if pairs.shape != (len(sizes), 2) or x.ndim <= len(sizes) or min(sizes, default=1) < 1:
         raise InvalidArgumentError(
-            f"{name}: block_shape must have positive sizes of axes of x after the first, and a "
-            f"pair of numbers is needed for each: got {sizes}, {pairs.tolist()} and x of shape "
+            f"{name}: block_shape must have a positive size, and the other argument a pair, for "
+            f"each blocked axis of x after the first: got {sizes}, {pairs.tolist()} and x of shape "
             f"{tuple(x.shape)}"
         )
     return sizes, pairs

@@ -139,7 +139,7 @@ def _run(
         got = [tuple(array.shape) for array in outs]
         if got != wanted:
             raise ValueError(
-                f"{name}: the shape rule says {wanted}, the kernel returned arrays of shapes {got}"
+                f"{name}: shape= gives {wanted}, but the kernel returned arrays of shapes {got}"
             )
     return outs if isinstance(result, (list, tuple)) else outs[0]
 

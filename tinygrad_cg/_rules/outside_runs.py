@@ -495,9 +495,9 @@ class _FunctionCode(Code):
         if self.results is None:
             words = f"returned result {more[0]}, which was None" if more else "used a tensor"
             raise NoValueError(
-                f"`{self.name}` {words if more else words + ' that it captures'} in a call for "
-                "which this was not known when its program was made: pass all tensors that it "
-                f"uses as arguments, and return as much in each case "
+                f"`{self.name}` {words if more else words + ' that it captures'} in a later call "
+                "of its program: pass all tensors that it uses as arguments, and return the same "
+                "number of results in each case "
                 f"({self.where()})"
             )
         self.captured |= met

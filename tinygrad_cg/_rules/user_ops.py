@@ -324,7 +324,7 @@ def _run(name: str, kernel: Any, abstract: Any, /, *arrays: np.ndarray, **attrs:
         got, wanted = [data.shape for data in outs], [aval.shape for aval in avals]
         if got != wanted:
             raise ValueError(
-                f"{name}: the shape rule says {wanted}, the kernel returned arrays of shapes {got}"
+                f"{name}: shape= gives {wanted}, but the kernel returned arrays of shapes {got}"
             )
     return outs if multi_output else outs[0]
 

@@ -88,10 +88,9 @@ def show_fit(problem: LogisticProblem) -> None:
     last, held_out = steps[-1], problem.held_out
     right = held_out.accuracy(last.weights)
     say(
-        f"""After {len(steps) - 1} steps the loss is {last.value:.6f}. Of the rows held out,
-        {round(right * held_out.labels.size)} of {held_out.labels.size} ({right:.1%}) are on
-        the right side of the plane; the plane at the start had
-        {held_out.accuracy(problem.start):.1%}."""
+        f"""After {len(steps) - 1} steps the loss is {last.value:.6f}. The plane is right
+        for {round(right * held_out.labels.size)} of {held_out.labels.size} rows held out
+        ({right:.1%}); at the start it was right for {held_out.accuracy(problem.start):.1%}."""
     )
 
 

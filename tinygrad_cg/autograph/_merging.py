@@ -103,8 +103,9 @@ class Plan(NamedTuple):
                 tensors.append(kind.tensor(leaf))
             elif is_tensor(leaf) and leaf is not kind.value:
                 raise AutographError(
-                    f"{describe(leaf)} is assigned where {describe(kind.value)} stayed when types "
-                    "were learned: a branch or loop on a tensor must do the same each time that "
+                    f"{describe(leaf)} is assigned, but {describe(kind.value)} was not assigned "
+                    "when types were learned: a branch or loop on a tensor must do the same each "
+                    "time that "
                     "it is traced"
                 )
         return tensors

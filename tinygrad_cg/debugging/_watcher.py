@@ -100,8 +100,8 @@ class Watcher(Level, Observer):
     def __exit__(self, *exception: Any) -> None:
         if self not in stack(state.frame):
             raise ValueError(
-                f"{self.label} is not active in this thread: leave it in the thread, and inside "
-                "the contexts, where it was entered"
+                f"{self.label} is not active in this thread: leave it in the same thread and "
+                "inside the same contexts"
             )
         levels.remove(self)
         state.observers = tuple([observer for observer in state.observers if observer is not self])

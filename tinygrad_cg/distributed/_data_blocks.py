@@ -209,7 +209,7 @@ class BlockSource:
 
 def _check(name: str, source: Any) -> None:
     if hasattr(source, "__dask_graph__"):
-        remedy = "a tuple has only Dask collections, or none of them"
+        remedy = "a tuple must have only Dask collections or no Dask collection"
     elif hasattr(source, "shape"):
         remedy = "cut it into blocks, distributed.blocks(array, size=10_000)"
     elif isinstance(source, (str, bytes, Mapping)):

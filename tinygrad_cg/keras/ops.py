@@ -254,7 +254,7 @@ def _side(pattern: str) -> list[list[str]]:
     """Return the axes of one side of a pattern, each the names that it is made of."""
     parts = re.findall(r"\([^()]*\)|[^\s()]+", pattern)
     if "".join(parts).replace(" ", "") != pattern.replace(" ", ""):
-        raise InvalidArgumentError(f"rearrange: brackets do not fit in {pattern!r}")
+        raise InvalidArgumentError(f"rearrange: brackets do not match in {pattern!r}")
     return [part.strip("()").split() if part != "1" else [] for part in parts]
 
 
@@ -1376,7 +1376,8 @@ def rearrange(tensor: TensorLike, pattern: Any, **axes_lengths: Any) -> Tensor:
             sizes[unknown[0]] = whole // product
         elif unknown or product != whole:
             raise InvalidArgumentError(
-                f"rearrange: an axis of size {whole} is no ({' '.join(part)}) with {axes_lengths}"
+                f"rearrange: cannot split an axis of size {whole} into ({' '.join(part)}) with "
+                f"{axes_lengths}"
             )
     x = reshape(x, [sizes[name] for name in before])
     x = transpose(x, [before.index(name) for name in after])

@@ -132,7 +132,7 @@ def test_tensors_on_different_devices(mix, words):
 
 
 def test_names_of_devices():
-    with pytest.raises(DeviceError, match="There is one GPU, 'gpu:0', and no number 3"):
+    with pytest.raises(DeviceError, match="The only GPU is 'gpu:0'; 'gpu:3' does not exist"):
         here().to_device("cuda:3")
     with pytest.raises(ValueError, match="'here' is not the name of a device"):
         here().to_device("here")
@@ -286,7 +286,7 @@ def test_arrays_that_know_dlpack_only_come_in(kind):
 
 def test_arrays_of_a_second_gpu_are_refused(monkeypatch):
     x, v = there(), tf.Variable(there())
-    words = "the array is on a GPU. It is 'gpu:1', tensors are on 'gpu:0': copy it there first"
+    words = "the array is on a GPU. It is 'gpu:1', tensors need 'gpu:0': copy it there first"
     attributes = type("Attributes", (), {"device": 1})
     runtime = devices.library().cuda.runtime
     monkeypatch.setattr(runtime, "pointerGetAttributes", lambda pointer: attributes, raising=False)
@@ -302,11 +302,11 @@ def test_arrays_of_a_second_gpu_are_refused(monkeypatch):
 def test_a_copy_to_the_host_is_refused_where_none_is_wanted():
     x = there()
     for of in (x, tf.Variable(x)):
-        with pytest.raises(ValueError, match=r"__array__: .* needs a copy .* leave copy out"):
+        with pytest.raises(ValueError, match=r"__array__: .* makes a copy: leave out copy=False"):
             np.asarray(of, copy=False)
         with pytest.raises(ValueError, match="__array__"):
             np.array(of, np.float64, copy=False)
-    with pytest.raises(BufferError, match=r"__dlpack__: .* needs a copy .* leave copy out"):
+    with pytest.raises(BufferError, match=r"__dlpack__: .* makes a copy: leave out copy=False"):
         np.from_dlpack(x, device="cpu", copy=False)
     for wanted in (None, True):
         assert np.asarray(x, copy=wanted).tolist() == [1.0, 2.0, 3.0]

@@ -566,8 +566,9 @@ class _Column:
             if any(aval != self.avals[0] for aval in self.avals):
                 texts = self._texts(f"{aval.dtype}{aval.shape}" for aval in self.avals)
                 raise TypeError(
-                    f"{self.name}: the branches must return tensors of the same shape and dtype "
-                    f"where a tensor without a value chooses: result {self.position} is {texts}. "
+                    f"{self.name}: if a tensor without a value chooses the branch, all branches "
+                    f"must return tensors of the same shape and dtype: result {self.position} is "
+                    f"{texts}. "
                     "Cast, reshape or pad the results"
                 )
 
