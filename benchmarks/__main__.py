@@ -3,8 +3,8 @@
 Each piece of work in each library that is installed: eager modes against ours, and what compiles
 against ours compiled. Times are medians in microseconds, each peer's with its ratio to ours, and
 "least" is the least ratio of its row (of libraries, where the formulas in NumPy have no tape to
-compete with). Then how long it takes to begin, and a figure of time against size, if Matplotlib is
-installed. With `--device gpu`, other work is timed on a GPU: see `benchmarks.gpu`.
+compete with). Then the times of imports and first gradients, and a figure of time against size, if
+Matplotlib is installed. With `--device gpu`, other work is timed on a GPU: see `benchmarks.gpu`.
 """
 
 import argparse
@@ -68,10 +68,10 @@ def beginnings(quick: bool) -> None:
     """Print how long imports and first gradients take."""
     taken = import_times(1 if quick else 9)
     more = taken["tinygrad_cg"] - taken["numpy"]
-    print("\nTo begin, in fresh processes, seconds. Imports, medians:")
+    print("\nStart, in new processes, in seconds. Imports, medians:")
     both = f"numpy {taken['numpy']:.3f}, numba {taken['numba']:.3f}"
     print(f"{both}, tinygrad_cg {taken['tinygrad_cg']:.3f} ({more:+.3f} to NumPy).")
-    print("The first gradient of log1pexp, n = 1,000; what compiles has compiled another before:")
+    print("The first gradient of log1pexp, n = 1,000; compilers compiled another function before:")
     peers = [EAGER, COMPILED] if quick else [p for p in INSTALLED if p.package != "numpy"]
     rows = [(peer.name, *[f"{t:.3f}" for t in start_times(peer, not quick)]) for peer in peers]
     first = "from the cache" if quick else "nothing cached"
@@ -93,7 +93,7 @@ def main() -> None:
     """Measure and print, in a process that has started with the number of threads."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", help="rows whose names contain one of these; all")
-    parser.add_argument("--quick", action="store_true", help="three rounds, to see that it runs")
+    parser.add_argument("--quick", action="store_true", help="only three rounds, as a trial")
     parser.add_argument("--threads", type=int, default=THREADS, help="for each library")
     parser.add_argument("--rounds", type=int, default=30, help="turns of each library, in a row")
     parser.add_argument("--figure", type=Path, metavar="FILE", help=f"{FIGURE}, if all rows run")

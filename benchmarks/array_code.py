@@ -1,11 +1,11 @@
 """`python -m benchmarks.array_code`: functions written in loops as for Numba, and their gradients.
 
 Each of ten functions (`array_functions`), compiled by `numba.njit` and by `differentiable`; its
-gradient by all floats that it takes; and the gradients of equivalents in JAX, under `jit`, and in
-PyTorch, which work on whole arrays where rounds do not depend on each other. All return the same
-before they are timed. Times are medians in microseconds, in turns, with one thread each. `ratio` is
-that of our gradient to our function; `stack` are the bytes that the gradient keeps of its forward
-sweep; behind the peers' times are ratios to our gradient.
+gradient with respect to all floats that it takes; and the gradients of equivalents in JAX, under
+`jit`, and in PyTorch, which work on whole arrays where rounds do not depend on each other. All
+return the same before they are timed. Times are medians in microseconds, in turns, with one thread
+each. `ratio` is that of our gradient to our function; `stack` are the bytes that the gradient keeps
+of its forward sweep; behind the peers' times are ratios to our gradient.
 """
 
 import argparse
@@ -81,7 +81,7 @@ def main() -> None:
     """Measure and print, in a process that has started with the number of threads."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.array_code", description=__doc__)
     parser.add_argument("names", nargs="*", help="functions whose names contain one of these; all")
-    parser.add_argument("--quick", action="store_true", help="three rounds, to see that it runs")
+    parser.add_argument("--quick", action="store_true", help="only three rounds, as a trial")
     parser.add_argument("--threads", type=int, default=1, help="for each library")
     parser.add_argument("--rounds", type=int, default=30, help="turns of each, in a row")
     chosen = parser.parse_args()

@@ -1,7 +1,7 @@
 """HIPS/autograd's example scripts: ``python -m benchmarks.autograd_examples FOLDER``.
 
 FOLDER has the scripts (``examples/`` of autograd's repository); autograd, SciPy and matplotlib must
-be installed. Each script runs three times in a process of its own: with autograd; with this
+be installed. Each script runs three times in a separate process: with autograd; with this
 library's adapter in the place of autograd and NumPy kept ("numpy"); and with
 `tinygrad_cg.autograd.numpy` in the place of ``autograd.numpy`` too ("swapped"). The text of a
 script is changed in its sizes only: fewer iterations, less data. A generator without a seed gets

@@ -1,12 +1,12 @@
 """`python -m benchmarks.compile`: the time to the first result of programs that are compiled.
 
-Each program runs in a process of its own, in our compiled mode and in each other library that
-compiles. The first call alone is timed: what the import, and making the arrays, take does not
-count, nor does Python's compilation of the libraries' modules: a process before the first keeps
-their bytecode, as an installation does. A process finds its caches on disk empty, or filled by the
-process before it; ours also with the operations' own kernels and functions alone, as any earlier
-program leaves them, but none of this one. Times are medians in milliseconds, elapsed and of the
-processor, each with its ratio to JAX's.
+Each program runs in a separate process, in our compiled mode and in each other library that
+compiles. Only the first call is timed. The import, the creation of arrays and Python's compilation
+of the libraries' modules do not count: a process before the first keeps their bytecode, as an
+installation does. A process finds its caches on disk empty, or filled by the process before it;
+ours also with the operations' own kernels and functions alone, as any earlier program leaves them,
+but none of this one. Times are medians in milliseconds, elapsed and of the processor, each with its
+ratio to JAX's.
 
 `python -m benchmarks.compile --one PACKAGE MODE PROGRAM` is such a process.
 """
@@ -175,7 +175,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.compile", description=__doc__)
     parser.add_argument("names", nargs="*", help="programs whose names contain one of these; all")
-    parser.add_argument("--quick", action="store_true", help="two programs once, to see it run")
+    parser.add_argument("--quick", action="store_true", help="two programs once, as a trial")
     parser.add_argument("--peers", nargs="*", metavar="PACKAGE", help="compare with these; all")
     parser.add_argument("--rounds", type=int, default=3, help="processes of each kind")
     parser.add_argument("--one", nargs=3, metavar=("PACKAGE", "MODE", "PROGRAM"))
@@ -207,7 +207,7 @@ def main() -> None:
         for peer, reason in failed.items():
             print(f"{work.name}: {peer.name} cannot:\n{reason}")
             wrong |= peer.package == COMPILED.package
-    print("The first call of each program in a process of its own, in milliseconds (ratio to JAX).")
+    print("The first call of each program in a separate process, in milliseconds (ratio to JAX).")
     for cached in (EMPTY, KNOWN, FILLED):
         show(measured, peers, cached)
     sys.exit(wrong)

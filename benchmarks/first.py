@@ -1,6 +1,6 @@
 """`python -m benchmarks.first`: how long the first use of each operation takes.
 
-Each operation runs in processes of its own, with an empty cache of kernels: once on few elements,
+Each operation runs in separate processes, with an empty cache of kernels: once on few elements,
 once on 100,000. By default such a process has used the addition of arrays of both sizes before, so
 that what every operation needs is there; with `--start` it has not: that is the first operation on
 a new machine. Times are what the first use takes more than the quickest of the next three, the

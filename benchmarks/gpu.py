@@ -1,7 +1,7 @@
 """`python -m benchmarks --device gpu`: work on a GPU, beside PyTorch and JAX on the same GPU.
 
-Each library runs in each of its modes in a process of its own: a fault of the GPU, or a call that
-never returns, ends that process alone, and another one starts. All of them prepare a row at the
+Each library runs in each of its modes in a separate process: a fault of the GPU, or a call that
+never returns, ends only that process, and another one starts. All of them prepare a row at the
 same time, which compiles, and their results are compared; then they are timed one after another.
 Times are medians, from the host's clock, of batches of calls. The device is waited for before and
 after each batch. A percentage is the share of the bandwidth that copying a large array reaches.

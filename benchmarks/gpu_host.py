@@ -1,9 +1,9 @@
-"""`python -m benchmarks.gpu_host`: what an operation on a GPU costs the processor, without a GPU.
+"""`python -m benchmarks.gpu_host`: the CPU's time for an operation on a GPU, without a GPU.
 
-Arrays are NumPy's, called arrays of a device, and launches do nothing. The times are those of the
-library alone: what CuPy and the driver take comes on top. The other column counts the calls of
-Python functions outside of this module. A process with a stand-in for CuPy in `sys.modules` cannot
-use a real one.
+Arrays are NumPy's, called arrays of a device, and launches do nothing. The times are for the
+library only: CuPy and the driver take additional time. The other column counts the calls of Python
+functions outside of this module. A process with a stand-in for CuPy in `sys.modules` cannot use a
+real one.
 """
 
 import sys

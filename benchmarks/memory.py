@@ -1,4 +1,4 @@
-"""`python -m benchmarks.memory`: what compiled programs hold of memory, and leave behind.
+"""`python -m benchmarks.memory`: how much memory compiled programs hold, and how much remains.
 
 Programs of 48 operations and their gradients, all different, so that each is compiled: made, run
 once and deleted; then as many held at a time, and deleted. Megabytes are those of the process, as
@@ -73,9 +73,9 @@ def main() -> None:
     parser.add_argument("--programs", type=int, default=PROGRAMS, metavar="N")
     count = parser.parse_args().programs
     if not 0 < count < 2 ** (STEPS - 1) - 5:
-        parser.error(f"--programs has to be from 1 to {2 ** (STEPS - 1) - 6}, got {count}")
+        parser.error(f"--programs must be from 1 to {2 ** (STEPS - 1) - 6}, got {count}")
     if sys.platform != "linux":
-        print("the memory of a process is known on Linux alone", file=sys.stderr)
+        print("the memory of a process is only known on Linux", file=sys.stderr)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TINYGRAD_CG_CACHE_DIR"] = folder
         left, taken, after = measure(count)

@@ -1,7 +1,7 @@
 """`python -m benchmarks.sparse`: sparse Jacobians beside asdex, sparsejac, and dense ones.
 
 The first table is for the Jacobian of the Brusselator on an n by n grid: times to find the pattern
-and to colour it, and to evaluate the Jacobian, compiled. Sides run in processes of their own, in
+and to colour it, and to evaluate the Jacobian, compiled. Sides run in separate processes, in
 turns; times are the least of all calls. A ratio is another side's time over ours. `--python` names
 an interpreter that has jax, asdex and sparsejac, if it is not this one. sparsejac finds no pattern,
 so it gets asdex's; its colours are networkx's, which takes minutes from n = 320 on, so it is left
@@ -220,8 +220,8 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="*", default=SIZES, metavar="N")
     parser.add_argument("--rounds", type=int, default=4, help="turns of each side")
     parser.add_argument("--all", action="store_true", help="sparsejac at all sizes")
-    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
-    parser.add_argument("--solve", action="store_true", help="the second table alone")
+    parser.add_argument("--quick", action="store_true", help="only small sizes, as a trial")
+    parser.add_argument("--solve", action="store_true", help="only the second table")
     parser.add_argument("--large", type=int, metavar="N", help="one Brusselator, in this process")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args()

@@ -1,4 +1,4 @@
-"""How long it takes to begin: each in a process of its own, with caches of its own.
+"""How long it takes to begin: each in a separate process, with caches of its own.
 
 `python -m benchmarks.start PACKAGE MODE` is such a process.
 """

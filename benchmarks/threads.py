@@ -5,7 +5,7 @@ the processor's clock follows the load; the ratio is that of the medians of seve
 
 With `--busy` compiled programs are timed while another process is at work on one of two cores, to
 which it is pinned where the system can, and then without it: ours on two threads, ours on one, and
-`jax.jit`, each in a process of its own, in turns, by the median and the mean. A ratio is another
+`jax.jit`, each in a separate process, in turns, by the median and the mean. A ratio is another
 one's time over ours on two threads: at least 1 where two threads are not behind. `--python` names
 the interpreter that has JAX, if it is not this one.
 
@@ -203,7 +203,7 @@ def compare(measured: list[Side], taken: Taken) -> None:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.threads", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a moment each, to see that it runs")
+    parser.add_argument("--quick", action="store_true", help="only a moment each, as a trial")
     parser.add_argument("--busy", action="store_true", help="next to a busy process, and JAX")
     parser.add_argument("--python", default=sys.executable, help="an interpreter that has JAX")
     parser.add_argument("--rounds", type=int, default=10, help="turns of each, next to a process")

@@ -1,4 +1,4 @@
-"""Agreement with PyTorch on the inputs by which it tests its own operations.
+"""Agreement with PyTorch on the inputs with which it tests its own operations.
 
 ``python -m benchmarks.torch_samples [NAME ...]`` needs ``torch`` and ``expecttest``, which the
 test suite does not. It takes every operation of the table below with all samples in float64, and

@@ -1,7 +1,7 @@
 """Whole programs for TensorFlow, which run with either import: `python -m benchmarks.programs`.
 
-A program stands once, with `import tinygrad_cg as tf`: a guide of `examples/`, or a file here.
-`STEPS` has what one more step of its training is, as an expression in the program's names.
+Each program is written once, with `import tinygrad_cg as tf`: a guide of `examples/`, or a file
+here. `STEPS` has what one more step of its training is, as an expression in the program's names.
 """
 
 from pathlib import Path

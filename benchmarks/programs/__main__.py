@@ -1,10 +1,10 @@
 """`python -m benchmarks.programs`: whole programs for TensorFlow, with either import.
 
-Each program runs in a process of its own, in turns: with this library and an empty cache of
+Each program runs in a separate process, in turns: with this library and an empty cache of
 kernels, with the cache that this filled, in TensorFlow, and eight of them in JAX, which keeps its
-programs on disk, too. First, what they print has to agree. A whole process is from its start to
+programs on disk, too. First, their outputs must agree. A whole process is from its start to
 its last result; the peak is of its memory until then. A step is one more step of the training,
-in processes that have run the program. All are medians; a ratio is the peer's by ours.
+in processes that have run the program. All are medians; a ratio is the peer's time divided by ours.
 
 `--python PACKAGE=INTERPRETER` names the interpreter of a peer, if it is not this one.
 """

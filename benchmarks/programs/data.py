@@ -1,4 +1,4 @@
-"""What the programs start from, in NumPy, the same for each library."""
+"""The data of the programs, in NumPy, the same for each library."""
 
 from itertools import pairwise
 

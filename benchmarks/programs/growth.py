@@ -1,9 +1,10 @@
 """`python -m benchmarks.programs.growth`: time of first and later calls of programs that grow.
 
 Values and gradients of chains of operations, which repeat or are drawn at random; of transformer
-blocks one after the other; derivatives of higher orders. Each program runs in two processes of its
-own, the first with an empty cache of kernels. A first call traces, compiles and runs; its seconds
-are elapsed, and of the processor in all threads. Of later calls it is the least, of the processor.
+blocks one after the other; derivatives of higher orders. Each program runs in two separate
+processes, the first with an empty cache of kernels. A first call traces, compiles and runs; its
+seconds are elapsed, and of the processor in all threads. Of later calls it is the least, of the
+processor.
 
 `python -m benchmarks.programs.growth --one KIND SIZE` is such a process.
 """

@@ -54,7 +54,7 @@ BY_NAME = {  # a group, and the names that are in it wherever they are defined
 }
 BY_HOME = {  # a group, and the modules that define what is in it
     "Derivatives": r"_transforms\.(tape|functional|jacobians|diagonal|forward|batching)|_reverse",
-    "Rules of your own": r"_rules|_transforms\.custom|_transforms\.recompute",
+    "Your own rules": r"_rules|_transforms\.custom|_transforms\.recompute",
     "Checks and debugging": r"_check|debugging|pictures|_debug|errors",
     "Programs and loops": r"\._function\.|autograph|_transforms\.(control_flow|tensor_array)",
     "Sparse derivatives": r"_sparse",
@@ -241,7 +241,7 @@ def errors(value: Any) -> list[str]:
     operands = [
         name for name in inspect.signature(value).parameters if name not in ("name", "axis")
     ]
-    lines = ["- `ArgumentTypeError`: an operand holds no numbers, such as None or a string."]
+    lines = ["- `ArgumentTypeError`: an operand does not hold numbers, for example a string."]
     if len(operands) > 1:
         lines.append("- `InvalidArgumentError`: the shapes do not broadcast.")
     return [*lines, "- `TypeError`: the operation has no kernel for the dtype."]

@@ -127,7 +127,7 @@ def page(
     if others:
         parts += [
             "## NumPy's and Python's own",
-            f"These are passed on as they are: {', '.join(others)}.",
+            f"These are passed on unchanged: {', '.join(others)}.",
         ]
     if "\n>>> " in "".join(parts):
         parts.insert(2, IMPORTS_OF_AUTOGRAD if ".autograd" in name else IMPORTS)

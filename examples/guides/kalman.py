@@ -1,4 +1,4 @@
-"""Kalman filter: the likelihood of a time series, differentiated by the model's parameters."""
+"""Kalman filter: the likelihood of a time series, and its gradient for the model parameters."""
 
 import numpy as np
 

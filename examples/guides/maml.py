@@ -1,7 +1,7 @@
 """Model-agnostic meta-learning: a gradient through steps of gradient descent.
 
 C. Finn, P. Abbeel and S. Levine, "Model-agnostic meta-learning for fast adaptation of deep
-networks" (2017): regression of sine waves, of which each task has another.
+networks" (2017): regression of sine waves, a different wave for each task.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """Physics-informed network for the Korteweg-de Vries equation u_t + 6 u u_x + u_xxx = 0.
 
 M. Raissi, P. Perdikaris and G. Karniadakis, "Physics-informed neural networks" (2019). The loss
-holds the third derivative of the network, and training differentiates it once more.
+contains the third derivative of the network, and training differentiates it once more.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Reversible residual network: activations are computed anew from the outputs, not stored.
+"""Reversible residual network: activations are computed again from the outputs, not stored.
 
 A. Gomez, M. Ren, R. Urtasun and R. Grosse, "The reversible residual network" (2017).
 """

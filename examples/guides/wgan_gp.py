@@ -1,4 +1,4 @@
-"""Wasserstein GAN with gradient penalty: the critic's loss holds a gradient of the critic.
+"""Wasserstein GAN with gradient penalty: the critic's loss contains a gradient of the critic.
 
 I. Gulrajani et al., "Improved training of Wasserstein GANs" (2017).
 """
