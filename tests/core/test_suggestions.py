@@ -275,7 +275,7 @@ def test_rules_of_jax_and_pytorch_say_what_to_write():
     for name, words in (
         ("defvjp", r"returns \(y, grad_fn\)"),
         ("defjvp", "tf.custom_derivatives"),
-        ("apply", "call it"),
+        ("apply", "call the custom gradient"),
     ):
         with pytest.raises(AttributeError, match=f"no attribute '{name}': .*{words}"):
             getattr(square, name)

@@ -76,7 +76,7 @@ def pages() -> Iterator[tuple[str, str]]:
 def _prose(markdown: str) -> str:
     """Return the sentences of a page: no code blocks, no headings; paragraphs in one line."""
     text = re.sub(r"^ *```(?s:.*?)^ *```$|^#.*$|^    .*$", "", markdown, flags=re.M)
-    return re.sub(r"(?<!\n)\n(?![\n|])(?! *(?:[-*]|\d+\.) )", " ", text)
+    return re.sub(r"(?<!\n)\n(?![\n|])(?! *(?:[-*]|\d+\.) ) *", " ", text)
 
 
 def texts() -> Iterator[tuple[str, str]]:
