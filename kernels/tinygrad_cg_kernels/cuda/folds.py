@@ -1,7 +1,7 @@
 """Reductions on the device: a function of operands, combined over axes in a fixed order.
 
 Elements are combined in chunks whose sizes depend on shapes only, so each run gives the same bits.
-A group of threads shares a chunk: each thread combines elements at regular distances, four at a
+A group of threads shares a chunk: each thread combines elements at regular distances, several at a
 time, and the results of threads are combined as in `groups`. If a reduced axis is the one with the
 smallest step, a group has neighbouring threads, and short rows small groups, such as a part of a
 warp. If a kept axis is, neighbours process neighbouring columns: a group is one thread, or more if
@@ -34,7 +34,8 @@ from tinygrad_cg_kernels.reduce.axes import reduced_shape
 
 PER_THREAD = 4 if adapter.simulated() else 32  # elements of a chunk of a row, per thread of a block
 PARTS = 8 if adapter.simulated() else 8192  # longer rows have larger chunks, so that they are fewer
-AT_ONCE = 4  # elements that a thread loads before it combines them
+AT_ONCE = 4 if adapter.simulated() else 8  # elements that a thread loads before it combines them
+MANY = 16 if adapter.simulated() else 2**17  # threads that keep a GPU busy
 COLUMN = 4 if adapter.simulated() else 128  # elements of a chunk of a column, per thread
 
 _SOURCE = """
@@ -125,9 +126,10 @@ def power_of_two(size: int) -> int:
     return 1 << (size - 1).bit_length()
 
 
-def group_for(length: int) -> int:
-    """Return how many threads share a row: those of a block, fewer if the row is short."""
-    return min(power_of_two(length), max(WARP, power_of_two(-(-length // 4))), THREADS)
+def group_for(length: int, rows: int) -> int:
+    """Return how many threads share a row: fewer, to save their combination, if there are many."""
+    each = 4 * AT_ONCE if rows * length >= 4 * AT_ONCE * MANY else 4
+    return min(power_of_two(length), max(WARP, power_of_two(-(-length // each))), THREADS)
 
 
 class Fold:
@@ -176,7 +178,8 @@ class Fold:
         length, columns = prod(layout.inner), prod(layout.kept)
         if not length or not columns:
             return lambda arrays: adapter.array_module().full(shape, start, dtype=start.dtype)
-        group, many = group_for(length), power_of_two(-(-length * columns // (PARTS * THREADS)))
+        group = group_for(length, columns)
+        many = power_of_two(-(-length * columns // (PARTS * THREADS)))
         wide, chunk = THREADS // group, THREADS * max(PER_THREAD, many)
         if layout.by_columns:
             group = power_of_two(THREADS // columns + 1) // 2 or 1
@@ -199,10 +202,10 @@ class Fold:
         numbers = [chunk, chunks, units, length, layout.kept, layout.inner, wide]
         arguments = [*numbers, *layout.operands(places), Place(start.dtype, units)]
         launch = Prepared(kernel, adapter.blocks_for(-(-units // wide) * THREADS), arguments)
+        if chunks == 1:
+            return Plan(shape, (start.dtype,), launch).one
         parts = (chunks, columns) if layout.by_columns else (columns, chunks)
         plan = Plan(parts, (start.dtype,), launch)
-        if chunks == 1:
-            return lambda arrays: plan.one(arrays).reshape(shape)
         fold, axis, state = _fold_of_parts(self._combine), int(not layout.by_columns), start.dtype
 
         def run(arrays: Sequence[Any]) -> Any:

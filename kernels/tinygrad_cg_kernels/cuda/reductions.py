@@ -59,7 +59,7 @@ class DeviceReduction:
             start = limits(loop)[0 if kernel.of_two is larger else 1]
         state = result if logical else loop
         out = self._fold((x,), axes, (loop,), state, start, keepdims)
-        return out.astype(result, copy=False)
+        return out if out.dtype == result else out.astype(result)
 
 
 @jitable
