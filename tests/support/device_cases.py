@@ -111,8 +111,14 @@ def rounding_of_terms(results: list, levels: list[int], level: int) -> float:
     return rounding
 
 
+def squares(tensors: list) -> list:
+    """Return the sum of squares of each tensor that has one. Sums of slopes are often exactly 0."""
+    tensors = [x for x in tensors if x is not None and x.dtype.kind in "fc"]
+    return [tf.reduce_sum(tf.math.real(x * tf.math.conj(x))) for x in tensors]
+
+
 def two_orders(call: Callable, free: bool = False) -> Callable:
-    """Return a function: an operation's results, and two derivatives of their sum of squares."""
+    """Return a function: an operation's results, and two derivatives of sums of squares."""
 
     def run(*tensors: Any) -> Any:
         sources = [tensor for tensor in tensors if tensor.dtype.kind in "fc"]
@@ -121,14 +127,10 @@ def two_orders(call: Callable, free: bool = False) -> Callable:
             with tf.GradientTape() as inner:
                 inner.watch(sources)
                 results = tf.nest.flatten(call(*tensors))
-                sums = [
-                    tf.reduce_sum(tf.math.real(result * tf.math.conj(result)))
-                    for result in results
-                    if result.dtype.kind in "fc"
-                ]
+                sums = squares(results)
             first = inner.gradient(sums, sources) if sums and sources else []
-            some = [gradient for gradient in first if gradient is not None]
-        second = outer.gradient(some, sources) if some else []
+            sums = squares(first)
+        second = outer.gradient(sums, sources) if sums else []
         run.levels = [0] * len(results) + [1] * len(first) + [2] * len(second)
         parts = [*results, *first, *second]
         return [part * 0 if free and part is not None else part for part in parts]
