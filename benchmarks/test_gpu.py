@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks.gpu import EAGER, Failure, Subject, Worker, difference
+from benchmarks.gpu_bandwidth import OPERATIONS
 from benchmarks.peers import Peer
 from tests.support.simulator import ROOT, SIMULATOR
 
@@ -37,6 +38,18 @@ def test_a_row(tmp_path):
     assert {*MODES} <= {*row["seconds"]}
     assert report["operations"]["eager"].keys() == {"sin", "x + y", "sum", "gather"}
     assert "x.T * 2 + y" in done.stdout
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="Numba has no CUDA there")
+def test_bandwidths():
+    command = [sys.executable, "-m", "benchmarks.gpu_bandwidth", "--log2", "3"]
+    environment = os.environ | SIMULATOR
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    lines = done.stdout.splitlines()
+    assert lines[0].split() == ["GB/s", "ours", "torch"]
+    assert len(lines) == 2 + len(OPERATIONS)
 
 
 def test_failures_do_not_stop_it():
