@@ -167,7 +167,8 @@ def of_programs(functions: list, shape: tuple, dtypes: str = "fd") -> Iterator[C
 
 CHECKS["small_programs"] = lambda: of_programs(PROGRAMS[::2], (6, 5))
 CHECKS["more_programs"] = lambda: of_programs(PROGRAMS[1::2], (6, 5))
-CHECKS["large_programs"] = lambda: of_programs(PROGRAMS, fit((1000, 333)), "f")
+CHECKS["large_programs"] = lambda: of_programs(PROGRAMS[::2], fit((1000, 333)), "f")
+CHECKS["more_large_programs"] = lambda: of_programs(PROGRAMS[1::2], fit((1000, 333)), "f")
 
 
 @check

@@ -23,7 +23,7 @@ from typing import Any
 ROOT = str(Path(__file__).resolve().parents[2])
 SINGLE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 PARTS = ("checks", "own", "sizes", "rest")
-SLOW = r"gamma|beta|bessel|zeta"  # in names of operations whose kernels take 5 to 15 s to compile
+SLOW = r"gamma|beta|bessel|zeta|user"  # in names of tasks whose kernels take 5 to 15 s to compile
 MAX_DEATHS = 3  # of workers in one task
 MAX_ALL_DEATHS = 50
 MAX_LINES = 3  # of the same failure
