@@ -163,7 +163,7 @@ class Optimizer(ABC):
 
         `grads_and_vars` are pairs; a gradient has the shape of its Variable, and is cast to its
         dtype. A Variable whose gradient is None is not changed, with a warning. ValueError if all
-        are None, InvalidArgumentError for another shape, TypeError if they are not Variables.
+        are None, InvalidArgumentError for another shape, TypeError for pairs without a Variable.
         """
         if isinstance(grads_and_vars, ArrayLike):
             raise TypeError(

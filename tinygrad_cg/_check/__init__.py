@@ -84,9 +84,9 @@ def check_gradients(
     differences of order k - 2, which show a wrong factor of a gradient that is 0. Differences into
     other branches are not used. At kinks up to 64 elements are compared one by one; elsewhere
     elements of very different size have their own steps. The gradient must be linear in the
-    upstream gradient, from 1e-6 to 1e6 times it, and 0 for zeros. Differences within rounding error
-    are ignored; the error is measured by rounding the terms of each operation at random. Assigned
-    Variables have their old values again after the check.
+    upstream gradient, also if that is scaled by 1e-6 to 1e6, and 0 for zeros. Differences within
+    rounding error are ignored; the error is measured by rounding the terms of each operation at
+    random. Assigned Variables have their old values again after the check.
 
     Raises TypeError if `f` or `against` is not a function of floats to tensors, ValueError for
     wrong options and if outputs of `against` have other shapes. Errors of the functions propagate;

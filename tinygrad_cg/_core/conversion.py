@@ -59,7 +59,7 @@ def as_dtype(dtype: Any) -> np.dtype:
     """Return a supported NumPy dtype from a dtype, its name, or a NumPy or Python type.
 
     Python's `float` and `int` become float32 and int32, as numbers of these types do. Raises
-    TypeError for None, for other objects, and for dtypes that tensors cannot have.
+    TypeError for None and other objects, and for dtypes that tensors cannot have.
 
     Examples
     --------

@@ -59,8 +59,8 @@ def while_loop(
 
     Returns the last values, as tensors in the structure of `loop_vars`. Each iteration is recorded,
     so the loop is differentiable. `shape_invariants` and the parameters after it, except
-    `maximum_iterations`, have no effect. TypeError for functions that are not callable, ValueError
-    for values in another structure.
+    `maximum_iterations`, have no effect. TypeError unless `cond` and `body` are callable,
+    ValueError for values in another structure.
 
     In a `function` it is a loop of the program: variables keep their shapes and dtypes
     (InvalidArgumentError, TypeError). If the condition is known while tracing, and the body needs
@@ -326,7 +326,7 @@ def cond(
     only by the chosen branch. Random numbers are drawn for both. If only the other branch depends
     on a source, the gradient is zero, not None. Inside ``vmap``, if `pred` differs between
     examples, both are computed and the result is selected for each example. Modelled on
-    ``tf.cond``. TypeError for functions that are not callable, ValueError for a `pred` with several
+    ``tf.cond``. TypeError unless the functions are callable, ValueError for a `pred` with several
     elements.
 
     Examples

@@ -36,10 +36,10 @@ def custom_derivatives(
         tuples, and so on; a tuple of functions works, too. NumPy functions are allowed.
         ``name.derivative`` declares one more later.
     vjp, jvp:
-        For any other `f`: its products with vectors. ``vjp(dy, *args)`` is the gradient with
-        respect to each argument (a tuple, if there are several) of the inner product of `f` with
-        `dy`, and ``jvp(way, *args)`` the derivative of f along `way`, which has the shape of the
-        argument (a tuple, if there are several, with None for numbers and integers). Either is
+        For any other `f`: its products with vectors. ``vjp(dy, *args)`` is the gradient of the
+        inner product of `f` and `dy` with respect to each argument. ``jvp(way, *args)`` is the
+        derivative of `f` along `way`, which has the shape of the argument. With several arguments,
+        the gradients and `way` are tuples; `way` has None for numbers and integers. Either is
         enough, since one is the transpose of the other. A list of them declares higher orders:
         ``vjp(dy, way, *args)`` is the gradient of the previous order, ``jvp(way, way, *args)`` its
         derivative along one more vector.

@@ -47,7 +47,7 @@ class ForwardAccumulator(Level):
 
     Use it as a context manager; `jvp` returns the tangents of values computed inside. Accumulators
     and tapes nest in any order and to any depth. A tape around an accumulator sees the operations
-    of the tangents, an accumulator around a tape uses the rule of a rule: if that rule is not the
+    of the tangents. An accumulator around a tape uses the rule of a rule. If that rule is not the
     derivative of the operations, the two second derivatives differ. Raises ValueError if primals
     and tangents do not fit, and for a primal that occurs twice.
 
