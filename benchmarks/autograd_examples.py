@@ -1,13 +1,12 @@
 """HIPS/autograd's example scripts: ``python -m benchmarks.autograd_examples FOLDER``.
 
 FOLDER has the scripts (``examples/`` of autograd's repository); autograd, SciPy and matplotlib must
-be installed. Each script runs three times in a separate process: with autograd; with this
-library's adapter in the place of autograd and NumPy kept ("numpy"); and with
-`tinygrad_cg.autograd.numpy` in the place of ``autograd.numpy`` too ("swapped"). The text of a
-script is changed in its sizes only: fewer iterations, less data. A generator without a seed gets
-one. Images and labels are made up, no picture is shown or stored. A script passes where each number
-that it prints, and each value and gradient that it computes, is autograd's within a relative error
-of 1e-5 and 1e-7 of the largest.
+be installed. Each script runs three times in a separate process: with autograd; with this library's
+adapter in the place of autograd and NumPy kept ("numpy"); and with `tinygrad_cg.autograd.numpy` in
+the place of ``autograd.numpy`` too ("swapped"). The text of a script is changed in its sizes only:
+fewer iterations, less data. A generator without a seed gets one. Images and labels are made up, no
+picture is shown or stored. A script passes where each number that it prints, and each value and
+gradient that it computes, is autograd's within a relative error of 1e-5 and 1e-7 of the largest.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ CALLED = {
     "slice step": ("return np.sum(a[::n])", "the step of a slice must be a constant"),
     "loop else": (
         "for i in range(n):\n    pass\nelse:\n    x = 1.0\nreturn x",
-        "loops with `else`",
+        "`else` of loops",
     ),
     "two kinds": ("y = x\nif n > 1:\n    y = a\nreturn y", "two kinds"),
     "two ranks": ("y = a\nif n > 1:\n    y = np.outer(a, a)\nreturn y", "two ranks"),

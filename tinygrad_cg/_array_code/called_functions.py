@@ -369,15 +369,11 @@ def _reshape(reader: IndexReader, array: Any, *shape: Any) -> View:
         raise reader.refuse("at most one size of a shape may be -1")
     if unknown:
         others = _count(b, [x for k, x in enumerate(sizes) if k not in unknown])
-        reader.check(
-            b.op("greater", others, 0), ValueError, "a shape with -1 cannot have sizes of 0"
-        )
+        reader.check(b.op("greater", others, 0), ValueError, "a shape with -1 has a size of 0")
         sizes[unknown[0]] = b.op("floor_divide", total, others, hint="n")
     if not unknown or not isinstance(total, FixedNumber):
         reader.check(
-            b.op("equal", _count(b, sizes), total),
-            ValueError,
-            "reshape must keep the number of elements",
+            b.op("equal", _count(b, sizes), total), ValueError, "reshape must keep all elements"
         )
     shaped = tuple(sizes)
 

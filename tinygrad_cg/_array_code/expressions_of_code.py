@@ -325,9 +325,7 @@ class ExpressionReader(IndexReader):
         """Return the part of a view that an index names, to write to it."""
         parts = self.index(key, node)
         if any(isinstance(part, (View, Lazy)) for part in parts):
-            raise self.refuse(
-                "elements at an array of indices can only be read: write a loop", node
-            )
+            raise self.refuse("elements at array indices can only be read: write a loop", node)
         return self.part(view, parts, node)
 
     def index(self, key: ast.expr, node: ast.AST) -> list[Any]:

@@ -142,17 +142,13 @@ class FlowReader(ExpressionReader):
     def loop(self, node: ast.For | ast.While, live: Names) -> bool:
         """Read a loop; return whether it may return from the function."""
         if node.orelse:
-            raise self.refuse(
-                "loops with `else` are not supported: set a variable before `break`", node
-            )
+            raise self.refuse("`else` of loops is not supported: set a flag before `break`", node)
         returns = exits(ast.Module(node.body, []), (ast.Return,))
         breaks = returns or any(exits(x, (ast.Break,)) for x in node.body)
         source = self.iterated(node) if isinstance(node, ast.For) else None
         if isinstance(source, tuple):
             if breaks or any(exits(x, (ast.Continue,)) for x in node.body):
-                raise self.refuse(
-                    "a loop over a tuple cannot contain break, continue or return", node
-                )
+                raise self.refuse("a loop over a tuple cannot break, continue or return", node)
             assert isinstance(node, ast.For)
             for item in source:
                 self.assign(node.target, item)

@@ -58,8 +58,7 @@ expint = _of_one(
 fresnel_cos = _of_one(
     "fresnel_cos",
     "Return Fresnel's integral C(x): the integral of cos(pi t**2 / 2) from 0 to x; 1/2 at "
-    "infinity. "
-    f"{_OWN}``tf.math.special.fresnel_cos``.",
+    f"infinity. {_OWN}``tf.math.special.fresnel_cos``.",
     kernel=kernels.fresnel_cos,
     vjp=lambda dy, x: multiply_upstream(dy, cos_square(x)),
     ulps=(6.0, 1.0),
@@ -67,8 +66,7 @@ fresnel_cos = _of_one(
 fresnel_sin = _of_one(
     "fresnel_sin",
     "Return Fresnel's integral S(x): the integral of sin(pi t**2 / 2) from 0 to x; 1/2 at "
-    "infinity. "
-    f"{_OWN}``tf.math.special.fresnel_sin``.",
+    f"infinity. {_OWN}``tf.math.special.fresnel_sin``.",
     kernel=kernels.fresnel_sin,
     vjp=lambda dy, x: multiply_upstream(dy, sin_square(x)),
     ulps=(4.0, 1.0),

@@ -92,9 +92,7 @@ def _array_namespace(x: Any, /, *, api_version: str | None = None) -> Any:
     Raises ValueError for a version of the standard that is not known.
     """
     if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
-        raise ValueError(
-            f"array API {api_version} is not supported: the latest supported is 2024.12"
-        )
+        raise ValueError(f"array API {api_version} is not supported: the latest is 2024.12")
     return protocol.namespace()
 
 

@@ -127,8 +127,7 @@ def _write(name: str, ufunc: Any, method: str, targets: tuple, inputs: tuple, op
     ):
         raise TypeError(
             f"np.{name}: out= cannot be a tensor, and cannot take a recorded one, since an array "
-            "would lose the derivative: write `w = w - y` instead of `w -= y`, or take "
-            "y.numpy()"
+            "would lose the derivative: write `w = w - y` instead of `w -= y`, or take y.numpy()"
         )
     return getattr(ufunc, method)(*_as_values(inputs), **_as_values(options))
 

@@ -334,9 +334,8 @@ def run_code(
 ) -> Any:
     """Return ``function(*args, **options)``, as outside code if it asks for values there are not.
 
-    `args` hold tensors, nested or not, and so does the result. It runs as a rule of
-    `definition`, or else as the function itself. `source` is what the user wrote of it, by default
-    the function.
+    `args` hold tensors, nested or not, and so does the result. It runs as a rule of `definition`,
+    or else as the function itself. `source` is what the user wrote of it, by default the function.
     """
     run: Callable[..., Any] = definition.run if is_rule else _call
     first = start_run()
@@ -497,8 +496,7 @@ class _FunctionCode(Code):
             raise NoValueError(
                 f"`{self.name}` {words if more else words + ' that it captures'} in a later call "
                 "of its program: pass all tensors that it uses as arguments, and return the same "
-                "number of results in each case "
-                f"({self.where()})"
+                f"number of results in each case ({self.where()})"
             )
         self.captured |= met
         self.more.update(reads)

@@ -78,8 +78,7 @@ class Differentiable:
             if not -count <= number < count:
                 raise ValueError(
                     f"{self.name}: argnums contains {number}, but {self.definition.name} was "
-                    "called "
-                    f"with {count} positional arguments"
+                    f"called with {count} positional arguments"
                 )
         chosen = [number % count for number in self.argnums]
         if len(set(chosen)) < len(chosen):

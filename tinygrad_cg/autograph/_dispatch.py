@@ -128,8 +128,7 @@ class Helper:
                 line,
                 f"`{word}` gives {error}, depending on a tensor",
                 "Return tensors of the same shape and dtype in both cases, with zeros_like, cast "
-                "or "
-                "broadcast_to",
+                "or broadcast_to",
             ) from None
         return kind.pack(choose(test, values, samples, kind.tensors))
 

@@ -105,8 +105,7 @@ class Plan(NamedTuple):
                 raise AutographError(
                     f"{describe(leaf)} is assigned, but {describe(kind.value)} was not assigned "
                     "when types were learned: a branch or loop on a tensor must do the same each "
-                    "time that "
-                    "it is traced"
+                    "time that it is traced"
                 )
         return tensors
 

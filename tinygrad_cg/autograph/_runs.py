@@ -381,9 +381,8 @@ class SiteRun(Watch):
             raise self.helper.refusal(
                 self.site.line,
                 f"{what} becomes {error}, depending on a tensor",
-                "Make it a tensor of the same shape and dtype in both cases, with zeros_like, cast "
-                "or "
-                "broadcast_to; collect results in a TensorArray rather than a list",
+                "Make it a tensor of the same shape and dtype in both cases, with zeros_like, "
+                "cast or broadcast_to; collect results in a TensorArray rather than a list",
                 isinstance(value, list) and isinstance(other, list) and len(value) != len(other),
             ) from None
 

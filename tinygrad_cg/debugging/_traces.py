@@ -145,8 +145,7 @@ def trace() -> PassTrace:
     their rule, too. ``print(t)`` is the table, which a notebook shows as HTML; repeats are
     collapsed. `t.events` has all rows, `t.first_nonfinite` the first non-finite one.
 
-    Use it anywhere: around tapes, inside them, or around a call of `gradient` only. A
-    `function` called inside runs operation by operation. Raises ValueError inside a traced
-    function.
+    Use it anywhere: around tapes, inside them, or around a call of `gradient` only. A `function`
+    called inside runs operation by operation. Raises ValueError inside a traced function.
     """
     return PassTrace()

@@ -68,9 +68,8 @@ def value_and_grad(
         tuple has several of these, which are read in parallel. If a block is a tuple, `f` gets
         several arguments; a dataframe becomes a dict of its columns, a list a stack.
     executor:
-        The engine: None for this process, an executor with the interface of
-        ``concurrent.futures``, or a Dask client. For Dask's collections, None is the current
-        client, if any exists.
+        The engine: None for this process, an executor with the interface of ``concurrent.futures``,
+        or a Dask client. For Dask's collections, None is the current client, if any exists.
     reduction:
         ``"sum"`` adds the results of the blocks. ``"mean"`` is for an f that gives the mean of its
         block: it weights blocks by the lengths of the first axes of their first arrays. Blocks of

@@ -568,8 +568,7 @@ class _Column:
                 raise TypeError(
                     f"{self.name}: if a tensor without a value chooses the branch, all branches "
                     f"must return tensors of the same shape and dtype: result {self.position} is "
-                    f"{texts}. "
-                    "Cast, reshape or pad the results"
+                    f"{texts}. Cast, reshape or pad the results"
                 )
 
     def _texts(self, leaves: Any) -> str:

@@ -172,8 +172,7 @@ def strided_slice(
     if not len(first) == len(last) == len(steps):
         raise InvalidArgumentError(
             f"strided_slice: begin, end and strides must have the same length, got {first}, {last} "
-            "and "
-            f"{steps}"
+            f"and {steps}"
         )
     key: list[Any] = []
     for i, (start, stop, step) in enumerate(zip(first, last, steps, strict=True)):
