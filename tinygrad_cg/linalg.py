@@ -160,10 +160,10 @@ def diag_part(
 def eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Return the eigenvalues and eigenvectors of square matrices: always complex.
 
-    `tensor` has shape (..., n, n), the values (..., n), in no order; the vectors are the columns of
-    (..., n, n), of unit length. The gradient needs n independent vectors; otherwise it is large or
-    raises errors.MatrixError. With respect to vectors of equal eigenvalues the gradient is set to
-    0, with an errors.DerivativeWarning. For symmetric or Hermitian matrices use `eigh`.
+    `tensor` has shape (..., n, n), the values (..., n), in any order; the vectors are the
+    columns of (..., n, n), of unit length. The gradient needs n independent vectors; otherwise it
+    is large or raises errors.MatrixError. With respect to vectors of equal eigenvalues the gradient
+    is set to 0, with an errors.DerivativeWarning. For symmetric or Hermitian matrices use `eigh`.
     """
     return _eigenvectors.eig(tensor)
 
@@ -180,7 +180,7 @@ def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
 
 
 def eigvals(tensor: TensorLike, name: str | None = None) -> Tensor:
-    """Return the eigenvalues of square matrices (..., n, n), complex and in no order; see `eig`."""
+    """Return the eigenvalues of square matrices (..., n, n), complex, in any order; see `eig`."""
     return _eigenvectors.eigvals(tensor)
 
 

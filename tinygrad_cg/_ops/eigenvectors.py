@@ -100,10 +100,10 @@ _eigvals = of_matrices(
 def eig(x: Any) -> tuple[Tensor, Tensor]:
     """Return the eigenvalues and eigenvectors of square matrices: always complex.
 
-    `x` has shape (..., n, n), the values (..., n), in no order; the vectors are the columns of
-    (..., n, n), of unit length. The gradient needs n independent vectors; otherwise it is large or
-    raises errors.MatrixError. With respect to vectors of equal eigenvalues the gradient is set to
-    0, with an errors.DerivativeWarning. For symmetric or Hermitian matrices use `eigh`.
+    `x` has shape (..., n, n), the values (..., n), in any order; the vectors are the
+    columns of (..., n, n), of unit length. The gradient needs n independent vectors; otherwise it
+    is large or raises errors.MatrixError. With respect to vectors of equal eigenvalues the gradient
+    is set to 0, with an errors.DerivativeWarning. For symmetric or Hermitian matrices use `eigh`.
     """
     result = apply(_eig, (square_matrices("eig", x),), {})
     return getitem(result, (Ellipsis, 0, slice(None))), rows(result, 1)
@@ -111,7 +111,7 @@ def eig(x: Any) -> tuple[Tensor, Tensor]:
 
 @public(_eigvals)
 def eigvals(x: Any) -> Tensor:
-    """Return the eigenvalues of square matrices (..., n, n), complex and in no order; see `eig`."""
+    """Return the eigenvalues of square matrices (..., n, n), complex, in any order; see `eig`."""
     return apply(_eigvals, (square_matrices("eigvals", x),), {})
 
 

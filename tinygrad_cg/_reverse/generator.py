@@ -101,7 +101,7 @@ class Generator:
 
     @classmethod
     def from_non_deterministic_state(cls, alg: Any = None) -> Generator:
-        """Return a generator that starts anywhere."""
+        """Return a generator with a random state."""
         return cls.from_seed(secrets.randbits(64), alg)
 
     @classmethod

@@ -33,7 +33,7 @@ def show() -> None:
     heading("1. A gradient that was NaN")
     naive, ruled = (gradient_in_graph(f, 100.0) for f in (naive_log1pexp, log1pexp))
     say(
-        """This is the first example in the documents of tf.custom_gradient and
+        """This is the first example in the documentation of tf.custom_gradient and
         keras.ops.custom_gradient:"""
     )
     say(

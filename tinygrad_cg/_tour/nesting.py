@@ -109,7 +109,7 @@ def show() -> None:
     say(
         f"""op(x) = x**3 at x = {POINT:g}, with its correct first derivative, and an inner rule
         with a factor that is easy to recognise. TensorFlow gives the same numbers, and its
-        documents call them unintuitive."""
+        documentation calls them unintuitive."""
     )
     show_first()
     show_second()

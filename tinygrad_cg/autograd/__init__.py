@@ -53,7 +53,7 @@ __getattr__ = functools.partial(refuse_name, __name__)
 
 @returns_transformed
 def grad(fun: Callable[..., Any], argnum: int | Sequence[int] = 0) -> Callable[..., Any]:
-    """Return a function that gives the gradient of the scalar function `fun`.
+    """Return a function that returns the gradient of the scalar function `fun`.
 
     `argnum` is the positional argument of the derivative, or several; then the gradient is a tuple.
     The result of `fun` has one element, in any shape. Python's floats are float64, here and in all
@@ -66,7 +66,7 @@ def grad(fun: Callable[..., Any], argnum: int | Sequence[int] = 0) -> Callable[.
 
 @returns_transformed
 def value_and_grad(fun: Callable[..., Any], argnum: int | Sequence[int] = 0) -> Callable[..., Any]:
-    """Return a function that gives ``(fun(*args), gradient)``; arguments as for `grad`.
+    """Return a function that returns ``(fun(*args), gradient)``; arguments as for `grad`.
 
     The value is a scalar, of shape ().
     """
@@ -81,7 +81,7 @@ def value_and_grad(fun: Callable[..., Any], argnum: int | Sequence[int] = 0) -> 
 
 @returns_transformed
 def grad_and_aux(fun: Callable[..., Any], argnum: int | Sequence[int] = 0) -> Callable[..., Any]:
-    """Return `grad` of a function that gives (scalar, anything): (gradient, anything)."""
+    """Return `grad` of a function that returns (scalar, anything): (gradient, anything)."""
     derivative = functional.grad(fun, argnum, has_aux=True)
 
     def run(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
@@ -95,7 +95,7 @@ def grad_and_aux(fun: Callable[..., Any], argnum: int | Sequence[int] = 0) -> Ca
 def elementwise_grad(
     fun: Callable[..., Any], argnum: int | Sequence[int] = 0
 ) -> Callable[..., Any]:
-    """Return a function that gives the gradient of the sum of fun's result, of any shape."""
+    """Return a function that returns the gradient of the sum of fun's result, of any shape."""
     derivative = functional.elementwise_grad(fun, argnum)
     return _float64(lambda *args, **kwargs: conjugated(derivative(*args, **kwargs)))
 
@@ -123,7 +123,7 @@ def holomorphic_grad(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., 
 
 @returns_transformed
 def multigrad_dict(fun: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
-    """Return a function that gives the gradients with respect to all arguments, as a dict with
+    """Return a function that returns the gradients with respect to all arguments, as a dict with
     their names.
 
     Arguments that are not passed have their defaults. Modelled on ``autograd.multigrad_dict``.
@@ -148,13 +148,13 @@ checkpoint = recompute_grad
 
 @returns_transformed
 def jacobian(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
-    """Return a function that gives the Jacobian, of shape ``output.shape + argument.shape``."""
+    """Return a function that returns the Jacobian, of shape ``output.shape + argument.shape``."""
     return _float64(jacobians.jacobian(fun, argnum))
 
 
 @returns_transformed
 def hessian(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
-    """Return a function that gives the second derivatives of a scalar function."""
+    """Return a function that returns the second derivatives of a scalar function."""
     return _float64(jacobians.hessian(_of_one_number(fun), argnum))
 
 
@@ -186,7 +186,7 @@ vector_jacobian_product = tensor_jacobian_product
 
 @returns_transformed
 def make_vjp(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
-    """Return a function that gives ``(vjp, fun(*args))``.
+    """Return a function that returns ``(vjp, fun(*args))``.
 
     ``vjp(cotangent)`` is the gradient with respect to the argument `argnum`. Errors as for
     ``tinygrad_cg.vjp``. Modelled on ``autograd.make_vjp``.
@@ -201,7 +201,7 @@ def make_vjp(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
 
 @returns_transformed
 def make_jvp(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
-    """Return a function that gives a function of a tangent, which gives (value, tangent)."""
+    """Return a function that returns a function of a tangent, which returns (value, tangent)."""
 
     def run(*args: Any, **kwargs: Any) -> Callable[[Any], tuple[Any, Any]]:
         at = _at(fun, argnum, args, kwargs)
@@ -211,13 +211,13 @@ def make_jvp(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
 
 
 def make_hvp(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
-    """Return a function that gives ``(hvp, gradient)``: ``hvp(vector)`` is Hessian times vector."""
+    """Return a function that returns ``(hvp, gradient)``; ``hvp(v)`` is the Hessian times v."""
     return make_vjp(grad(fun, argnum), argnum)
 
 
 @returns_transformed
 def make_jvp_reversemode(fun: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
-    """Return a function that gives a function of a tangent, which gives the tangent of `fun`."""
+    """Return a function that returns a function of a tangent: the tangent of `fun`."""
 
     def run(*args: Any, **kwargs: Any) -> Callable[[Any], Any]:
         forward = make_jvp(fun, argnum)(*args, **kwargs)

@@ -103,12 +103,12 @@ def defvjp(
     *vjpmakers: Callable[..., Any] | None,
     argnums: Sequence[int] | None = None,
 ) -> None:
-    """Define the gradient of a function that `primitive` has made.
+    """Define the gradient of a function created with `primitive`.
 
     ``vjpmaker(answer, *args)`` returns a function from the upstream gradient to the gradient with
     respect to one argument: the first, second, ... or those of `argnums`; None if it has no
     gradient. If it is written with differentiable functions, it is right at every order. Raises
-    TypeError for a function that `primitive` has not made. Modelled on ``autograd.extend.defvjp``.
+    TypeError for other functions. Modelled on ``autograd.extend.defvjp``.
     """
     _declare("defvjp", fun, "_vjp_makers", vjpmakers, argnums)
 
@@ -118,13 +118,13 @@ def defjvp(
     *jvpfuns: Callable[..., Any] | str | None,
     argnums: Sequence[int] | None = None,
 ) -> None:
-    """Define the forward mode of a function that `primitive` has made.
+    """Define the forward mode of a function created with `primitive`.
 
     ``jvpfun(tangent, answer, *args)`` returns the tangent of the result for the tangent of one
     argument: the first, second, ... or those of `argnums`; "same" if the function is linear in it,
     None if it has no tangent. If `defvjp` has also been called for the function, forward mode is
-    the transpose of that rule, which gives the same number. Raises TypeError for a function that
-    `primitive` has not made. Modelled on ``autograd.extend.defjvp``.
+    the transpose of that rule, which gives the same number. Raises TypeError for other functions.
+    Modelled on ``autograd.extend.defjvp``.
     """
     for jvpfun in jvpfuns:
         if jvpfun is not None and jvpfun != "same" and not callable(jvpfun):

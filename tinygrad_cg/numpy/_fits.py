@@ -113,9 +113,9 @@ def poly(seq_of_zeros: Any) -> Tensor:
 def roots(p: Any) -> Tensor:
     """Return the complex zeros of a polynomial of coefficients `p`, the highest power first.
 
-    They are eigenvalues of the companion matrix, in no order; the gradients of multiple roots are
-    not finite. Leading zeros are dropped; in `function` and `vmap` the first coefficient must not
-    be 0. The result is always complex (NumPy returns real roots if all are real).
+    They are eigenvalues of the companion matrix, in any order; the gradients of multiple
+    roots are not finite. Leading zeros are dropped; in `function` and `vmap` the first coefficient
+    must not be 0. The result is always complex (NumPy returns real roots if all are real).
     """
     x = _real(p)
     if x.ndim != 1:

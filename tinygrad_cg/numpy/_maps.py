@@ -48,8 +48,8 @@ def vectorize(
 
     Raises InvalidArgumentError for results that are not scalars without a `signature`, and for
     shapes that do not fit it; ValueError for an invalid `signature`, and without elements unless
-    `otypes` are given. `doc` is the docstring of the result; `cache` has no effect. A loop of
-    calls, as in ``np.vectorize``: use `vmap` for speed. Also a decorator.
+    `otypes` are given. `doc` is the docstring of the result; `cache` has no effect. It calls in a
+    loop, as in ``np.vectorize``: use `vmap` for speed. It is also a decorator.
 
     >>> relu = tf.numpy.vectorize(lambda x: x if x > 0 else 0.0)
     >>> relu([-1.0, 2.0]).numpy()

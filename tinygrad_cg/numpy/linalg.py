@@ -135,7 +135,7 @@ def eigh(a: TensorLike, UPLO: Any = None) -> EighResult:
 
 
 def eigvals(a: TensorLike) -> Tensor:
-    """Return the eigenvalues of square matrices (..., n, n), complex and in no order; see `eig`."""
+    """Return the eigenvalues of square matrices (..., n, n), complex, in any order; see `eig`."""
     return _eigenvectors.eigvals(_array(a))
 
 

@@ -514,7 +514,7 @@ def literal(array: np.ndarray) -> Value:
 
 
 def replay(draws: Sequence[Tensor], following: Callable | None) -> Callable:
-    """Return a function that gives these random numbers again, and draws new ones after them."""
+    """Return a function that returns these random numbers again, and draws new ones after them."""
     remaining = iter(draws)
 
     def replay(method: str, arguments: tuple) -> Any:

@@ -29,7 +29,7 @@ def lookup(name: str, theirs: ModuleType, ours: ModuleType, namespace: dict[str,
 
 
 def for_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that gives an array where no argument is a tensor."""
+    """Return a function that returns an array where no argument is a tensor."""
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:

@@ -73,7 +73,7 @@ def solve_triangular(
     overwrite_b: bool = False,
     check_finite: bool = True,
 ) -> Any:
-    """Return x with a x = b for a triangular `a`; the other triangle is not read.
+    """Return the solution x of a x = b for a triangular `a`; the other triangle is not read.
 
     `trans`: 0 or "N" solves with `a`, 1 or "T" with its transpose, 2 or "C" with its conjugate
     transpose. `b` is a vector or a matrix of columns.
@@ -118,7 +118,7 @@ def cho_factor(
 def cho_solve(
     c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
-    """Return x with a x = b, from ``cho_factor(a)``."""
+    """Return the solution x of a x = b, from ``cho_factor(a)``."""
     factor, lower = c_and_lower
     first = solve_triangular(factor, b, "N" if lower else "C", lower)
     return solve_triangular(factor, first, "C" if lower else "N", lower)
@@ -126,8 +126,8 @@ def cho_solve(
 
 @for_arrays
 def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
-    """Return x with a x + x b = q, for square `a` and `b`; `q` has the rows of `a` and the columns
-    of `b`.
+    """Return the solution x of a x + x b = q, for square `a` and `b`; `q` has the rows of `a` and
+    the columns of `b`.
 
     It solves a system with an unknown for each element of `q`: for small matrices. Raises
     LinAlgError if `a` and -`b` have a common eigenvalue.
@@ -151,7 +151,7 @@ def solve_banded(
     overwrite_b: bool = False,
     check_finite: bool = True,
 ) -> Any:
-    """Return x with a x = b for a banded `a`, whose diagonals are the rows of `ab`.
+    """Return the solution x of a x = b for a banded `a`, whose diagonals are the rows of `ab`.
 
     ``ab[u + i - j, j]`` is ``a[i, j]``, for `l` diagonals below and `u` above the main one. A
     tridiagonal system takes linear time; others are solved as full matrices.
