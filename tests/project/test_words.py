@@ -47,6 +47,7 @@ def test_few_stiff_phrases_are_left():
         ("Pass each of them once.", "each of them"),
         ("NaN, as SciPy has it.", "as x has it"),
         ("There is no mode.", "there is no"),
+        ("Tensors of one shape.", "one shape"),
     ],
 )
 def test_a_phrase_is_seen(text, name):

@@ -58,6 +58,7 @@ PATTERNS = {
     "each of them": r"\beach of (?:them|it)\b|\bthe one (?:before|after)\b",
     "as x has it": r"\bas (?:SciPy|NumPy|TensorFlow|JAX) (?:has|writes) ",
     "there is no": r"\b[Tt]here (?:is|are) no (?!file|device|GPU)",
+    "one shape": r"\b(?:of|have|has) one (?:shape|size|length|structure)\b|\bin no order\b",
 }
 COMPILED = {name: re.compile(pattern, re.MULTILINE) for name, pattern in PATTERNS.items()}
 
