@@ -10,24 +10,17 @@ from .program import Thing
 
 def varied(program: ir.ArrayProgram, sources: Iterable[Thing]) -> set[Thing]:
     """Return the floats, and arrays of floats, that depend on sources."""
-    reached = set(sources)
-    return _closure(program.body, reached, forward=True)
-
-
-def useful(program: ir.ArrayProgram, targets: Iterable[Thing]) -> set[Thing]:
-    """Return the floats, and arrays of floats, that targets depend on."""
-    reached = set(targets)
-    return _closure(program.body, reached, forward=False)
+    return _closure(program.body, sources, forward=True)
 
 
 def active(
     program: ir.ArrayProgram, sources: Iterable[Thing], targets: Iterable[Thing]
 ) -> set[Thing]:
     """Return what depends on sources and matters to targets."""
-    return varied(program, sources) & useful(program, targets)
+    return varied(program, sources) & _closure(program.body, targets, forward=False)
 
 
-def _closure(body: ir.Block, reached: set[Thing], forward: bool) -> set[Thing]:
+def _closure(body: ir.Block, roots: Iterable[Thing], forward: bool) -> set[Thing]:
     edges: list[tuple[Thing, Thing]] = [
         (source, target)
         for x in ir.walk(body)
@@ -46,10 +39,4 @@ def _closure(body: ir.Block, reached: set[Thing], forward: bool) -> set[Thing]:
         if source.is_float and target.is_float:
             pair = (source, target) if forward else (target, source)
             following.setdefault(pair[0], []).append(pair[1])
-    pending = list(reached)
-    while pending:
-        for thing in following.get(pending.pop(), ()):
-            if thing not in reached:
-                reached.add(thing)
-                pending.append(thing)
-    return reached
+    return ir.reachable(roots, lambda thing: following.get(thing, ()))

@@ -140,7 +140,7 @@ class _Adjoints:
         self.bars: dict[ir.Number, ir.Number] = {}
         self.arrays: dict[ir.Array, ir.Array] = {}
         self.scope = _BackwardScope(program.body, None, True, self)
-        self.b = OpBuilder([])
+        self.b = OpBuilder()
         self.copies: dict[tuple[ir.Array, ir.Loop], ir.Array] = {}  # of arrays that change later
         self.enter(program.body)
         self.reloading = Reloading(program)
@@ -240,17 +240,15 @@ class _Adjoints:
         self, asked: Collection[ir.Number], ends: Collection[ir.Number]
     ) -> tuple[set[ir.Number], set[ir.Number]]:
         """Return the `ends` from which values are computed, and what is computed on the way."""
-        reached, seen, pending = set(), set(), [*asked]
-        home = self.home[pending[0]]
-        while pending:
-            value = pending.pop()
-            if value in ends:
-                reached.add(value)
-            elif value not in seen and self.home.get(value) is home:
-                seen.add(value)
-                source = self.source_of(value)
-                pending += () if source is None else ir.operands(source)
-        return reached, seen
+        home = self.home[next(iter(asked))]
+
+        def following(value: ir.Number) -> Sequence[ir.Number]:
+            is_inner = value not in ends and self.home.get(value) is home
+            source = self.source_of(value) if is_inner else None
+            return () if source is None else ir.operands(source)
+
+        seen = {x for x in ir.reachable(asked, following) if self.home.get(x) is home}
+        return seen.intersection(ends), seen.difference(ends)
 
     def memory_of(self, load: Access) -> ir.Array | None:
         """Return the array that has an element in the backward sweep: itself, or a copy."""
@@ -293,22 +291,21 @@ class _Adjoints:
 
     def forward_segments(self, loop: ir.Loop, state: _Checkpoints) -> ir.Statement:
         """Return a loop that saves its state where a segment begins."""
-        body: ir.Block = []
-        b = OpBuilder(body)
+        b = OpBuilder()
         rounds = _counting(b, state.rounds)
         number, following = ir.Number("i64", "segment", 0), ir.Number("i64", "next", 0)
         begins = b.op("equal", rounds.inside, following)
         ended = b.op("add", number, b.cast(begins, "i64"))
         later = b.op("add", following, b.op("select", begins, ended, 0))
         numbers: ir.Block = [ir.Push(tuple(state.numbers))] if state.numbers else []
-        body += [ir.If(begins, [*numbers, *_pushed(state.arrays)], []), *loop.body]
+        saves = ir.If(begins, [*numbers, *_pushed(state.arrays)], [])
         carries = [
             *loop.carries,
             rounds,
             ir.Carry(number, ir.constant(0), ended, state.segments),
             ir.Carry(following, ir.constant(0), later, ir.Number("i64", "next", 0)),
         ]
-        return replace(loop, body=body, carries=carries)
+        return replace(loop, body=[*b.block, saves, *loop.body], carries=carries)
 
     # Backward sweep --------------------------------------------------------------------------
 
@@ -345,7 +342,7 @@ class _Adjoints:
                 bar = self.bars.pop(out, None)
                 if bar is not None and array in self.arrays:
                     place = tuple(map(self.fetch, index))
-                    b.block.append(ir.Store(self.arrays[array], place, bar, adds=True))
+                    b.store(self.arrays[array], place, bar, adds=True)
             case ir.Store(array, index, value, adds):
                 if array in self.arrays and not (adds and value not in self.active):
                     self.store(self.arrays[array], tuple(map(self.fetch, index)), statement)
@@ -362,13 +359,10 @@ class _Adjoints:
                 pass
 
     def store(self, bar: ir.Array, place: tuple[ir.Number, ...], store: ir.Store) -> None:
-        block, value = self.b.block, store.value
-        if value in self.active:
-            out = ir.Number(bar.element, f"{value.hint}_bar")
-            block.append(ir.LoadElement(out, bar, place))
-            self.add(value, out)
+        if store.value in self.active:
+            self.add(store.value, self.b.load(bar, place, f"{store.value.hint}_bar"))
         if not store.adds:
-            block.append(ir.Store(bar, place, ir.zero(bar)))
+            self.b.store(bar, place, ir.zero(bar))
 
     @contextmanager
     def inside(
@@ -377,7 +371,7 @@ class _Adjoints:
         """Write the backward sweep of a block, with adjoints of its own."""
         around = self.b, self.scope, self.bars
         scope = _BackwardScope(block, self.scope, once, self)
-        self.b, self.scope, self.bars = OpBuilder([]), scope, bars
+        self.b, self.scope, self.bars = OpBuilder(), scope, bars
         yield scope
         if scope.saved:
             self.saved[id(block)] = scope.saved
@@ -543,8 +537,7 @@ class _Adjoints:
         self.b.block += _popped(state.ended)
         rounds, segments = self.fetch(state.rounds), self.fetch(state.segments)
         number = ir.Number("i64", "segment", 0)
-        block = _popped(state.arrays)
-        b = OpBuilder(block)
+        b = OpBuilder(_popped(state.arrays))
         begin = b.op("floor_divide", b.op("multiply", number, b.op("add", number, 1)), 2)
         end = b.op("minimum", b.op("add", b.op("add", begin, number), 1), rounds)
         jump = 1
@@ -555,21 +548,21 @@ class _Adjoints:
         again = self.forward(loop.body)
         inits = [ir.Number(x.type, x.hint, x.low) for x in state.numbers]
         if inits:
-            block.append(ir.Pop(tuple(inits)))
+            b.block.append(ir.Pop(tuple(inits)))
         pairs = zip(loop.carries, inits, strict=True)
         around = [ir.Carry(c.inside, init, c.result, ir.Number(c.inside.type)) for c, init in pairs]
         own = loop.index if isinstance(loop, ir.For) else ir.Number("i64", "round", 0)
         rerun = ir.For(own, begin, end, ir.constant(jump), again, around)
         fetched = {x: self.fetch(x) for x in _free([[rerun]]) if x in self.home}
-        block += ir.copied([rerun], fetched, unread)
+        b.block += ir.copied([rerun], fetched, unread)
         first, last = b.op("subtract", begin, jump), b.op("subtract", end, jump)
         sums = [ir.Number(c.out.type, c.out.hint) for c in carries]
         parts = [*zip(carries, sums, strict=True)]
         inner = [ir.Carry(c.inside, x, c.result, ir.Number(x.type, x.hint)) for c, x in parts]
-        block.append(ir.For(index, last, first, ir.constant(-jump), backward, inner))
+        b.block.append(ir.For(index, last, first, ir.constant(-jump), backward, inner))
         top = self.b.op("subtract", segments, 1)
         outer = [ir.Carry(x, c.init, i.out, c.out) for (c, x), i in zip(parts, inner, strict=True)]
-        self.b.block.append(ir.For(number, top, ir.constant(-1), ir.constant(-1), block, outer))
+        self.b.block.append(ir.For(number, top, ir.constant(-1), ir.constant(-1), b.block, outer))
 
 
 def _counting(b: OpBuilder, out: ir.Number) -> ir.Carry:

@@ -10,30 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedCodeError, location_of
+from . import program as ir
 from .liveness import Names
-from .program import (
-    FLOATS,
-    Array,
-    ArrayProgram,
-    Block,
-    Carry,
-    Fill,
-    FixedNumber,
-    For,
-    If,
-    Index,
-    LoadElement,
-    Number,
-    Op,
-    Require,
-    Store,
-    While,
-    constant,
-    counting,
-    fixed,
-    like,
-    results,
-)
 from .scalar_operations import OpBuilder
 from .views import (
     Arraylike,
@@ -43,6 +21,7 @@ from .views import (
     element,
     element_of,
     elementwise,
+    is_one,
     whole,
 )
 
@@ -69,7 +48,11 @@ class Unassigned:
         self.name = name
 
 
-def reaches(value: Any, arrays: set[Array]) -> bool:
+Twin = tuple[ir.Array, ir.Array, str, str]
+"""A copy, its original, and the names of both."""
+
+
+def reaches(value: Any, arrays: set[ir.Array]) -> bool:
     """Return whether a value is, or has, one of the arrays."""
     if isinstance(value, tuple):
         return any(reaches(item, arrays) for item in value)
@@ -79,26 +62,26 @@ def reaches(value: Any, arrays: set[Array]) -> bool:
 class BlockReader:
     """What a reader of functions adds to a program, and where."""
 
-    def __init__(self, program: ArrayProgram, function: Any):
+    def __init__(self, program: ir.ArrayProgram, function: Any):
         self.program, self.function = program, function
-        self.definitions: dict[Number, Op] = {}
+        self.definitions: dict[ir.Number, ir.Op] = {}
         self.b = OpBuilder(program.body, self.definitions)
         self.env: dict[str, Any] = {}
-        self.hidden: set[Number] = set()  # values of blocks that are closed
+        self.hidden: set[ir.Number] = set()  # values of blocks that are closed
         self.calls: list[tuple[Any, ast.AST | None]] = []  # functions that are being read
         self.names: Mapping[str, Any] = {}
         self.node: ast.AST | None = None
-        self.choices: dict[Number, Op] = {}  # results of branches
-        self.ranges: dict[Number, tuple[Number, Number, FixedNumber]] = {}  # of loops' indices
-        self.sizes: set[Number] = set()  # inputs, and what `program.sizes` defines
-        self.inputs: set[Array] = set()
+        self.choices: dict[ir.Number, ir.Op] = {}  # results of branches
+        self.ranges: dict[ir.Number, ir.Bounds] = {}  # of loops' indices
+        self.sizes: set[ir.Number] = set()  # inputs, and what `program.sizes` defines
+        self.inputs: set[ir.Array] = set()
         self.replaced_inputs: list[str] = []
-        self.replacements: dict[Array, str] = {}  # memory of what may be an input in Python
-        self.twins: list[tuple[Array, Array, str, str]] = []  # copies, originals, names of both
+        self.replacements: dict[ir.Array, str] = {}  # memory of what may be an input in Python
+        self.twins: list[Twin] = []
         self.held: list[Any] = []  # values that callers and loops hold, besides names
         self.pending: list[Any] = []  # operands of expressions that are being read
-        self.copies: dict[Number, Number] = {}
-        self.originals: dict[Number, Number] = {}  # of sizes that `program.sizes` computes
+        self.copies: dict[ir.Number, ir.Number] = {}
+        self.originals: dict[ir.Number, ir.Number] = {}  # of sizes that `program.sizes` computes
         self.frozen: list[tuple[np.ndarray, View]] = []
 
     # Errors -----------------------------------------------------------------------------------
@@ -118,14 +101,14 @@ class BlockReader:
         line = getattr(node, "lineno", function.__code__.co_firstlineno)
         return f"{function.__name__} ({location_of(function.__code__.co_filename, line)}{text})"
 
-    def check(self, test: Number, kind: type[Exception], message: str) -> None:
+    def check(self, test: ir.Number, kind: type[Exception], message: str) -> None:
         """Add a check, whose error names the line."""
-        if isinstance(test, FixedNumber) and test.number:
+        if isinstance(test, ir.FixedNumber) and test.number:
             return
         self.program.errors.append((kind, f"{self.place(self.node)}: {message}"))
-        self.b.block.append(Require(test, len(self.program.errors)))
+        self.b.block.append(ir.Require(test, len(self.program.errors)))
 
-    def check_equal(self, x: Number, y: Number) -> None:
+    def check_equal(self, x: ir.Number, y: ir.Number) -> None:
         """Check that two sizes are the same one."""
         if x != y:
             self.check(
@@ -143,7 +126,7 @@ class BlockReader:
     # Blocks -----------------------------------------------------------------------------------
 
     @contextmanager
-    def into(self, block: Block) -> Iterator[None]:
+    def into(self, block: ir.Block) -> Iterator[None]:
         """Add statements to another block; their values are hidden afterwards."""
         around, self.b = self.b, OpBuilder(block, self.definitions)
         count = len(block)
@@ -152,9 +135,9 @@ class BlockReader:
         finally:
             self.b = around
             for statement in block[count:]:
-                self.hidden.update(results(statement))
+                self.hidden.update(ir.results(statement))
 
-    def is_visible(self, value: Number) -> bool:
+    def is_visible(self, value: ir.Number) -> bool:
         return value not in self.hidden
 
     def is_visible_view(self, view: View) -> bool:
@@ -166,13 +149,13 @@ class BlockReader:
     def wrap(self, value: Any) -> Any:
         """Return what a value of Python's is in a program."""
         if isinstance(value, (bool, np.bool_)):
-            return constant(bool(value))
+            return ir.constant(bool(value))
         if isinstance(value, (int, np.integer)):
-            return constant(int(value))
+            return ir.constant(int(value))
         if isinstance(value, np.floating) and value.itemsize <= 4:
-            return fixed("f32", float(value))
+            return ir.fixed("f32", float(value))
         if isinstance(value, (float, np.floating)):
-            return constant(float(value))
+            return ir.constant(float(value))
         if isinstance(value, tuple):
             return tuple(map(self.wrap, value))
         if isinstance(value, np.ndarray):
@@ -186,27 +169,21 @@ class BlockReader:
                 return view
         if value.size > 1_000_000 or value.dtype.kind not in "fiub":
             raise self.refuse(f"a global array of dtype {value.dtype} and size {value.size}")
-        shape = tuple(map(constant, value.shape))
-        array = Array(element_of(value.dtype), shape, "constant")
+        shape = tuple(map(ir.constant, value.shape))
+        array = ir.Array(element_of(value.dtype), shape, "constant")
         self.program.constants.append((array, value.copy()))
         self.frozen.append((value, whole(array)))
         return whole(array)
 
     # Memory that Python shares --------------------------------------------------------------
 
-    def kin(self, array: Array) -> set[Array]:
+    def kin(self, array: ir.Array) -> set[ir.Array]:
         """Return the arrays that may be the same one in Python."""
-        result = {array}
-        for _ in self.twins:
-            pairs = [twin[:2] for twin in self.twins if not result.isdisjoint(twin[:2])]
-            more = result.union(*pairs)
-            if more == result:
-                break
-            result = more
-        return result
+        pairs = [twin[:2] for twin in self.twins]
+        return ir.reachable([array], lambda x: [y for pair in pairs if x in pair for y in pair])
 
     def holder(
-        self, arrays: set[Array], but: str, live: Names | None, env: dict[str, Any]
+        self, arrays: set[ir.Array], but: str, live: Names | None, env: dict[str, Any]
     ) -> str | None:
         """Return the name, other than `but`, by which one of the arrays is still reached."""
         for name, value in env.items():
@@ -217,7 +194,7 @@ class BlockReader:
         return None
 
     def copied(
-        self, copy: Array, name: str, original: Array, live: Names | None, env: dict[str, Any]
+        self, copy: ir.Array, name: str, original: ir.Array, live: Names | None, env: dict[str, Any]
     ) -> None:
         """Note that a name has a copy of what is the same array in Python."""
         kin = self.kin(original)
@@ -228,7 +205,7 @@ class BlockReader:
             if array in self.inputs or array in self.replacements:
                 self.replacements[copy] = name
 
-    def changes(self, array: Array, node: ast.AST | None) -> None:
+    def changes(self, array: ir.Array, node: ast.AST | None) -> None:
         """Refuse to write to an array where Python would change what is a copy here."""
         if any(isinstance(x, Lazy) and array in x.reads for x in self.pending):
             raise self.refuse(
@@ -255,24 +232,24 @@ class BlockReader:
             return value.at(self.b, ())
         return value
 
-    def number(self, value: Any, node: ast.AST | None = None) -> Number:
+    def number(self, value: Any, node: ast.AST | None = None) -> ir.Number:
         value = self.evaluated(value)
         if isinstance(value, Unassigned):
             raise self.refuse(f"{value.name} may have no value here", node)
-        if not isinstance(value, Number):
+        if not isinstance(value, ir.Number):
             raise self.refuse("a number is expected here", node)
         return value
 
-    def map(self, function: Callable[..., Number], *operands: Any) -> Any:
+    def map(self, function: Callable[..., ir.Number], *operands: Any) -> Any:
         """Apply a function of numbers to numbers, or element by element to arrays."""
         for operand in operands:
-            if not isinstance(operand, (Number, View, Lazy)):
+            if not isinstance(operand, (ir.Number, View, Lazy)):
                 raise self.refuse("numbers and arrays are expected here")
-        arrays = [x for x in operands if not isinstance(x, Number)]
+        arrays = [x for x in operands if not isinstance(x, ir.Number)]
         if not arrays:
             return function(self.b, *operands)
         shape = broadcast([x.shape for x in arrays], self.check_equal)
-        kinds = [x if isinstance(x, Number) else Number(x.type) for x in operands]
+        kinds = [x if isinstance(x, ir.Number) else ir.Number(x.type) for x in operands]
         errors = len(self.program.errors)
         with self.into([]):  # which nobody keeps
             kind = function(self.b, *kinds).type
@@ -282,7 +259,11 @@ class BlockReader:
     # Memory -----------------------------------------------------------------------------------
 
     def allocate(
-        self, element_type: str, shape: Sequence[Number], value: Number | None, hint: str = "a"
+        self,
+        element_type: str,
+        shape: Sequence[ir.Number],
+        value: ir.Number | None,
+        hint: str = "a",
     ) -> View:
         """Return a new array; of an undefined content, or filled with a number."""
         sizes, own = [], []
@@ -300,37 +281,37 @@ class BlockReader:
                     "changes: allocate an array of the largest size first, and use a part of it"
                 )
             sizes.append(most if own[-1] is most else self._of_sizes("maximum", most, 0))
-        array = Array(element_type, tuple(sizes), hint)
+        array = ir.Array(element_type, tuple(sizes), hint)
         self.program.scratch.append(array)
-        self.b.block.append(Fill(array, value))
+        self.b.block.append(ir.Fill(array, value))
         return View(array, whole(array).axes, tuple(own))
 
-    def early(self, value: Number) -> Number | None:
+    def early(self, value: ir.Number) -> ir.Number | None:
         """Return a number where memory is allocated, before the body; None if it is not known."""
-        if isinstance(value, FixedNumber) or value in self.sizes:
+        if isinstance(value, ir.FixedNumber) or value in self.sizes:
             return value
         if not self._is_early(value):
             return None
         if value not in self.copies:
-            op, out = self.definitions[value], like(value)
+            op, out = self.definitions[value], ir.like(value)
             args = [x for x in map(self.early, op.args) if x is not None]
-            self.program.sizes.append(Op(out, op.function, tuple(args)))
+            self.program.sizes.append(ir.Op(out, op.function, tuple(args)))
             self.sizes.add(out)
             self.copies[value], self.originals[out] = out, value
         return self.copies[value]
 
-    def _is_early(self, value: Number) -> bool:
+    def _is_early(self, value: ir.Number) -> bool:
         op = self.definitions.get(value)
         is_computed = op is not None and all(map(self._is_early, op.args))
-        return isinstance(value, FixedNumber) or value in self.sizes or is_computed
+        return isinstance(value, ir.FixedNumber) or value in self.sizes or is_computed
 
-    def bound(self, value: Number, upper: bool) -> Number | None:
+    def bound(self, value: ir.Number, upper: bool) -> ir.Number | None:
         """Return a bound of an integer, from what is known before the body; None without one."""
         early = self.early(value)
         if early is not None:
             return early
         if not upper and value.low is not None:
-            return constant(value.low)
+            return ir.constant(value.low)
         if value in self.ranges:
             start, stop, step = self.ranges[value]
             if upper == (step.number > 0):
@@ -340,7 +321,7 @@ class BlockReader:
         op = self.definitions.get(value) or self.choices.get(value)
         if op is None:
             return None
-        x, y = op.args[-2:] if len(op.args) > 1 else (*op.args, constant(0))
+        x, y = op.args[-2:] if len(op.args) > 1 else (*op.args, ir.constant(0))
         first, second = self.bound(x, upper), self.bound(y, upper != (op.function == "subtract"))
         extreme = "maximum" if upper else "minimum"
         if op.function in ("minimum", "maximum") and op.function != extreme:  # one bound will do
@@ -357,11 +338,11 @@ class BlockReader:
                 return self._of_sizes(extreme, first, second)
             case "multiply" if x.low is not None and y.low is not None and min(x.low, y.low) >= 0:
                 return self._of_sizes(op.function, first, second)
-            case "floor_divide" if isinstance(y, FixedNumber) and y.number > 0:
+            case "floor_divide" if isinstance(y, ir.FixedNumber) and y.number > 0:
                 return self._of_sizes(op.function, first, second)
         return None
 
-    def _of_sizes(self, function: str, x: Number, y: Number | int) -> Number:
+    def _of_sizes(self, function: str, x: ir.Number, y: ir.Number | int) -> ir.Number:
         """Compute a number of sizes, before the body."""
         out = OpBuilder(self.program.sizes).op(function, x, y, hint="n")
         self.sizes.add(out)
@@ -379,24 +360,23 @@ class BlockReader:
         """Return an array in memory of its own."""
         view = self.allocate(value.type, value.shape, None, hint)
 
-        def write(index: Index) -> None:
-            number = self.b.cast(value.at(self.b, index), view.type)
-            self.b.block.append(Store(view.array, view.place(self.b, index), number))
+        def write(index: ir.Index) -> None:
+            view.put(self.b, index, value.at(self.b, index))
 
         self.each(value.shape, write)
         return View(view.array, view.axes, value.shape)
 
     def store(self, view: View, value: Any, node: ast.AST | None) -> None:
         """Assign to all elements of a view."""
-        if not isinstance(value, (Number, View, Lazy)):
+        if not isinstance(value, (ir.Number, View, Lazy)):
             raise self.refuse("only numbers and arrays can be assigned to elements", node)
         self.changes(view.array, node)
         self.assign_elements(view, value, node)
 
     def assign_elements(self, view: View, value: Any, node: ast.AST | None) -> None:
         element_type = view.type
-        if isinstance(value, Number):
-            if value.is_float and element_type not in FLOATS:
+        if isinstance(value, ir.Number):
+            if value.is_float and element_type not in ir.FLOATS:
                 raise self.refuse("a float is assigned to an array of integers: use int(x)", node)
         else:
             if view.array in value.reads and view != value:
@@ -406,59 +386,55 @@ class BlockReader:
             broadcast([view.shape, value.shape], self.check_equal)
             if len(value.shape) > len(view.shape):
                 raise self.refuse("the value has more axes than its target", node)
-            if value.type in FLOATS and element_type not in FLOATS:
+            if value.type in ir.FLOATS and element_type not in ir.FLOATS:
                 raise self.refuse("floats are assigned to an array of integers", node)
 
-        def write(index: Index) -> None:
-            number = self.b.cast(element(self.b, value, index), element_type)
-            self.b.block.append(Store(view.array, view.place(self.b, index), number))
+        def write(index: ir.Index) -> None:
+            view.put(self.b, index, element(self.b, value, index))
 
         self.each(view.shape, write)
 
     def reads_in_place(self, value: Lazy, view: View) -> bool:
         """Return whether an expression reads an array only at the place that is written."""
-        block: Block = []
-        index = tuple(Number("i64", "i", 0) for _ in view.shape)
+        block: ir.Block = []
+        index = tuple(ir.Number("i64", "i", 0) for _ in view.shape)
         with self.into(block):
             value.at(self.b, index[len(index) - len(value.shape) :])
             place = view.place(self.b, index)
-        loads = [x for x in block if isinstance(x, LoadElement) and x.array is view.array]
-        nested = any(isinstance(x, (For, While, If)) for x in block)
+        loads = [x for x in block if isinstance(x, ir.LoadElement) and x.array is view.array]
+        nested = any(isinstance(x, (ir.For, ir.While, ir.If)) for x in block)
         return not nested and all(load.index == place for load in loads)
 
     # Loops over elements ----------------------------------------------------------------------
 
-    def each(
-        self, shape: Sequence[Number], write: Callable[[Index], None], index: Index = ()
-    ) -> None:
+    def each(self, shape: Sequence[ir.Number], write: Callable[[ir.Index], None]) -> None:
         """Add loops over the indices of a shape."""
-        if len(index) == len(shape):
-            return write(index)
-        size = shape[len(index)]
-        if isinstance(size, FixedNumber) and size.number == 1:
-            return self.each(shape, write, (*index, constant(0)))
-        variable, body = Number("i64", "k", 0), []
-        with self.into(body):
-            self.each(shape, write, (*index, variable))
-        self.b.block.append(counting(variable, size, body))
-        return None
+
+        def step(index: ir.Index, _: Sequence[ir.Number]) -> Sequence[ir.Number]:
+            write(index)
+            return ()
+
+        self.reduced(shape, (), step)
 
     def reduced(
         self,
-        shape: Sequence[Number],
-        inits: Sequence[Number],
-        step: Callable[[Index, Sequence[Number]], Sequence[Number]],
-        index: Index = (),
-    ) -> Sequence[Number]:
+        shape: Sequence[ir.Number],
+        inits: Sequence[ir.Number],
+        step: Callable[[ir.Index, Sequence[ir.Number]], Sequence[ir.Number]],
+        index: ir.Index = (),
+    ) -> Sequence[ir.Number]:
         """Add loops over a shape that carry numbers, and return these."""
         if len(index) == len(shape):
             return step(index, inits)
-        variable, body = Number("i64", "k", 0), []
-        insides = [Number(value.type, "sum") for value in inits]
+        size = shape[len(index)]
+        if is_one(size):
+            return self.reduced(shape, inits, step, (*index, ir.constant(0)))
+        variable, body = ir.Number("i64", "k", 0), []
+        insides = [ir.Number(value.type, "sum") for value in inits]
         with self.into(body):
             ends = self.reduced(shape, insides, step, (*index, variable))
             ends = [self.b.cast(end, x.type) for end, x in zip(ends, insides, strict=True)]
-        outs = [like(x) for x in insides]
-        carries = list(map(Carry, insides, inits, ends, outs))
-        self.b.block.append(counting(variable, shape[len(index)], body, carries))
+        outs = [ir.like(x) for x in insides]
+        carries = list(map(ir.Carry, insides, inits, ends, outs))
+        self.b.block.append(ir.counting(variable, size, body, carries))
         return outs

@@ -15,21 +15,11 @@ from typing import Any
 
 from .._rules.user_source import NoSource, find_definition
 from ..errors import UnsupportedCodeError
+from . import program as ir
 from .blocks_of_code import NOTHING, Known
 from .expressions_of_code import OPERATORS, REMEDIES
 from .flow import LEAVES, RESULT, RETURNED, FlowReader
 from .liveness import Names, exits, falls_off, live_before
-from .program import (
-    FLOATS,
-    Array,
-    ArrayProgram,
-    Fill,
-    FixedNumber,
-    Number,
-    Store,
-    arrays_of,
-    constant,
-)
 from .sharing import share
 from .views import Lazy, View, whole
 
@@ -61,7 +51,7 @@ class CodeReader(FlowReader):
             if parameter.kind is parameter.VAR_POSITIONAL:
                 env[name] = tuple(bound.arguments.get(name, ()))
         self.calls.append((function, definition))
-        self.env = {**env, RETURNED: constant(False), RESULT: NOTHING}
+        self.env = {**env, RETURNED: ir.constant(False), RESULT: NOTHING}
         self.names = _names_of(function)
         try:
             if isinstance(definition, ast.Lambda):
@@ -80,7 +70,7 @@ class CodeReader(FlowReader):
             rest = nodes[position + 1 :]
             if isinstance(node, ast.If):
                 test = self.test(node.test)
-                if isinstance(test, FixedNumber):
+                if isinstance(test, ir.FixedNumber):
                     chosen = node.body if test.number else node.orelse
                     return self.statements([*chosen, *rest], live, ends)
                 if exits(node):
@@ -90,15 +80,15 @@ class CodeReader(FlowReader):
             elif isinstance(node, (ast.For, ast.While)):
                 if self.loop(node, live_before(rest, live, ends)):
                     returned = self.env[RETURNED]
-                    if not isinstance(returned, FixedNumber):
+                    if not isinstance(returned, ir.FixedNumber):
                         return self.branch(returned, [], rest, live, ends)
             elif isinstance(node, ast.Return):
                 value = NOTHING if node.value is None else self.expression(node.value)
                 self.env[RESULT] = self.kept(value)
-                self.env[RETURNED] = self.env[LEAVES] = constant(True)
+                self.env[RETURNED] = self.env[LEAVES] = ir.constant(True)
                 return None
             elif isinstance(node, ast.Break):
-                self.env[LEAVES] = constant(True)
+                self.env[LEAVES] = ir.constant(True)
                 return None
             elif isinstance(node, ast.Continue):
                 return None
@@ -126,7 +116,7 @@ class CodeReader(FlowReader):
                 message = ast.unparse(node.msg) if node.msg is not None else "assertion failed"
                 self.check(self.test(node.test), AssertionError, message)
             case ast.Raise():
-                self.check(constant(False), *self.exception(node))
+                self.check(ir.constant(False), *self.exception(node))
             case ast.Pass() | ast.Import() | ast.ImportFrom():
                 if not isinstance(node, ast.Pass):
                     raise self.refuse("import it outside the function", node)
@@ -148,7 +138,7 @@ class CodeReader(FlowReader):
     def assign(self, target: ast.AST, value: Any) -> None:
         match target:
             case ast.Name():
-                if isinstance(value, Number) and not isinstance(value, FixedNumber):
+                if isinstance(value, ir.Number) and not isinstance(value, ir.FixedNumber):
                     if value.hint in ("t", "c"):
                         value.hint = target.id
                 elif isinstance(value, View) and value.array.hint == "a":
@@ -177,12 +167,12 @@ class CodeReader(FlowReader):
             parts = value
         elif isinstance(value, View):
             size = value.shape[0]
-            if not isinstance(size, FixedNumber):
+            if not isinstance(size, ir.FixedNumber):
                 self.check(
                     self.b.op("equal", size, count), ValueError, f"expected {count} elements"
                 )
-                size = constant(count)
-            parts = tuple(self.item(value, constant(k)) for k in range(int(size.number)))
+                size = ir.constant(count)
+            parts = tuple(self.item(value, ir.constant(k)) for k in range(int(size.number)))
         else:
             raise self.refuse("only tuples and arrays can be unpacked", node)
         if len(parts) != count:
@@ -205,39 +195,41 @@ class CodeReader(FlowReader):
         if not isinstance(node.target, ast.Subscript):
             raise self.refuse("assign to names and to elements of arrays", node)
         view = self.target(node.target)
-        if view.array in arrays_of(self.b.block[count:], Store, Fill):
+        if view.array in ir.arrays_of(self.b.block[count:], ir.Store, ir.Fill):
             raise self.refuse("the value writes to the same array: assign it to a name first")
         self.changes(view.array, node)
-        if not view.shape and name in ("add", "subtract") and view.type in FLOATS:
+        if not view.shape and name in ("add", "subtract") and view.type in ir.FLOATS:
             number = self.number(value, node)
             number = self.b.cast(number, view.type)
             if name == "subtract":
                 number = self.b.op("negative", number)
-            self.b.block.append(Store(view.array, view.place(self.b, ()), number, adds=True))
+            view.put(self.b, (), number, adds=True)
             return
         current = view if view.shape else view.at(self.b, ())
         self.store(view, self.binary(name, current, value), node)
 
 
-def read(function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[ArrayProgram, Any]:
+def read(
+    function: Any, args: Sequence[Any], keywords: dict[str, Any]
+) -> tuple[ir.ArrayProgram, Any]:
     """Return the program of a function, and the structure of its outputs.
 
     Arguments are numbers (`Number`), arrays (`Array`), tuples of them, and what is `Known`. In the
     structure, which tuples make, outputs stand by their positions. A function that returns nothing
     gives the arguments that it writes to.
     """
-    program = ArrayProgram(function.__name__)
+    program = ir.ArrayProgram(function.__name__)
     reader = CodeReader(program, function)
 
     def enter(arg: Any) -> Any:
         if isinstance(arg, tuple):
             return tuple(map(enter, arg))
-        if isinstance(arg, Array):
+        if isinstance(arg, ir.Array):
             program.inputs.append(arg)
             reader.inputs.add(arg)
             reader.sizes.update(x for x in arg.shape)
             return whole(arg)
-        if isinstance(arg, Number) and not isinstance(arg, FixedNumber):
+        if isinstance(arg, ir.Number) and not isinstance(arg, ir.FixedNumber):
             program.inputs.append(arg)
             reader.sizes.add(arg)
         return arg
@@ -247,7 +239,7 @@ def read(function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[
     result = reader.call(function, entered, named)
     changed = written_arrays(program)
     if result is NOTHING:
-        result = tuple(whole(x) for x in program.inputs if isinstance(x, Array) and x in changed)
+        result = tuple(whole(x) for x in program.inputs if isinstance(x, ir.Array) and x in changed)
         if reader.replaced_inputs:
             raise reader.refuse(
                 f"{', '.join(dict.fromkeys(reader.replaced_inputs))} is replaced in a loop or a "
@@ -267,7 +259,7 @@ def read(function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[
             if not reader.is_whole(value):
                 value = reader.materialize(value)
             program.outputs.append(value.array)
-        elif isinstance(value, Number):
+        elif isinstance(value, ir.Number):
             program.outputs.append(value)
         elif isinstance(value, Known) and value.value is None:
             return None
@@ -279,14 +271,14 @@ def read(function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[
     return share(program), structure
 
 
-def written_arrays(program: ArrayProgram) -> frozenset[Array]:
+def written_arrays(program: ir.ArrayProgram) -> frozenset[ir.Array]:
     """Return the arrays that a program writes to."""
-    return frozenset(arrays_of(program.body, Store, Fill))
+    return frozenset(ir.arrays_of(program.body, ir.Store, ir.Fill))
 
 
 def check_source(function: Any) -> None:
     """Refuse statements and expressions that no program has, before the types are known."""
-    reader = CodeReader(ArrayProgram(function.__name__), function)
+    reader = CodeReader(ir.ArrayProgram(function.__name__), function)
     definition = definition_of(function)
     body = [definition.body] if isinstance(definition, ast.Lambda) else definition.body
     lists: set[ast.AST] = set()  # arguments, and lists in these

@@ -10,27 +10,10 @@ from typing import Any
 import numpy as np
 
 from . import called_functions as functions
+from . import program as ir
 from .blocks_of_code import NOTHING, Known, Unassigned, unwrapped
 from .expressions_of_code import ExpressionReader
 from .liveness import Names, exits, live_in_loop, rebound, stored
-from .program import (
-    Block,
-    Carry,
-    Fill,
-    For,
-    If,
-    Index,
-    Merge,
-    Number,
-    Op,
-    Store,
-    While,
-    constant,
-    fixed,
-    like,
-    walk,
-    zero,
-)
 from .scalar_operations import join
 from .views import View
 
@@ -52,7 +35,7 @@ class FlowReader(ExpressionReader):
 
     def branch(
         self,
-        test: Number,
+        test: ir.Number,
         then: Sequence[ast.stmt],
         otherwise: Sequence[ast.stmt],
         live: Names,
@@ -66,7 +49,7 @@ class FlowReader(ExpressionReader):
                 self.statements(statements, live, ends)
             envs.append(self.env)
         self.node = node
-        statement = If(test, *blocks)
+        statement = ir.If(test, *blocks)
         self.sides, around = (live | ends, envs), self.sides
         self.env = {}
         for name in dict.fromkeys((*envs[0], *envs[1])):
@@ -78,15 +61,15 @@ class FlowReader(ExpressionReader):
         self.sides = around
         self.b.block.append(statement)
 
-    def merged(self, statement: If, name: str, then: Any, otherwise: Any) -> Any:
+    def merged(self, statement: ir.If, name: str, then: Any, otherwise: Any) -> Any:
         """Return what a name stands for after a branch."""
         if then == otherwise:
             return then
         for side, other in ((then, otherwise), (otherwise, then)):
             if isinstance(side, Unassigned) or (name == RESULT and side is NOTHING):
-                if isinstance(other, (Number, tuple)):
-                    is_number = isinstance(other, Number)
-                    pad = zero(other) if is_number else tuple(Unassigned(name) for _ in other)
+                if isinstance(other, (ir.Number, tuple)):
+                    is_number = isinstance(other, ir.Number)
+                    pad = ir.zero(other) if is_number else tuple(Unassigned(name) for _ in other)
                     pair = (other, pad) if side is otherwise else (pad, other)
                     return self.merged(statement, name, *pair)
                 if isinstance(other, View):
@@ -94,7 +77,7 @@ class FlowReader(ExpressionReader):
                         return other
                     raise self.refuse(f"{name} is an array in one branch only: assign it in both")
                 return other
-        if isinstance(then, Number) and isinstance(otherwise, Number):
+        if isinstance(then, ir.Number) and isinstance(otherwise, ir.Number):
             kind = join([then.type, otherwise.type])
             with self.into(statement.then):
                 then = self.b.cast(then, kind)
@@ -102,9 +85,9 @@ class FlowReader(ExpressionReader):
                 otherwise = self.b.cast(otherwise, kind)
             bounds = then.low is not None and otherwise.low is not None
             low = min(then.low or 0, otherwise.low or 0) if bounds else None
-            out = Number(kind, name.strip("%"), low)
-            statement.merges.append(Merge(out, then, otherwise))
-            self.choices[out] = Op(out, "select", (statement.test, then, otherwise))
+            out = ir.Number(kind, name.strip("%"), low)
+            statement.merges.append(ir.Merge(out, then, otherwise))
+            self.choices[out] = ir.Op(out, "select", (statement.test, then, otherwise))
             return out
         if isinstance(then, tuple) and isinstance(otherwise, tuple) and len(then) == len(otherwise):
             pairs = zip(then, otherwise, strict=True)
@@ -119,7 +102,7 @@ class FlowReader(ExpressionReader):
             return then
         raise self.refuse(f"{name.strip('%')} is of two kinds after this branch")
 
-    def merged_arrays(self, statement: If, name: str, then: View, otherwise: View) -> View:
+    def merged_arrays(self, statement: ir.If, name: str, then: View, otherwise: View) -> View:
         """Return a copy of the array that the branch has chosen."""
         if len(then.shape) != len(otherwise.shape):
             raise self.refuse(f"{name} has two ranks after this branch")
@@ -162,7 +145,7 @@ class FlowReader(ExpressionReader):
         names = list(dict.fromkeys(names))
         flags = [LEAVES] * breaks + [RETURNED, RESULT] * returns
         outer_leaves = self.env.get(LEAVES)
-        self.env[LEAVES] = constant(False)
+        self.env[LEAVES] = ir.constant(False)
         self.held.append(source.arrays if source is not None else ())
         live_names = head | live
         slots = self.slots(node, [name for name in names if name in self.env], live_names)
@@ -222,10 +205,10 @@ class FlowReader(ExpressionReader):
         lows: dict[str, int | None],
         live: Names,
         slots: dict[str, View],
-    ) -> tuple[For | While, bool]:
+    ) -> tuple[ir.For | ir.While, bool]:
         """Read a loop's body once; return the loop, and whether types have changed meanwhile."""
         state, head = dict(self.env), live_in_loop(node, live)
-        carries: dict[str, Carry] = {}  # by labels: names, and name.0, name.1, ... for tuples
+        carries: dict[str, ir.Carry] = {}  # by labels: names, and name.0, name.1, ... for tuples
         tuples: dict[str, list[str]] = {}
         for name in names:
             init = self.env.get(name, Unassigned(name))
@@ -235,28 +218,28 @@ class FlowReader(ExpressionReader):
             if isinstance(types.get(name), int):  # the length of a tuple
                 labels = tuples[name] = [f"{name}.{k}" for k in range(types[name])]
             elif not (
-                isinstance(init, (Unassigned, Number)) or (name == RESULT and init is NOTHING)
+                isinstance(init, (Unassigned, ir.Number)) or (name == RESULT and init is NOTHING)
             ):
                 continue
             for label in labels:
                 init = _part(self.env, label)
-                if not isinstance(init, Number):
+                if not isinstance(init, ir.Number):
                     is_live = name != RESULT and name in head
                     kind = types.get(label) or ("b1" if is_live else None)
                     if kind is None:
                         continue  # known after the first attempt
-                    init = fixed(kind, 0)
+                    init = ir.fixed(kind, 0)
                 kind = types.setdefault(label, init.type)
                 init = self.b.cast(init, kind)
                 low = lows.setdefault(label, init.low) if kind == "i64" else None
-                inside = Number(kind, name.strip("%"), low)
-                carries[label] = Carry(inside, init, inside, like(inside))
+                inside = ir.Number(kind, name.strip("%"), low)
+                carries[label] = ir.Carry(inside, init, inside, ir.like(inside))
         self.env |= _joined({label: c.inside for label, c in carries.items()}, tuples)
         before = dict(self.env)
-        body: Block = []
-        first: Block = []
-        test: Number | None = None
-        index = Number("i64", "i")
+        body: ir.Block = []
+        first: ir.Block = []
+        test: ir.Number | None = None
+        index = ir.Number("i64", "i")
         if isinstance(node, ast.While):
             with self.into(first):
                 test = self.test(node.test)
@@ -274,10 +257,10 @@ class FlowReader(ExpressionReader):
             for label, carry in carries.items():
                 inside, result = carry.inside, _part(after, label)
                 if label == RESULT and result is NOTHING:
-                    result = zero(inside)
-                if isinstance(result, View) and not isinstance(_part(state, label), Number):
+                    result = ir.zero(inside)
+                if isinstance(result, View) and not isinstance(_part(state, label), ir.Number):
                     raise self.new_in_loop("array", label, node)
-                if not isinstance(result, Number):
+                if not isinstance(result, ir.Number):
                     raise self.refuse(f"{label.strip('%')} is of two kinds in this loop", node)
                 kind = join([inside.type, result.type])
                 if kind != inside.type:
@@ -295,7 +278,7 @@ class FlowReader(ExpressionReader):
                         types |= {f"{name}.{k}": part.type for k, part in enumerate(value)}
                     if not _is_numbers(value) or types[name] != len(value):
                         raise self.new_in_loop("tuple", name, node)
-                elif name not in carries and name not in types and isinstance(value, Number):
+                elif name not in carries and name not in types and isinstance(value, ir.Number):
                     types[name], again = value.type, True
                 is_read = name in live or name == RESULT
                 if is_new and is_read and isinstance(value, View) and name not in slots:
@@ -307,9 +290,9 @@ class FlowReader(ExpressionReader):
         leaves = carries[LEAVES].result if LEAVES in carries else None
         if isinstance(node, ast.While):
             assert test is not None
-            return While(first, test, body, [*carries.values()], leaves), again
+            return ir.While(first, test, body, [*carries.values()], leaves), again
         start, stop, step = source.bounds
-        return For(index, start, stop, step, body, [*carries.values()], leaves), again
+        return ir.For(index, start, stop, step, body, [*carries.values()], leaves), again
 
     def new_in_loop(self, kind: str, name: str, node: ast.AST) -> Exception:
         """Return the error for an array or a tuple that no memory outside the loop holds."""
@@ -321,17 +304,17 @@ class FlowReader(ExpressionReader):
             node,
         )
 
-    def check_test(self, node: ast.While, block: Block) -> None:
+    def check_test(self, node: ast.While, block: ir.Block) -> None:
         """Refuse tests that do more than to test: they have no place in the backward sweep."""
-        filled = {x.array for x in walk(block) if isinstance(x, Fill)}
-        stores = [x for x in walk(block) if isinstance(x, Store) and x.array not in filled]
+        filled = {x.array for x in ir.walk(block) if isinstance(x, ir.Fill)}
+        stores = [x for x in ir.walk(block) if isinstance(x, ir.Store) and x.array not in filled]
         named = any(isinstance(x, ast.NamedExpr) for x in ast.walk(node.test))
         if stores or named:
             raise self.refuse(
                 "the condition of `while` assigns something: write `while True` with `break`", node
             )
 
-    def copy_slots(self, slots: dict[str, View], body: Block, live: Names) -> None:
+    def copy_slots(self, slots: dict[str, View], body: ir.Block, live: Names) -> None:
         """Copy arrays that a round has replaced to where the next round reads them."""
         for name, slot in slots.items():
             value = self.env[name]
@@ -344,7 +327,7 @@ class FlowReader(ExpressionReader):
                 f"two of {', '.join(slots)} are the same array at the end of a round: copy one: "
                 "x = y.copy()"
             )
-        changed = {x.array for x in walk(body) if isinstance(x, Store)}
+        changed = {x.array for x in ir.walk(body) if isinstance(x, ir.Store)}
         for name, value in moved.items():
             kin = self.kin(value.array)
             other = self.holder(kin, name, live, self.env)
@@ -374,12 +357,10 @@ class FlowReader(ExpressionReader):
     def exchange(self, values: dict[str, View], slots: dict[str, View], live: Names) -> None:
         """Copy arrays of one shape to their slots, which may be each other's."""
 
-        def write(index: Index) -> None:
+        def write(index: ir.Index) -> None:
             elements = [value.at(self.b, index) for value in values.values()]
             for name, number in zip(values, elements, strict=True):
-                place = slots[name].place(self.b, index)
-                number = self.b.cast(number, slots[name].type)
-                self.b.block.append(Store(slots[name].array, place, number))
+                slots[name].put(self.b, index, number)
 
         for name, value in values.items():
             self.copied(slots[name].array, name, value.array, live, self.env)
@@ -431,7 +412,7 @@ def _part(env: dict[str, Any], label: str) -> Any:
     return value[int(place)] if place and isinstance(value, tuple) else value
 
 
-def _joined(numbers: dict[str, Number], tuples: dict[str, list[str]]) -> dict[str, Any]:
+def _joined(numbers: dict[str, ir.Number], tuples: dict[str, list[str]]) -> dict[str, Any]:
     """Return the values of names: numbers, and tuples whose parts are all there."""
     whole = {name: parts for name, parts in tuples.items() if all(x in numbers for x in parts)}
     values = {name: tuple(map(numbers.get, parts)) for name, parts in whole.items()}
@@ -440,4 +421,4 @@ def _joined(numbers: dict[str, Number], tuples: dict[str, list[str]]) -> dict[st
 
 def _is_numbers(value: Any) -> bool:
     """Return whether a value is a tuple of numbers."""
-    return isinstance(value, tuple) and all(isinstance(part, Number) for part in value)
+    return isinstance(value, tuple) and all(isinstance(part, ir.Number) for part in value)

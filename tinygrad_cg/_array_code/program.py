@@ -74,6 +74,8 @@ class Array:
 
 Index = tuple[Number, ...]
 Thing = Number | Array
+Bounds = tuple[Number, Number, FixedNumber]
+"""Start, stop and step of a loop's index."""
 
 
 class ProgramPart:
@@ -327,6 +329,17 @@ def dependences(statement: Statement) -> Iterator[tuple[Thing | None, Sequence[T
         else:
             yield part.inside, (part.init, part.result)
             yield part.out, (part.inside,)
+
+
+def reachable(roots: Iterable[Any], following: Callable[[Any], Iterable[Any]]) -> set[Any]:
+    """Return the roots, what follows from them, what follows from that, and so on."""
+    reached, pending = set(), [*roots]
+    while pending:
+        thing = pending.pop()
+        if thing not in reached:
+            reached.add(thing)
+            pending += following(thing)
+    return reached
 
 
 def fixed(kind: str, number: float) -> FixedNumber:

@@ -43,13 +43,7 @@ def _needed(program: ir.ArrayProgram) -> set[Thing]:
         for thing, on in ir.dependences(statement):
             sources.setdefault(thing, []).extend(on)
     roots = [*program.outputs, *sources.get(None, ())]
-    needed: set[Thing] = set()
-    while roots:
-        thing = roots.pop()
-        if thing not in needed:
-            needed.add(thing)
-            roots += sources.get(thing, ())
-    return needed
+    return ir.reachable(roots, lambda thing: sources.get(thing, ()))
 
 
 def _block(block: ir.Block, needed: set[Thing]) -> ir.Block:

@@ -19,7 +19,7 @@ from tinygrad_cg_kernels import elementary
 from .._core.primitive import OPS, Primitive
 from .._core.tensor import Aval, Tensor
 from .._function.codegen.fused_rules import ScalarTrace
-from .program import DTYPES, FLOATS, Block, FixedNumber, Number, Op, constant, fixed, zero
+from . import program as ir
 
 _COMPARISONS: dict[str, tuple[str, Callable]] = {
     "less": ("{0} < {1}", operator.lt),
@@ -77,13 +77,15 @@ _PLAIN = {elementary.multiply_upstream, elementary.multiply_tangent}
 class OpBuilder:
     """Adds operations to a block, with the types that Numba gives their results."""
 
-    def __init__(self, block: Block, definitions: dict[Number, Op] | None = None):
-        self.block = block
+    def __init__(
+        self, block: ir.Block | None = None, definitions: dict[ir.Number, ir.Op] | None = None
+    ):
+        self.block: ir.Block = [] if block is None else block
         self.definitions = definitions
 
-    def op(self, name: str, *args: Number | float, hint: str = "t") -> Number:
+    def op(self, name: str, *args: ir.Number | float, hint: str = "t") -> ir.Number:
         """Add an operation of the language's own; known integers and truths are computed now."""
-        values = [arg if isinstance(arg, Number) else constant(arg) for arg in args]
+        values = [arg if isinstance(arg, ir.Number) else ir.constant(arg) for arg in args]
         if name.startswith("as_"):
             kind = name.removeprefix("as_")
         elif name == "select":
@@ -95,59 +97,77 @@ class OpBuilder:
         else:
             values, kind = self.joined(values, name in ("divide", "quotient"))
             kind = "b1" if name in _BOOLEAN else kind
-        constants = [value.number for value in values if isinstance(value, FixedNumber)]
+        constants = [value.number for value in values if isinstance(value, ir.FixedNumber)]
         exact = not any(value.is_float for value in values) and name in _OPERATIONS
         if exact and len(constants) == len(values):
-            return constant(fold(name, constants))
-        if name == "select" and isinstance(values[0], FixedNumber):
+            return ir.constant(fold(name, constants))
+        if name == "select" and isinstance(values[0], ir.FixedNumber):
             return values[1] if values[0].number else values[2]
         if kind == "i64" and name in _NEUTRAL:
             for x, other in ((values[1], values[0]), values)[: 1 if name == "subtract" else 2]:
-                if isinstance(x, FixedNumber) and x.number == _NEUTRAL[name]:
+                if isinstance(x, ir.FixedNumber) and x.number == _NEUTRAL[name]:
                     return other
         return self._add(name, values, kind, hint, _low(name, values) if kind == "i64" else None)
 
-    def apply(self, function: Callable, *args: Number | float, hint: str = "t") -> Number:
+    def apply(self, function: Callable, *args: ir.Number | float, hint: str = "t") -> ir.Number:
         """Add a function of floats of the kernels'; integers become f64."""
-        values = [arg if isinstance(arg, Number) else constant(arg) for arg in args]
+        values = [arg if isinstance(arg, ir.Number) else ir.constant(arg) for arg in args]
         values, kind = self.joined(values, True)
         if function in _SYMBOLS:
             return self.op(_SYMBOLS[function], *values, hint=hint)
         return self._add(function, values, kind, hint)
 
     def _add(
-        self, function: Any, values: Sequence[Number], kind: str, hint: str, low: int | None = None
-    ) -> Number:
-        out = Number(kind, hint, low)
-        op = Op(out, function, tuple(values))
+        self,
+        function: Any,
+        values: Sequence[ir.Number],
+        kind: str,
+        hint: str,
+        low: int | None = None,
+    ) -> ir.Number:
+        out = ir.Number(kind, hint, low)
+        op = ir.Op(out, function, tuple(values))
         self.block.append(op)
         if self.definitions is not None:
             self.definitions[out] = op
         return out
 
-    def joined(self, values: Sequence[Number], is_float: bool = False) -> tuple[list[Number], str]:
+    def joined(
+        self, values: Sequence[ir.Number], is_float: bool = False
+    ) -> tuple[list[ir.Number], str]:
         """Return operands of their joint type, and that type."""
         kind = join([value.type for value in values])
-        if is_float and kind not in FLOATS:
+        if is_float and kind not in ir.FLOATS:
             kind = "f64"
         return [self.cast(value, kind) for value in values], kind
 
-    def cast(self, value: Number, kind: str) -> Number:
+    def cast(self, value: ir.Number, kind: str) -> ir.Number:
         """Return a value as a number of a type."""
         if value.type == kind:
             return value
-        if isinstance(value, FixedNumber):
-            return fixed(kind, value.number)
+        if isinstance(value, ir.FixedNumber):
+            return ir.fixed(kind, value.number)
         low = 0 if (value.type, kind) == ("b1", "i64") else None
         return self._add(f"as_{kind}", [value], kind, value.hint, low)
 
-    def add(self, x: Number, y: Number) -> Number:
+    def load(self, array: ir.Array, index: ir.Index, hint: str | None = None) -> ir.Number:
+        """Return an element of an array."""
+        low = 0 if array.element.startswith("u") else None
+        out = ir.Number(array.type, array.hint if hint is None else hint, low)
+        self.block.append(ir.LoadElement(out, array, index))
+        return out
+
+    def store(self, array: ir.Array, index: ir.Index, value: ir.Number, adds: bool = False) -> None:
+        """Write a number to an element of an array, or add it."""
+        self.block.append(ir.Store(array, index, value, adds))
+
+    def add(self, x: ir.Number, y: ir.Number) -> ir.Number:
         return self.op("add", x, y)
 
-    def multiply(self, x: Number, y: Number) -> Number:
+    def multiply(self, x: ir.Number, y: ir.Number) -> ir.Number:
         """Multiply; by the numbers 1 and -1 without a product."""
         for factor, other in ((x, y), (y, x)):
-            if isinstance(factor, FixedNumber) and other.is_float and factor.number in (1, -1):
+            if isinstance(factor, ir.FixedNumber) and other.is_float and factor.number in (1, -1):
                 return other if factor.number == 1 else self.op("negative", other)
         return self.op("multiply", x, y)
 
@@ -162,14 +182,14 @@ def join(kinds: Sequence[str]) -> str:
     return "f32" if "f32" in present else "i64"
 
 
-def _low(name: str, values: Sequence[Number]) -> int | None:
+def _low(name: str, values: Sequence[ir.Number]) -> int | None:
     """Return a lower bound of an integer result, or None."""
     lows = [value.low for value in values]
     first, second = lows[0], lows[-1]
     match name:
         case "mod":
             return 0 if second is not None and second >= 0 else None
-        case "subtract" if first is not None and isinstance(values[1], FixedNumber):
+        case "subtract" if first is not None and isinstance(values[1], ir.FixedNumber):
             return first - int(values[1].number)
         case "maximum":
             return max((low for low in lows if low is not None), default=None)
@@ -195,20 +215,20 @@ def _low(name: str, values: Sequence[Number]) -> int | None:
 class Operands:
     """The arguments and the result of an operation, fetched when a derivative needs them."""
 
-    def __init__(self, op: Op, fetch: Callable[[Number], Number]):
+    def __init__(self, op: ir.Op, fetch: Callable[[ir.Number], ir.Number]):
         self.op, self.fetch = op, fetch
 
-    def __getitem__(self, position: int) -> Number:
+    def __getitem__(self, position: int) -> ir.Number:
         return self.fetch(self.op.args[position])
 
     @property
-    def out(self) -> Number:
+    def out(self) -> ir.Number:
         return self.fetch(self.op.out)
 
 
 def scaled(
-    b: OpBuilder, op: Op, position: int, factor: Number, operands: Operands
-) -> Number | None:
+    b: OpBuilder, op: ir.Op, position: int, factor: ir.Number, operands: Operands
+) -> ir.Number | None:
     """Return a factor times the derivative of an operation by an argument; None for zero."""
     match op.function:
         case "add" | "accumulate" | "as_f32" | "as_f64":
@@ -230,7 +250,7 @@ def scaled(
         case "select" if position == 0:
             return None
         case "select":
-            pair = (factor, zero(factor)) if position == 1 else (zero(factor), factor)
+            pair = (factor, ir.zero(factor)) if position == 1 else (ir.zero(factor), factor)
             return b.op("select", operands[0], *pair)
         case str():
             return None
@@ -245,12 +265,12 @@ class DerivativeSteps:
         self.names, self.trace, self.kind = names, trace, kind
         self.result = trace.number(result)
 
-    def add_to(self, b: OpBuilder, operands: Operands) -> Number:
+    def add_to(self, b: OpBuilder, operands: Operands) -> ir.Number:
         """Add the operations, and return the derivative."""
         values = []
         for name in self.names:
             if name == "dy":
-                values.append(fixed(self.kind, 1.0))
+                values.append(ir.fixed(self.kind, 1.0))
             else:
                 values.append(operands.out if name == "out" else operands[int(name)])
         for kernel, inputs in self.trace.steps:
@@ -258,19 +278,19 @@ class DerivativeSteps:
         return _value(values, self.result)
 
 
-def _value(values: Sequence[Number], operand: int | np.ndarray) -> Number:
+def _value(values: Sequence[ir.Number], operand: int | np.ndarray) -> ir.Number:
     if isinstance(operand, int):
         return values[operand]
     kinds = {"f": f"f{8 * operand.itemsize}", "b": "b1"}
-    return fixed(kinds.get(operand.dtype.kind, "i64"), operand.item())
+    return ir.fixed(kinds.get(operand.dtype.kind, "i64"), operand.item())
 
 
-def _step(b: OpBuilder, function: Callable, operands: list[Number]) -> Number:
+def _step(b: OpBuilder, function: Callable, operands: list[ir.Number]) -> ir.Number:
     if function in _PLAIN:
         for factor, other in (operands, operands[::-1]):
-            if isinstance(factor, FixedNumber) and factor.number == 1:
+            if isinstance(factor, ir.FixedNumber) and factor.number == 1:
                 return other
-    if function is elementary.divide_unbounded and isinstance(operands[0], FixedNumber):
+    if function is elementary.divide_unbounded and isinstance(operands[0], ir.FixedNumber):
         x, y = operands
         return b.op("add", b.op("quotient", x, y), b.op("subtract", y, y))
     if function is elementary.square:
@@ -297,8 +317,8 @@ def derivative(function: Callable, position: int, kind: str) -> DerivativeSteps 
         return None
     places = {name: str(k) for k, name in enumerate(record.inputs)}
     names = [places.get(name, name) for name in inspect.signature(rule).parameters]
-    trace = ScalarTrace(len(names), Aval((), DTYPES[kind]))
-    one = Tensor(np.ones((), DTYPES[kind]))
+    trace = ScalarTrace(len(names), Aval((), ir.DTYPES[kind]))
+    one = Tensor(np.ones((), ir.DTYPES[kind]))
     inputs = [one if name == "dy" else x for name, x in zip(names, trace.tensors, strict=True)]
     return DerivativeSteps(names, trace, trace.run(rule, inputs), kind)
 

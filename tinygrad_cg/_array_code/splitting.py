@@ -97,8 +97,7 @@ def totals(loop: ir.For, primal: Collection[ir.Array]) -> tuple[ir.For, ir.Block
     inner = ir.defined([loop])
     used = {*primal, *ir.arrays_of(loop.body, ir.LoadElement, ir.Fill)}
     used.update(x.array for x in ir.walk(loop.body) if _sets(x))
-    body, carries, stores = [], [*loop.carries], []
-    b = OpBuilder(body)
+    b, carries, stores = OpBuilder(), [*loop.carries], []
     for x in loop.body:
         if isinstance(x, ir.Store) and x.adds and x.array not in used and inner.isdisjoint(x.index):
             inside, out = (ir.Number(x.array.element, x.array.hint) for _ in range(2))
@@ -106,16 +105,16 @@ def totals(loop: ir.For, primal: Collection[ir.Array]) -> tuple[ir.For, ir.Block
             carries.append(ir.Carry(inside, ir.zero(x.array), total, out))
             stores.append(ir.Store(x.array, x.index, out, adds=True))
         else:
-            body.append(x)
+            b.block.append(x)
     if not stores:
         return loop, []
-    after: ir.Block = []
-    test = OpBuilder(after).op("less" if loop.step.number > 0 else "greater", loop.start, loop.stop)
+    around = OpBuilder()
+    test = around.op("less" if loop.step.number > 0 else "greater", loop.start, loop.stop)
     if isinstance(test, ir.FixedNumber):
         after = stores if test.number else []
     else:
-        after.append(ir.If(test, stores, []))
-    return ir.For(loop.index, loop.start, loop.stop, loop.step, body, carries, loop.leaves), after
+        after = [*around.block, ir.If(test, stores, [])]
+    return replace(loop, body=b.block, carries=carries), after
 
 
 def can_be_split(loop: ir.For) -> bool:
@@ -204,27 +203,22 @@ class _Splitting:
 
     def both(self, loop: ir.For, stores: Sequence[ir.Store], sums: Sequence[ir.Carry]) -> ir.Block:
         """Return the loop in chunks where it has many rounds, else as it is."""
-        block: ir.Block = []
-        b = OpBuilder(block)
-        down = loop.step.number < 0
-        ends = (loop.stop, loop.start) if down else (loop.start, loop.stop)
+        b = OpBuilder()
+        ends = (loop.stop, loop.start) if loop.step.number < 0 else (loop.start, loop.stop)
         rounds = b.op("subtract", ends[1], ends[0], hint="rounds")
         outs = [ir.like(c.out) for c in loop.carries]
         pairs = [*zip(loop.carries, outs, strict=True)]
         plain = [ir.Carry(c.inside, c.init, c.result, out) for c, out in pairs]
-        short = ir.For(loop.index, loop.start, loop.stop, loop.step, loop.body, plain)
+        short = replace(loop, carries=plain)
         chunks, ends_of = self.chunks(loop, stores, sums, rounds)
         merges = [ir.Merge(c.out, end, out) for (c, out), end in zip(pairs, ends_of, strict=True)]
         many = b.op("greater_equal", rounds, MIN_ROUNDS)
-        block.append(ir.If(many, chunks, [short], merges))
-        return block
+        return [*b.block, ir.If(many, chunks, [short], merges)]
 
     def chunks(
         self, loop: ir.For, stores: Sequence[ir.Store], sums: Sequence[ir.Carry], rounds: ir.Number
     ) -> tuple[ir.Block, list[ir.Number]]:
-        block: ir.Block = []
-        first, chunk = ir.Number("i64", "first", 0), []
-        b = OpBuilder(chunk)
+        first, b = ir.Number("i64", "first", 0), OpBuilder()
         count = b.op("minimum", b.op("subtract", rounds, first), CHUNK, hint="count")
         if loop.step.number < 0:
             start = b.op("subtract", loop.start, first)
@@ -250,8 +244,7 @@ class _Splitting:
             carries.append(ir.Carry(inside, around, c.result, ir.like(c.inside)))
             outer.append(ir.Carry(around, c.init, carries[-1].out, ir.like(c.out)))
         position = ir.Number("i64", "k", 0)
-        body: ir.Block = []
-        inner = OpBuilder(body)
+        inner = OpBuilder()
         begin = lowest if ascends else start
         index = inner.op("add" if ascends else "subtract", begin, position, hint="i")
         index.low = loop.index.low
@@ -266,15 +259,15 @@ class _Splitting:
             if isinstance(statement, ir.Op) and statement.out in terms:
                 value = next(x for x in statement.args if x not in insides)
                 value = replaced.get(value, value)
-                body.append(ir.Store(terms[statement.out], (place,), value))
+                inner.store(terms[statement.out], (place,), value)
             elif isinstance(statement, ir.Store) and id(statement) in chosen:
                 value = replaced.get(statement.value, statement.value)
-                body.append(ir.Store(buffers[chosen[id(statement)]], (place,), value))
+                inner.store(buffers[chosen[id(statement)]], (place,), value)
             else:
-                body += ir.copied([statement], replaced)
+                inner.block += ir.copied([statement], replaced)
         for carry in carries:
             carry.result = replaced.get(carry.result, carry.result)
-        chunk += [ir.counting(position, count, body, carries), *additions]
+        b.block += [ir.counting(position, count, inner.block, carries), *additions]
         groups: dict[Any, list[tuple[ir.Store, ir.Array, int]]] = {}
         for k, (store, buffer) in enumerate(zip(stores, buffers, strict=True)):
             offset = self.offset(loop, store)
@@ -282,8 +275,8 @@ class _Splitting:
             groups.setdefault(key, []).append((store, buffer, offset or 0))
         for group in groups.values():
             self.addition(b, loop, group, lowest, count)
-        block.append(ir.For(first, ir.constant(0), rounds, ir.constant(CHUNK), chunk, outer))
-        return block, [c.out for c in outer]
+        step = ir.constant(CHUNK)
+        return [ir.For(first, ir.constant(0), rounds, step, b.block, outer)], [c.out for c in outer]
 
     def buffer(self, k: int, element: str) -> ir.Array:
         key = k, element
@@ -296,12 +289,11 @@ class _Splitting:
         carry: ir.Carry, init: ir.Number, buffer: ir.Array, count: ir.Number
     ) -> tuple[ir.Number, ir.For]:
         """Return a sum after the terms of a chunk, and the loop that adds them in their order."""
-        position, body = ir.Number("i64", "k", 0), []
-        inside, term, out = (ir.like(carry.inside) for _ in range(3))
-        b = OpBuilder(body)
-        body.append(ir.LoadElement(term, buffer, (b.op("add", position, PAD),)))
+        position, b = ir.Number("i64", "k", 0), OpBuilder()
+        inside, out = (ir.like(carry.inside) for _ in range(2))
+        term = b.load(buffer, (b.op("add", position, PAD),), inside.hint)
         own = ir.Carry(inside, init, b.op("add", inside, term), out)
-        return out, ir.counting(position, count, body, [own])
+        return out, ir.counting(position, count, b.block, [own])
 
     def offset(self, loop: ir.For, store: ir.Store) -> int | None:
         """Return what is added to the loop's index for a place, if only the last axis has it."""
@@ -330,9 +322,7 @@ class _Splitting:
             for buffer in dict.fromkeys(buffer for _, buffer, _ in group):
                 self.clear(b, buffer, ir.constant(PAD + least - most), most - least)
                 self.clear(b, buffer, end, most - least)
-        position = ir.Number("i64", "k", 0)
-        body: ir.Block = []
-        inner = OpBuilder(body)
+        position, inner = ir.Number("i64", "k", 0), OpBuilder()
         store = group[0][0]
         index = inner.op("add", lowest, position, hint="i")
         index.low = loop.index.low
@@ -341,29 +331,26 @@ class _Splitting:
         for value in store.index:
             op = definitions.get(value)
             if op is not None and value not in replaced:
-                body += ir.copied([op], replaced)
+                inner.block += ir.copied([op], replaced)
         place = [replaced.get(value, value) for value in store.index]
         if most > least:
             place[-1] = inner.op("add", inner.op("add", lowest, position), least, hint="i")
         total: ir.Number | None = None
         for _, buffer, offset in group:
-            term = ir.Number(buffer.element, "term")
             own = inner.op("add", position, PAD + least - offset, hint="k")
-            body.append(ir.LoadElement(term, buffer, (own,)))
+            term = inner.load(buffer, (own,), "term")
             total = term if total is None else inner.op("add", total, term)
         assert total is not None
-        body.append(ir.Store(store.array, tuple(place), total, adds=True))
+        inner.store(store.array, tuple(place), total, adds=True)
         stop = b.op("add", count, most - least)
-        b.block.append(ir.counting(position, stop, body))
+        b.block.append(ir.counting(position, stop, inner.block))
 
     @staticmethod
     def clear(b: OpBuilder, buffer: ir.Array, start: ir.Number, count: int) -> None:
         """Set some elements of a buffer to zero, in front of or behind the terms."""
-        position = ir.Number("i64", "k", 0)
-        body: ir.Block = []
-        place = OpBuilder(body).op("add", start, position, hint="k")
-        body.append(ir.Store(buffer, (place,), ir.zero(buffer)))
-        b.block.append(ir.counting(position, ir.constant(count), body))
+        position, inner = ir.Number("i64", "k", 0), OpBuilder()
+        inner.store(buffer, (inner.op("add", start, position, hint="k"),), ir.zero(buffer))
+        b.block.append(ir.counting(position, ir.constant(count), inner.block))
 
 
 def _sets(statement: ir.Statement) -> TypeGuard[ir.Store]:

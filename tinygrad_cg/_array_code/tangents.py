@@ -89,7 +89,7 @@ class _Tangents:
                 block.append(statement)
                 if array in self.active and not (adds and value not in self.numbers):
                     moved = b.cast(self.dot(value), array.element)
-                    block.append(ir.Store(self.arrays[array], index, moved, adds))
+                    b.store(self.arrays[array], index, moved, adds)
             case ir.Fill(array, value):
                 block.append(statement)
                 if array in self.active:

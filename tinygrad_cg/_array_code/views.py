@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .program import DTYPES, Array, FixedNumber, Index, LoadElement, Number, constant
+from .program import DTYPES, Array, FixedNumber, Index, Number, constant
 from .scalar_operations import OpBuilder
 
 
@@ -47,10 +47,12 @@ class View:
 
     def at(self, b: OpBuilder, index: Index) -> Number:
         """Return an element."""
-        low = 0 if self.array.element.startswith("u") or self.array.element == "b1" else None
-        out = Number(self.type, self.array.hint, low if self.type == "i64" else None)
-        b.block.append(LoadElement(out, self.array, self.place(b, index)))
-        return out
+        return b.load(self.array, self.place(b, index))
+
+    def put(self, b: OpBuilder, index: Index, value: Number, adds: bool = False) -> None:
+        """Write a number to an element, or add it."""
+        value = b.cast(value, self.type)
+        b.store(self.array, self.place(b, index), value, adds)
 
 
 def _place(b: OpBuilder, axis: Axis, index: Index) -> Number:
@@ -110,10 +112,10 @@ def element(b: OpBuilder, operand: Number | Arraylike, index: Index) -> Number:
         return operand
     own = index[len(index) - len(operand.shape) :]
     pairs = zip(own, operand.shape, strict=True)
-    return operand.at(b, tuple(constant(0) if _is_one(size) else i for i, size in pairs))
+    return operand.at(b, tuple(constant(0) if is_one(size) else i for i, size in pairs))
 
 
-def _is_one(size: Number) -> bool:
+def is_one(size: Number) -> bool:
     return isinstance(size, FixedNumber) and size.number == 1
 
 
@@ -125,9 +127,9 @@ def broadcast(
     result: list[Number] = []
     for axis in range(-rank, 0):
         sizes = [shape[axis] for shape in shapes if len(shape) >= -axis]
-        chosen = next((size for size in sizes if not _is_one(size)), sizes[0])
+        chosen = next((size for size in sizes if not is_one(size)), sizes[0])
         for size in sizes:
-            if not _is_one(size):
+            if not is_one(size):
                 check_equal(chosen, size)
         result.append(chosen)
     return tuple(result)
