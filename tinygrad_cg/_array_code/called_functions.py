@@ -12,7 +12,6 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -117,21 +116,10 @@ def _product(b: OpBuilder, x: Number, exponent: int) -> Number:
 
 # Functions of numbers ------------------------------------------------------------------------
 
-_FUNCTIONS_OF_FLOATS = {
-    **{name: (name,) for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "expm1")},
-    **{name: (name,) for name in ("log", "log1p", "log2", "log10", "sqrt", "erf", "erfc")},
-    **{name: (name,) for name in ("exp2", "cbrt", "gamma", "lgamma", "sinc", "floor", "ceil")},
-    "round": ("rint",),
-    "arcsin": ("arcsin", "asin"),
-    "arccos": ("arccos", "acos"),
-    "arctan": ("arctan", "atan"),
-    "arcsinh": ("arcsinh", "asinh"),
-    "arccosh": ("arccosh", "acosh"),
-    "arctanh": ("arctanh", "atanh"),
-    "arctan2": ("arctan2", "atan2"),
-    "hypot": ("hypot",),
-    "logaddexp": ("logaddexp",),
-}
+_OF_FLOATS = "sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh arctanh "
+_OF_FLOATS += "exp exp2 expm1 log log2 log10 log1p logaddexp sqrt cbrt hypot "
+_OF_FLOATS += "erf erfc gamma lgamma sinc floor ceil"
+"""Functions of floats by their names here and in NumPy; in `math`, asin is arcsin."""
 
 
 def _either(function: Callable, of_integers: Callable[..., Number]) -> Callable[..., Number]:
@@ -227,10 +215,6 @@ def _clip(reader: IndexReader, x: Any, low: Any, high: Any) -> Any:
         if not _is_none(bound):
             x = limited(reader, x, bound)
     return x
-
-
-def _divmod(reader: IndexReader, x: Any, y: Any) -> Any:
-    return reader.binary("floor_divide", x, y), reader.binary("mod", x, y)
 
 
 def _is_none(value: Any) -> bool:
@@ -522,7 +506,7 @@ def _variance(reader: IndexReader, array: Any, axis: Any = None) -> Any:
     if not _is_none(axis) and len(array.shape) > 1:
         raise reader.refuse("axis= of np.var is not supported: write a loop")
     mean = _mean(reader, array)
-    gaps = reader.map(lambda b, x, m: b.op("subtract", x, m), array, mean)
+    gaps = reader.binary("subtract", array, mean)
     return _mean(reader, reader.binary("multiply", gaps, gaps))
 
 
@@ -564,76 +548,6 @@ def _handler_of(form: Callable[..., Any]) -> Handler:
         return reader.call(form, args, keywords)
 
     return of_numbers if {*inspect.signature(form).parameters} <= {"x", "y"} else of_arrays
-
-
-# Loops ---------------------------------------------------------------------------------------
-
-
-def is_range(function: Any) -> bool:
-    """Return whether a function is range or Numba's prange."""
-    return function is range or getattr(function, "__name__", "") == "prange"
-
-
-@dataclass
-class LoopSource:
-    """What a loop goes over: numbers, or elements of an array or of `zipped` ones."""
-
-    bounds: tuple[Number, Number, FixedNumber]
-    """Start, stop and step."""
-    arrays: tuple[View, ...] = ()
-    zipped: bool = False
-    first: Number | int | None = None
-    """The number of the first element, where elements are numbered."""
-
-    def index(self) -> Number:
-        """Return the number of a round."""
-        start, stop, step = self.bounds
-        if step.number > 0:
-            return Number("i64", "i", start.low)
-        return Number("i64", "i", None if stop.low is None else stop.low + 1)
-
-    def item(self, reader: IndexReader, index: Number) -> Any:
-        items = tuple(reader.item(array, index) for array in self.arrays) or (index,)
-        item = items if self.zipped else items[0]
-        if self.first is None:
-            return item
-        return reader.b.op("add", index, self.first) if self.first != 0 else index, item
-
-
-def numbered(
-    reader: IndexReader, args: Sequence[Number], node: ast.AST, backward: bool = False
-) -> LoopSource:
-    """Return what a loop over a range goes over."""
-    step = args[2] if len(args) == 3 else constant(1)
-    if not isinstance(step, FixedNumber):
-        raise reader.refuse("the step of a range must be a constant", node)
-    if step.number == 0:
-        raise reader.refuse("the step of a range must not be 0", node)
-    start, stop = (constant(0), args[0]) if len(args) == 1 else (args[0], args[1])
-    if backward:
-        if step.number != 1:
-            raise reader.refuse("reversed needs a range without a step", node)
-        start, stop = (reader.b.op("subtract", end, 1) for end in (stop, start))
-        step = constant(-1)
-    return LoopSource((start, stop, step))
-
-
-def rows(
-    reader: IndexReader,
-    arrays: Sequence[Any],
-    node: ast.AST,
-    zipped: bool = False,
-    first: Number | int | None = None,
-) -> LoopSource:
-    """Return what a loop over the elements, or rows, of arrays goes over."""
-    if not all(isinstance(array, View) and array.shape for array in arrays) or not arrays:
-        raise reader.refuse(
-            "loop over range, arrays, enumerate(array), zip(arrays), or both of these", node
-        )
-    size = arrays[0].shape[0]
-    for array in arrays[1:]:
-        size = reader.b.op("minimum", size, array.shape[0])
-    return LoopSource((constant(0), size, constant(1)), tuple(arrays), zipped, first)
 
 
 # Calls ---------------------------------------------------------------------------------------
@@ -692,7 +606,10 @@ def _binary(name: str) -> Handler:
 
 
 FUNCTIONS: dict[Any, Handler] = {
-    builtins.divmod: _divmod,
+    builtins.divmod: lambda reader, x, y: (
+        _binary("floor_divide")(reader, x, y),
+        _binary("mod")(reader, x, y),
+    ),
     builtins.len: _len,
     builtins.max: _python_extreme("maximum"),
     builtins.min: _python_extreme("minimum"),
@@ -731,6 +648,7 @@ FUNCTIONS: dict[Any, Handler] = {
     np.prod: _prod,
     np.ravel: _ravel,
     np.reshape: _reshape,
+    np.rint: _numeric(elementary.round),
     np.round: _round_digits(False),
     np.sign: _sign,
     np.std: _deviation,
@@ -748,11 +666,10 @@ FUNCTIONS |= {builtins.bool: _to("b1"), np.bool_: _to("b1")}
 _OPERATORS = ("add", "subtract", "multiply", "divide", "mod", "power", "floor_divide")
 _OPERATORS += ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
 FUNCTIONS |= {getattr(np, name): _binary(name) for name in _OPERATORS}
-for _name, _names in _FUNCTIONS_OF_FLOATS.items():
-    for _alias in _names:
-        for _module in (np, math):
-            if hasattr(_module, _alias):
-                FUNCTIONS.setdefault(getattr(_module, _alias), _numeric(getattr(elementary, _name)))
+for _name in _OF_FLOATS.split():
+    for _module, _alias in ((np, _name), (math, _name), (math, _name.replace("arc", "a"))):
+        if hasattr(_module, _alias):
+            FUNCTIONS.setdefault(getattr(_module, _alias), _numeric(getattr(elementary, _name)))
 for _name, _form in vars(array_forms).items():
     for _module in (np, math, np.linalg):
         if inspect.isfunction(_form) and hasattr(_module, _name):

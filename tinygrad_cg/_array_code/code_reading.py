@@ -74,14 +74,14 @@ class CodeReader(FlowReader):
                     chosen = node.body if test.number else node.orelse
                     return self.statements([*chosen, *rest], live, ends)
                 if exits(node):
-                    branches = [*node.body, *rest], [*node.orelse, *rest]
-                    return self.branch(test, *branches, live, ends)
-                self.branch(test, node.body, node.orelse, live_before(rest, live, ends), ends)
+                    sides = [*node.body, *rest], [*node.orelse, *rest]
+                    return self.branch(test, sides, live, ends)
+                self.branch(test, (node.body, node.orelse), live_before(rest, live, ends), ends)
             elif isinstance(node, (ast.For, ast.While)):
                 if self.loop(node, live_before(rest, live, ends)):
                     returned = self.env[RETURNED]
                     if not isinstance(returned, ir.FixedNumber):
-                        return self.branch(returned, [], rest, live, ends)
+                        return self.branch(returned, ([], rest), live, ends)
             elif isinstance(node, ast.Return):
                 value = NOTHING if node.value is None else self.expression(node.value)
                 self.env[RESULT] = self.kept(value)

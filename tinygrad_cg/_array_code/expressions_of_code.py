@@ -73,6 +73,10 @@ def numbers_of(value: Any) -> Any:
     return [numbers_of(x) for x in value] if isinstance(value, tuple) else value.number
 
 
+Sides = tuple[Sequence[ast.stmt], Sequence[ast.stmt]]
+"""The statements of an `if`, where its test is true, and where it is not."""
+
+
 class ExpressionReader(IndexReader):
     """Reads expressions; statements are read by what is made of it."""
 
@@ -81,14 +85,7 @@ class ExpressionReader(IndexReader):
         """Give a target a value."""
 
     @abstractmethod
-    def branch(
-        self,
-        test: Number,
-        then: Sequence[ast.stmt],
-        otherwise: Sequence[ast.stmt],
-        live: Names,
-        ends: Names,
-    ) -> None:
+    def branch(self, test: Number, sides: Sides, live: Names, ends: Names) -> None:
         """Read both sides of an `if`, and merge what they assign."""
 
     def expression(self, node: ast.expr) -> Any:
@@ -241,8 +238,8 @@ class ExpressionReader(IndexReader):
         if isinstance(test, FixedNumber):
             return self.expression(node.body if test.number else node.orelse)
         target, around = ast.Name("%value", ast.Store()), self.node
-        then, otherwise = ([ast.Assign([target], side)] for side in (node.body, node.orelse))
-        self.branch(test, then, otherwise, frozenset({*self.env, target.id}), frozenset())
+        sides = [ast.Assign([target], node.body)], [ast.Assign([target], node.orelse)]
+        self.branch(test, sides, frozenset({*self.env, target.id}), frozenset())
         self.node = around
         return self.env.pop(target.id)
 

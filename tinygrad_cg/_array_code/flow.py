@@ -5,20 +5,46 @@ from __future__ import annotations
 import ast
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from . import called_functions as functions
 from . import program as ir
 from .blocks_of_code import NOTHING, Known, Unassigned, unwrapped
-from .expressions_of_code import ExpressionReader
+from .expressions_of_code import ExpressionReader, Sides
 from .liveness import Names, exits, live_in_loop, rebound, stored
 from .scalar_operations import join
 from .views import View
 
 LEAVES, RETURNED, RESULT = "%leaves", "%returned", "%result"
 """The reader's own variables: whether a loop is left, whether the function has returned, what."""
+
+
+@dataclass
+class LoopSource:
+    """What a loop goes over: numbers, or elements of an array or of `zipped` ones."""
+
+    bounds: ir.Bounds
+    arrays: tuple[View, ...] = ()
+    zipped: bool = False
+    first: ir.Number | int | None = None
+    """The number of the first element, where elements are numbered."""
+
+    def index(self) -> ir.Number:
+        """Return the number of a round."""
+        start, stop, step = self.bounds
+        if step.number > 0:
+            return ir.Number("i64", "i", start.low)
+        return ir.Number("i64", "i", None if stop.low is None else stop.low + 1)
+
+    def item(self, reader: ExpressionReader, index: ir.Number) -> Any:
+        """Return what the loop's target is in a round."""
+        items = tuple(reader.item(array, index) for array in self.arrays) or (index,)
+        item = items if self.zipped else items[0]
+        if self.first is None:
+            return item
+        return reader.b.op("add", index, self.first) if self.first != 0 else index, item
 
 
 class FlowReader(ExpressionReader):
@@ -33,17 +59,10 @@ class FlowReader(ExpressionReader):
 
     # Branches ---------------------------------------------------------------------------------
 
-    def branch(
-        self,
-        test: ir.Number,
-        then: Sequence[ast.stmt],
-        otherwise: Sequence[ast.stmt],
-        live: Names,
-        ends: Names,
-    ) -> None:
+    def branch(self, test: ir.Number, sides: Sides, live: Names, ends: Names) -> None:
         """Read both sides of an `if`, and merge what they assign."""
         before, blocks, envs, node = self.env, ([], []), [], self.node
-        for block, statements in zip(blocks, (then, otherwise), strict=True):
+        for block, statements in zip(blocks, sides, strict=True):
             self.env = dict(before)
             with self.into(block):
                 self.statements(statements, live, ends)
@@ -53,11 +72,11 @@ class FlowReader(ExpressionReader):
         self.sides, around = (live | ends, envs), self.sides
         self.env = {}
         for name in dict.fromkeys((*envs[0], *envs[1])):
-            sides = [env.get(name, Unassigned(name)) for env in envs]
-            if name in before and all(side is before[name] for side in sides):
-                self.env[name] = sides[0]
+            values = [env.get(name, Unassigned(name)) for env in envs]
+            if name in before and all(value is before[name] for value in values):
+                self.env[name] = values[0]
             elif name in live or name in ends or name.startswith("%"):
-                self.env[name] = self.merged(statement, name, *sides)
+                self.env[name] = self.merged(statement, name, *values)
         self.sides = around
         self.b.block.append(statement)
 
@@ -372,10 +391,10 @@ class FlowReader(ExpressionReader):
         """Return what a `for` goes over: a range, rows of arrays, or a tuple."""
         call: Any = node.iter
         function = self.callee(call)
-        backward = function is reversed and functions.is_range(self.callee(call.args[0]))
-        if backward or functions.is_range(function):
+        backward = function is reversed and is_range(self.callee(call.args[0]))
+        if backward or is_range(function):
             args = call.args[0].args if backward else call.args
-            return functions.numbered(self, [self.integer(arg) for arg in args], node, backward)
+            return self.numbered([self.integer(arg) for arg in args], node, backward)
         if function is enumerate or function is zip:
             return self.rows(call, function)
         if function is np.ndindex:
@@ -384,14 +403,29 @@ class FlowReader(ExpressionReader):
         if isinstance(value, tuple):
             return value
         if isinstance(value, View) and value.shape:
-            return functions.rows(self, [value], node)
+            return LoopSource((ir.constant(0), value.shape[0], ir.constant(1)), (value,))
         raise self.refuse("loop over range, prange, arrays, enumerate, zip or tuples", node)
 
     def callee(self, node: ast.expr) -> Any:
         """Return the function that an expression calls; None if it is not a call."""
         return unwrapped(self.expression(node.func)) if isinstance(node, ast.Call) else None
 
-    def rows(self, call: Any, function: Any) -> Any:
+    def numbered(self, args: Sequence[ir.Number], node: ast.For, backward: bool) -> LoopSource:
+        """Return what a loop over a range goes over."""
+        step = args[2] if len(args) == 3 else ir.constant(1)
+        if not isinstance(step, ir.FixedNumber):
+            raise self.refuse("the step of a range must be a constant", node)
+        if step.number == 0:
+            raise self.refuse("the step of a range must not be 0", node)
+        start, stop = (ir.constant(0), args[0]) if len(args) == 1 else (args[0], args[1])
+        if backward:
+            if step.number != 1:
+                raise self.refuse("reversed needs a range without a step", node)
+            start, stop = (self.b.op("subtract", end, 1) for end in (stop, start))
+            step = ir.constant(-1)
+        return LoopSource((start, stop, step))
+
+    def rows(self, call: Any, function: Any) -> LoopSource:
         """Return what ``enumerate(array, start)``, of a zip too, or ``zip(arrays)`` goes over."""
         start: Any = None
         args = call.args
@@ -401,8 +435,20 @@ class FlowReader(ExpressionReader):
             args = args[:1]
             if args and self.callee(args[0]) is zip:
                 function, args = zip, args[0].args
-        arrays = [self.kept(self.expression(arg)) for arg in args]
-        return functions.rows(self, arrays, call, function is zip, start)
+        arrays = tuple(self.kept(self.expression(arg)) for arg in args)
+        if not all(isinstance(array, View) and array.shape for array in arrays) or not arrays:
+            raise self.refuse(
+                "loop over range, arrays, enumerate(array), zip(arrays), or both of these", call
+            )
+        size = arrays[0].shape[0]
+        for array in arrays[1:]:
+            size = self.b.op("minimum", size, array.shape[0])
+        return LoopSource((ir.constant(0), size, ir.constant(1)), arrays, function is zip, start)
+
+
+def is_range(function: Any) -> bool:
+    """Return whether a function is range or Numba's prange."""
+    return function is range or getattr(function, "__name__", "") == "prange"
 
 
 def _part(env: dict[str, Any], label: str) -> Any:

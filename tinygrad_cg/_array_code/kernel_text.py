@@ -20,15 +20,11 @@ from .splitting import are_rounds_independent
 
 FULL = -1
 """What the report says if a stack is too small; the number of an error otherwise, or 0."""
-C_NAMES = {name: name for name in ("exp", "log", "sin", "cos", "sqrt", "sinh", "cosh", "tanh")}
-C_NAMES |= {name: name for name in ("hypot", "expm1", "log1p")}
-C_NAMES |= {
-    f"arc{name}": f"a{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "tan2")
-}
-C_NAMES |= {"power": "pow"}
+_C_FUNCTIONS = "exp log sin cos sqrt sinh cosh tanh hypot expm1 log1p "
+_C_FUNCTIONS += "arcsin arccos arctan arcsinh arccosh arctanh arctan2"
+C_NAMES = {name: name.replace("arc", "a") for name in _C_FUNCTIONS.split()} | {"power": "pow"}
 """Functions that the language takes from LLVM and C, as Numba does, but for loops whose rounds are
-independent: these call the kernels' functions, which processors compute in vectors.
-"""
+independent: these call the kernels' functions, which processors compute in vectors."""
 
 
 class KernelText(NamedTuple):
@@ -188,15 +184,13 @@ class KernelWriter:
         return f"{module.rpartition('.')[2]}.{name}({', '.join(args)})"
 
     def branch(self, statement: ir.If) -> None:
-        self.line(f"if {self.value(statement.test)}:")
-        self.inner(statement.then)
-        for merge in statement.merges:
-            self.line(f"    {self.name(merge.out)} = {self.value(merge.then)}")
-        if statement.otherwise or statement.merges:
-            self.line("else:")
-            self.inner(statement.otherwise)
+        for head, side in ((f"if {self.value(statement.test)}:", "then"), ("else:", "otherwise")):
+            block = getattr(statement, side)
+            if side == "then" or block or statement.merges:
+                self.line(head)
+                self.inner(block)
             for merge in statement.merges:
-                self.line(f"    {self.name(merge.out)} = {self.value(merge.otherwise)}")
+                self.line(f"    {self.name(merge.out)} = {self.value(getattr(merge, side))}")
 
     def begin(self, statement: ir.For | ir.While) -> None:
         for carry in statement.carries:
