@@ -24,7 +24,8 @@ ROWS = np.array([[3, 3, -1], [0, 1, 1]])
 
 
 def scans() -> Iterator[tuple[Any, list[Any]]]:
-    for k, (shape, axis) in enumerate([((19,), 0), ((2, 6), 1), ((9, 2), 0), ((2, 5, 2), 1)]):
+    shapes = ((19,), 0), ((2, 6), 1), ((9, 2), 0), ((2, 5, 2), 1), ((5, 3), 1), ((3, 19), 1)
+    for k, (shape, axis) in enumerate(shapes):
         for dtype in {DTYPES[0], DTYPES[k], DTYPES[-1 - k]}:
             for kernel in (scan.cumsum, scan.cumprod):
                 yield kernel, [numbers(dtype, shape), axis, k % 2 == 1, k > 1]
