@@ -110,7 +110,9 @@ def cases(which: str) -> Iterator[tuple[Any, list[Any]]]:
 
         yield from [*move_cases.scans(), *move_cases.moves()]
         many = np.zeros(2000, int)  # in several chunks
-        yield gather.scatter_add, [(3,), np.dtype(float), many, many + 0.5]
+        for size in (3, 2**16):  # indices are compared with results, and sorted
+            for dtype in (np.dtype(float), np.dtype(bool)):
+                yield gather.scatter_add, [(size,), dtype, many, (many + 0.5).astype(dtype)]
 
 
 def rounds(x: Any) -> Any:

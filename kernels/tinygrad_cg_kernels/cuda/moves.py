@@ -1,6 +1,7 @@
 """Gather, scatter, sorting and products on the device, with the functions of the array library.
 
-Functions that add at repeated indices sort them first, and then add in order. So each run gives the
+If indices or results are few, each thread looks for the values of its result. Other functions that
+add at repeated indices sort them first, and then add in order. So each run gives the
 same bits, which are those of the CPU. Values of an index that occurs more than `CHUNK` times are
 added in chunks of that many, and then the chunks' sums, in order.
 """
@@ -13,7 +14,15 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels.cuda import adapter, bounds
-from tinygrad_cg_kernels.cuda.elementwise import contiguous, define, layout_of, plan_of
+from tinygrad_cg_kernels.cuda.elementwise import (
+    contiguous,
+    converters,
+    define,
+    layout_of,
+    plan_of,
+    same,
+)
+from tinygrad_cg_kernels.cuda.folds import Fold
 from tinygrad_cg_kernels.cuda.launches import Place, Prepared, aligned, place_of
 from tinygrad_cg_kernels.cuda.layouts import integers, merge, walk
 from tinygrad_cg_kernels.move import gather as of_host
@@ -32,6 +41,10 @@ from tinygrad_cg_kernels.runtime.promotion import (
 )
 
 CHUNK = 4 if adapter.simulated() else 1024  # values of an index that one thread combines
+COMPARED = (
+    128 if adapter.simulated() else 2**26
+)  # results times indices, up to which none is sorted
+LOADED = 8  # indices that a thread loads at a time
 
 _SOURCE = """
 def kernel(order, places, begins, values, parts, out, units, count, after, size):
@@ -191,6 +204,88 @@ def take_along_axis(x: Any, indices: Any, axis: int) -> Any:
     return _look_up("take_along_axis", x, indices, axis, None)
 
 
+_SEEK = """
+def kernel(values, indices, flag, out, units, count, between, length, after, lines):
+    for unit in range(cuda.grid(1), units, cuda.gridsize(1)):
+        column = place(index(unit) % index(after))
+        rest = index(index(unit) // index(after))
+        row = place(rest % index(length))
+        rest = index(rest // index(length))
+        line = place(rest % index(lines))
+        first = place(rest // index(lines)) * CHUNK
+        last = min(first + CHUNK, count)
+        begin = place(index(line) // index(between)) * count
+        for j in range(first + row, last, length):
+            if position(indices[begin + j], length, 1) < 0:
+                flag[0] = 1
+        total = start
+        for j in range(first, last, {many}):
+            {load}
+            {add}
+        out[unit] = total
+"""
+"""Each thread adds the values, of a chunk of them, whose index is that of its result."""
+
+
+def _seek_source() -> str:
+    load, add = [], []
+    for n in range(LOADED):
+        at, value = f"begin + j + {n}", f"(line * count + j + {n}) * after + column"
+        load.append(f"i{n} = np.int64(indices[np.uint64({at})]) if j + {n} < last else length")
+        add.append(f"if i{n} == row or i{n} == row - length:")
+        add.append(f"    total = combine(total, c0(values[np.uint64({value})]))")
+    between = "\n            "
+    return _SEEK.format(many=LOADED, load=between.join(load), add=between.join(add))
+
+
+def _plan_scatter(
+    shape: tuple[int, ...], dtype: np.dtype, indices: Any, values: Any, axis: int, batch_dims: int
+) -> Callable[[Any, Any], Any]:
+    """Return what adds such values at such indices."""
+    axis = of_host.check_scatter(shape, indices, values, axis, batch_dims)
+    size, count, loop = (
+        prod(shape),
+        prod(indices.shape[batch_dims:]),
+        loop_dtype(native("scatter_add", dtype)),
+    )
+    if not values.size or size * count > COMPARED:
+        return partial(_scatter_sorted, shape, dtype, axis, batch_dims)
+    chunks, length, after = -(-count // CHUNK), shape[axis], prod(shape[axis + 1 :])
+    check, units, stored = (
+        bounds.check_of("scatter_add", indices, length),
+        chunks * size,
+        dtype if chunks == 1 else loop,
+    )
+    names = {"start": loop.type(0), "combine": adapter.scalar_function(_plus), "CHUNK": CHUNK}
+    names |= {"position": bounds.position, **converters([values.dtype], [loop])}
+    kernel = define(_seek_source(), **names, **integers([units, values.size, indices.size]))
+    places = [Place(values.dtype, values.size), Place(indices.dtype, indices.size)]
+    places += [Place(INT64, 1), Place(stored, units)]
+    numbers = [units, count, prod(shape[batch_dims:axis]), length, after, prod(shape[:axis])]
+    launch = Prepared(kernel, adapter.blocks_for(units), [*places, *numbers])
+
+    def scatter(values: Any, indices: Any) -> Any:
+        out = adapter.array_module().empty((chunks, *shape), dtype=stored)
+        bounds.check_later(indices, check, lambda flag: launch((values, indices, flag, out)))
+        if chunks > 1:
+            out = _sum_of_parts((out,), (0,), (loop,), loop, 0).astype(dtype, copy=False)
+        return out.reshape(shape)
+
+    return scatter
+
+
+_sum_of_parts = Fold(same, _plus)
+
+
+def _scatter_sorted(
+    shape: tuple[int, ...], dtype: np.dtype, axis: int, batch_dims: int, values: Any, indices: Any
+) -> Any:
+    positions, middle = of_host.scatter_positions(
+        shape, indices, values, axis, batch_dims, bounds.positions, adapter.array_module()
+    )
+    return _scatter_flat(shape, dtype, middle, positions, values)
+
+
 def scatter_add(
     shape: tuple[int, ...],
     dtype: np.dtype,
@@ -200,11 +295,10 @@ def scatter_add(
     batch_dims: int = 0,
 ) -> Any:
     """Return zeros(shape) with `values` added at `indices` along `axis`, in order."""
-    library = adapter.array_module()
-    positions, middle = of_host.scatter_positions(
-        shape, indices, values, axis, batch_dims, bounds.positions, library
-    )
-    return _scatter_flat(shape, dtype, middle, positions, values)
+    values, indices = contiguous(values), contiguous(indices)
+    key = shape, dtype, axis, batch_dims, *layout_of((values, indices))
+    plan = plan_of(_plans, key, _plan_scatter, shape, dtype, indices, values, axis, batch_dims)
+    return plan(values, indices)
 
 
 def _scatter_flat(

@@ -50,6 +50,14 @@ def check_values(name: str, values: Any, shape: tuple[int, ...]) -> None:
         raise ValueError(f"{name}: values have shape {values.shape}, not {shape}")
 
 
+def check_scatter(shape: tuple[int, ...], indices: Any, values: Any, axis: int, count: int) -> int:
+    """Return the axis of `scatter_add` from 0; an error for operands that do not fit together."""
+    axis = check_axis("scatter_add", axis, len(shape))
+    check_batch("scatter_add", shape, indices, axis, count)
+    check_values("scatter_add", values, shape[:axis] + indices.shape[count:] + shape[axis + 1 :])
+    return axis
+
+
 def _take_in_batches(x: np.ndarray, positions: np.ndarray, axis: int, count: int) -> np.ndarray:
     """Return the slices of `x` at positions along `axis`, with `count` batch axes."""
     rows = _rows_in_batches(x.shape, positions, axis, count, np)
@@ -76,9 +84,7 @@ def scatter_positions(
     library=np,
 ) -> tuple[Any, tuple[int, int, int]]:
     """Return the positions of `scatter_add` along the middle of three axes, and the axes' sizes."""
-    axis = check_axis("scatter_add", axis, len(shape))
-    check_batch("scatter_add", shape, indices, axis, count)
-    check_values("scatter_add", values, shape[:axis] + indices.shape[count:] + shape[axis + 1 :])
+    axis = check_scatter(shape, indices, values, axis, count)
     before, size, after = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
     positions = check("scatter_add", indices, size)
     if not count:
