@@ -132,6 +132,30 @@ def test_symmetric_functions_of_equal_values_have_their_gradient(x):
         np.testing.assert_allclose(gradient.numpy(), left * 3 * values**2 @ right, rtol=1e-12)
 
 
+@pytest.mark.quick
+@pytest.mark.parametrize("factors", [linalg.eigh, linalg.eig, linalg.svd])
+def test_the_gradient_of_values_alone_leaves_out_the_rule_of_vectors(factors, monkeypatch):
+    """In eager mode and in a trace; the second order needs that rule."""
+    calls = []
+    for module in (factorizations, eigenvectors):
+        whole = module.over_gaps
+        monkeypatch.setattr(
+            module,
+            "over_gaps",
+            lambda *args, whole=whole, **params: calls.append(1) or whole(*args, **params),
+        )
+    x = tf.constant(WAY)
+    slope = tf.grad(lambda x: tf.reduce_sum(tf.math.real(factors(x)[0]) ** 3))
+    first = slope(x), unfused(slope)(x)
+    assert not calls
+    np.testing.assert_allclose(first[0], first[1], rtol=1e-12)
+    tf.grad(lambda x: tf.reduce_sum(sizes(factors(x)[1]) ** 2))(x)
+    assert calls
+    calls.clear()
+    tf.grad(lambda x: tf.reduce_sum(slope(x) * MIX[:3, :3]))(x)
+    assert calls
+
+
 def test_the_trace_by_eigenvalues_has_no_second_derivative():
     trace = lambda x: tf.reduce_sum(linalg.eigvalsh(x))
     slope = tf.grad(lambda x: tf.reduce_sum(tf.grad(trace)(x) * WAY))

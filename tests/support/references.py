@@ -909,6 +909,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "gradient_by_values": lambda x, slopes, left, *others, name: left * slopes * others[1],
     "cofactor_change": _cofactor_change,
     "inverse_of_regular": np.linalg.inv,
+    "values_of_factors": lambda x, matrix, factors, name: x,
     "check_tangent": lambda x, close, name, phase: x,
     "vanish": lambda x, y: (y == 0) & (x == 0).all(-2, keepdims=True),
     "svd": _singular_vectors,

@@ -19,8 +19,8 @@ from .complex import conj, imag, real
 from .decompositions import _apply_triangular, inv
 from .define import Case, operation, public
 from .elementwise import add, multiply, subtract, where
-from .factorizations import _coincide, _stack_rows, over_gaps
-from .indexing import gather, getitem
+from .factorizations import _coincide, _stack_rows, over_gaps, values_of
+from .indexing import gather
 from .matrices import (
     MATRIX,
     NOT_SQUARE,
@@ -105,8 +105,9 @@ def eig(x: Any) -> tuple[Tensor, Tensor]:
     is large or raises errors.MatrixError. With respect to vectors of equal eigenvalues the gradient
     is set to 0, with an errors.DerivativeWarning. For symmetric or Hermitian matrices use `eigh`.
     """
-    result = apply(_eig, (square_matrices("eig", x),), {})
-    return getitem(result, (Ellipsis, 0, slice(None))), rows(result, 1)
+    x = square_matrices("eig", x)
+    result = apply(_eig, (x,), {})
+    return values_of(x, result, "eig"), rows(result, 1)
 
 
 @public(_eigvals)

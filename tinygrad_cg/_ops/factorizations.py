@@ -1,10 +1,11 @@
 """Spectral factorizations by LAPACK: eigenvalues, singular values, QR and LU.
 
 An operation that computes several factors is one record, which returns them as one matrix, one
-below the other, so that their gradients arrive together. The rules are those of M. Giles, "An
-extended collection of matrix derivative results" (2008), and S. Walter and L. Lehmann, "Algorithmic
-differentiation of linear algebra functions" (2010); for complex matrices K. Schreiber et al. and
-PyTorch's documentation describe which functions of eigenvectors have a derivative.
+below the other, so that their gradients arrive together (values have their own, `values_of`). The
+rules are those of M. Giles, "An extended collection of matrix derivative results" (2008), and S.
+Walter and L. Lehmann, "Algorithmic differentiation of linear algebra functions" (2010); for complex
+matrices K. Schreiber et al. and PyTorch's documentation describe which functions of eigenvectors
+have a derivative.
 
 Eigenvectors of equal eigenvalues are any basis of the space that they span. A derivative by them
 exists only where the function does not depend on that choice, and then the terms between them are
@@ -27,7 +28,6 @@ from .complex import real
 from .decompositions import _apply_triangular, hermitian, inv
 from .define import Case, operation, public
 from .elementwise import add, divide, multiply, negative, subtract, where
-from .indexing import getitem
 from .matrices import (
     MATRIX,
     NOT_SQUARE,
@@ -47,12 +47,13 @@ from .matrices import (
     square_matrices,
     tolerance,
 )
-from .shape import concatenate, swap_last
+from .shape import concatenate, squeeze, swap_last
 from .spectral import for_vectors, gradient_by_values
 from .validation import broadcast_shapes
 
 _SYMMETRIC = POSITIVE - 1.5 * np.eye(3)
 _TALL = np.array([[1.0, 0.5], [-0.25, 2.0], [0.75, -1.0]])
+_ONE = np.ones((1, 1), bool)
 _WIDE = np.stack([_TALL.T, 1.5 - _TALL.T])
 
 
@@ -184,6 +185,40 @@ def _by_values(left: Tensor, slopes: Tensor, right: Tensor) -> Tensor:
     return product(multiply(left, slopes), adjoint(right))
 
 
+def _values_rule(dy: Tensor, factors: Tensor, shape: tuple[int, ...], name: str) -> Tensor:
+    left, right = rows(factors, 1, 1 + shape[-2]), rows(factors, 1 + shape[-2])
+    if name == "svd":
+        return _by_values(left, dy, right)
+    if name == "eig":
+        return _by_values(adjoint(inv(left)), dy, left)
+    result = _by_values(left, dy, left)
+    return multiply(add(result, adjoint(result)), 0.5)
+
+
+_values_of_factors = operation(
+    "values_of_factors",
+    lambda x, matrix, factors, name: copy_of(x, matrix, factors),
+    lambda x, matrix, factors, name: copied_aval(x, matrix, factors),
+    (None, _values_rule, None),
+    inputs=("x", "matrix", "factors"),
+    kind="contraction",
+    batch=lambda params, size: params,
+    core=(2, 2, 2),
+    samples=[Case(((1, 1), (1, 1), (2, 1)), {"name": "eigh"}, dict.fromkeys(range(3), _ONE))],
+    analytic=False,
+)
+
+
+def values_of(x: Tensor, factors: Tensor, name: str) -> Tensor:
+    """Return the values of `x`, the first row of `factors`, with a gradient of their own.
+
+    So the rule of the vectors runs only if these have an upstream gradient.
+    """
+    row = rows(factors, 0, 1)
+    row = row if name == "eig" else real(row)
+    return squeeze(apply(_values_of_factors, (row, x, factors), {"name": name}), -2)
+
+
 _eigh = of_matrices(
     "eigh",
     lambda x: _stack_rows(*np.linalg.eigh(hermitian(x))),
@@ -220,8 +255,9 @@ def eigh(x: Any) -> tuple[Tensor, Tensor]:
     equal eigenvalues the derivative is set to 0, with an errors.DerivativeWarning. Raises
     InvalidArgumentError for matrices that are not square.
     """
-    result = apply(_eigh, (square_matrices("eigh", x),), {})
-    return real(getitem(result, (Ellipsis, 0, slice(None)))), rows(result, 1)
+    x = square_matrices("eigh", x)
+    result = apply(_eigh, (x,), {})
+    return values_of(x, result, "eigh"), rows(result, 1)
 
 
 @public(_eigvalsh)
@@ -346,7 +382,7 @@ def svd(x: Any, full_matrices: bool = False) -> tuple[Tensor, Tensor, Tensor]:
     left, right = rows(result, 1, 1 + height), rows(result, 1 + height)
     if full_matrices:
         left, right = complete_basis(left), complete_basis(right)
-    return left, real(getitem(result, (Ellipsis, 0, slice(None)))), right
+    return left, values_of(x, result, "svd"), right
 
 
 @public(_svdvals)

@@ -427,7 +427,9 @@ _RULES: dict[str, Callable[[Value], Value | None]] = {
     "negative": _negative,
     "cast": _cast,
     "concatenate": lambda v: _if_same(v, v.inputs[0]) if len(v.inputs) == 1 else None,
-    **dict.fromkeys(("identity", "stop_gradient"), lambda value: value.inputs[0]),
+    **dict.fromkeys(
+        ("identity", "stop_gradient", "values_of_factors"), lambda value: value.inputs[0]
+    ),
     **dict.fromkeys(("reshape", "expand_dims", "squeeze"), _merge_reshapes),
     "transpose": _transpose,
     "broadcast_to": _broadcast_to,
