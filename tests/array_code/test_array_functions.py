@@ -383,3 +383,20 @@ def test_orders_are_stable_and_have_nan_last(size):
     order = tf.differentiable(lambda x: np.argsort(x))(x)
     np.testing.assert_array_equal(order, np.argsort(x, kind="stable"))
     np.testing.assert_array_equal(tf.differentiable(lambda x: np.sort(x))(x), np.sort(x))
+
+
+def test_results_that_are_returned_twice_add_up_in_the_gradient():
+    f = tf.differentiable(_repeated)
+    point = tf.constant([1.0, 2.0], tf.float64)
+
+    def loss(a):
+        first, (again, number), own, same = f(a)
+        return tf.reduce_sum(first * again + own + 2.0 * same) + number
+
+    np.testing.assert_array_equal(tf.grad(loss)(point), 8.0 * point.numpy() + 4.0)
+    np.testing.assert_array_equal(tf.jvp(tf.grad(loss), (point,), (point,))[1], 8.0 * point.numpy())
+
+
+def _repeated(a):
+    b = 2.0 * a
+    return b, (b, np.sum(a)), a, a

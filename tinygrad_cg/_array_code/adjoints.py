@@ -180,12 +180,8 @@ class _Adjoints:
             result.inputs.append(seed)
             if fresh.pop(x, None) is not None:
                 self.arrays[x] = seed
-            elif x in self.arrays:
-                self.add_array(self.arrays[x], seed)
-        zeros: ir.Block = []
-        for array in fresh.values():
-            result.scratch.append(array)
-            zeros.append(ir.Fill(array, ir.zero(array)))
+        result.scratch += fresh.values()
+        zeros = [ir.Fill(array, ir.zero(array)) for array in fresh.values()]
         self.block(p.body)
         forward = self.forward(p.body)
         result.scratch += self.copies.values()
@@ -198,15 +194,6 @@ class _Adjoints:
         if isinstance(x, ir.Number):
             return self.bars.get(x) or ir.zero(x)
         return self.arrays.get(x) or result.add_zeros(x, f"{x.hint}_bar")
-
-    def add_array(self, total: ir.Array, term: ir.Array) -> None:
-        """Add the elements of one array to those of another."""
-
-        def add(index: ir.Index) -> ir.Block:
-            out = ir.Number(term.element, "dy")
-            return [ir.LoadElement(out, term, index), ir.Store(total, index, out, adds=True)]
-
-        self.b.block += _over(total, add)
 
     def source_of(self, value: ir.Number) -> ir.Statement | None:
         """Return what gives a value in the backward sweep: its definition, or where it is stored.

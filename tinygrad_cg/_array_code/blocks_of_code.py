@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,11 @@ from .views import (
 )
 
 
+@dataclass(frozen=True)
 class Known:
     """A value of Python's that is known when a function is read: a module, a function, None."""
 
-    def __init__(self, value: Any):
-        self.value = value
+    value: Any
 
 
 def unwrapped(value: Any) -> Any:
@@ -41,11 +42,11 @@ def unwrapped(value: Any) -> Any:
 NOTHING = Known(None)
 
 
+@dataclass(frozen=True)
 class Unassigned:
     """A name that may have no value here."""
 
-    def __init__(self, name: str):
-        self.name = name
+    name: str
 
 
 Twin = tuple[ir.Array, ir.Array, str, str]

@@ -199,12 +199,13 @@ def _round_digits(whole: bool) -> Handler:
     return handler
 
 
+_ZERO = constant(0)
+
+
 def _to(kind: str) -> Handler:
     """Return a cast of numbers or arrays."""
 
-    def handler(reader: IndexReader, x: Any = None) -> Any:
-        if x is None:
-            return reader.b.cast(constant(0), kind)
+    def handler(reader: IndexReader, x: Any = _ZERO) -> Any:
         return reader.map(lambda b, x: b.cast(x, kind), x)
 
     return handler
@@ -392,10 +393,6 @@ def _ravel(reader: IndexReader, array: Any) -> Arraylike:
     if len(array.shape) == 1:
         return _shares(reader, array, reader.materialize(array))
     return _reshape(reader, array, constant(-1))
-
-
-def _flatten(reader: IndexReader, array: Any) -> Arraylike:
-    return _ravel(reader, reader.materialize(_array(reader, array)))
 
 
 def _count(b: OpBuilder, shape: Sequence[Number]) -> Number:
@@ -597,10 +594,6 @@ def method(
     return _handled(handler, reader, [array, *args], keywords, name, node)
 
 
-def _fill(reader: IndexReader, array: Any, value: Any) -> None:
-    reader.store(array, reader.number(value), None)
-
-
 def _binary(name: str) -> Handler:
     return lambda reader, x, y: reader.binary(name, x, y)
 
@@ -680,7 +673,7 @@ _SAME = (np.sum, np.prod, np.mean, np.max, np.min, np.any, np.all, np.var, np.st
 _SAME += (np.ravel, np.reshape, np.transpose, np.dot, np.cumsum, np.cumprod, np.argmax, np.argmin)
 METHODS: dict[str, Handler] = {
     "astype": _astype,
-    "fill": _fill,
-    "flatten": _flatten,
+    "fill": lambda reader, array, value: reader.store(array, reader.number(value), None),
+    "flatten": lambda reader, array: _ravel(reader, _copy(reader, array)),
     **{function.__name__: FUNCTIONS[function] for function in _SAME},
 }

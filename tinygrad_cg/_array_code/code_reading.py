@@ -150,13 +150,13 @@ class CodeReader(FlowReader):
                     if isinstance(part, ast.Starred):
                         raise self.refuse("name each part of the tuple", target)
                     self.assign(part, item)
-            case ast.Subscript():
-                self.store(self.target(target), value, target)
             case _:
-                raise self.refuse("assign to names and to elements of arrays", target)
+                self.store(self.target(target), value, target)
 
-    def target(self, node: ast.Subscript) -> View:
+    def target(self, node: ast.AST) -> View:
         """Return the elements that an assignment changes."""
+        if not isinstance(node, ast.Subscript):
+            raise self.refuse("assign to names and to elements of arrays", node)
         array = self.expression(node.value)
         if not isinstance(array, View):
             raise self.refuse("only elements of arrays can be assigned to", node)
@@ -192,8 +192,6 @@ class CodeReader(FlowReader):
             else:
                 self.assign(node.target, self.kept(self.binary(name, current, value)))
             return
-        if not isinstance(node.target, ast.Subscript):
-            raise self.refuse("assign to names and to elements of arrays", node)
         view = self.target(node.target)
         if view.array in ir.arrays_of(self.b.block[count:], ir.Store, ir.Fill):
             raise self.refuse("the value writes to the same array: assign it to a name first")
@@ -258,14 +256,14 @@ def read(
         if isinstance(value, View):
             if not reader.is_whole(value):
                 value = reader.materialize(value)
-            program.outputs.append(value.array)
-        elif isinstance(value, ir.Number):
-            program.outputs.append(value)
-        elif isinstance(value, Known) and value.value is None:
+            value = value.array
+        elif value == NOTHING:
             return None
-        else:
+        elif not isinstance(value, ir.Number):
             raise reader.refuse("only numbers, arrays and tuples of them can be returned")
-        return len(program.outputs) - 1
+        if value not in program.outputs:
+            program.outputs.append(value)
+        return program.outputs.index(value)
 
     structure = leave(result)
     return share(program), structure

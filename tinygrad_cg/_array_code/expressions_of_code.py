@@ -97,13 +97,10 @@ class ExpressionReader(IndexReader):
             case ast.Name():
                 return self.name(node)
             case ast.BinOp():
-                name = OPERATORS.get(type(node.op))
                 left, right = self.each_of((node.left, node.right))
                 if isinstance(node.op, ast.MatMult):
                     return functions.dot(self, left, right)
-                if name is None:
-                    raise self.refuse("is not supported", node)
-                return self.binary(name, left, right)
+                return self.binary(OPERATORS[type(node.op)], left, right)
             case ast.UnaryOp():
                 return self.unary(node)
             case ast.Compare():

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import program as ir
-from .blocks_of_code import NOTHING, Known, Unassigned, unwrapped
+from .blocks_of_code import NOTHING, Unassigned, unwrapped
 from .expressions_of_code import ExpressionReader, Sides
 from .liveness import Names, exits, live_in_loop, rebound, stored
 from .scalar_operations import join
@@ -113,12 +113,6 @@ class FlowReader(ExpressionReader):
             return tuple(self.merged(statement, name, *pair) for pair in pairs)
         if isinstance(then, View) and isinstance(otherwise, View):
             return self.merged_arrays(statement, name, then, otherwise)
-        if (
-            isinstance(then, Known)
-            and isinstance(otherwise, Known)
-            and then.value == otherwise.value
-        ):
-            return then
         raise self.refuse(f"{name.strip('%')} is of two kinds after this branch")
 
     def merged_arrays(self, statement: ir.If, name: str, then: View, otherwise: View) -> View:
@@ -357,23 +351,23 @@ class FlowReader(ExpressionReader):
                 )
         own_slots = {slot.array: slot for slot in slots.values()}
         shapes = [x.shape for name, value in moved.items() for x in (value, slots[name])]
-        if all(shape == shapes[0] for shape in shapes) and all(
+        at_once = all(shape == shapes[0] for shape in shapes) and all(
             value == own_slots.get(value.array, value) for value in moved.values()
-        ):
-            self.exchange(moved, slots, live)
-            return
-        pending = {}
+        )
         for name, value in moved.items():
-            if len(moved) > 1 and value.array in own_slots:
-                value = self.materialize(value)
-            pending[name] = value
-        for name, value in pending.items():
-            self.check_shape(slots[name], value)
+            if not at_once and len(moved) > 1 and value.array in own_slots:
+                moved[name] = self.materialize(value)
+        for name, value in moved.items():
             self.copied(slots[name].array, name, value.array, live, self.env)
-            self.assign_elements(slots[name], value, None)
-        self.env |= {name: slots[name] for name in pending}
+        if at_once:
+            self.exchange(moved, slots)
+        else:
+            for name, value in moved.items():
+                self.check_shape(slots[name], value)
+                self.assign_elements(slots[name], value, None)
+        self.env |= {name: slots[name] for name in moved}
 
-    def exchange(self, values: dict[str, View], slots: dict[str, View], live: Names) -> None:
+    def exchange(self, values: dict[str, View], slots: dict[str, View]) -> None:
         """Copy arrays of one shape to their slots, which may be each other's."""
 
         def write(index: ir.Index) -> None:
@@ -381,11 +375,8 @@ class FlowReader(ExpressionReader):
             for name, number in zip(values, elements, strict=True):
                 slots[name].put(self.b, index, number)
 
-        for name, value in values.items():
-            self.copied(slots[name].array, name, value.array, live, self.env)
         if values:
             self.each(next(iter(values.values())).shape, write)
-        self.env |= {name: slots[name] for name in values}
 
     def iterated(self, node: ast.For) -> Any:
         """Return what a `for` goes over: a range, rows of arrays, or a tuple."""

@@ -89,25 +89,19 @@ class IndexReader(BlockReader):
             return constant(0), step, size
         b = self.b
 
-        def clipped(value: Number, low: Number | int, high: Number) -> Number:
+        def clipped(value: Number, low: int, high: Number) -> Number:
             value = self.wrapped(value, size)
-            if not (value.low is not None and isinstance(low, int) and value.low >= low):
+            if value.low is None or value.low < low:
                 value = b.op("maximum", value, low)
             if isinstance(value, FixedNumber) and value.number == 0 and jump > 0:
                 return value
             return b.op("minimum", value, high)
 
-        if jump > 0:
-            first = constant(0) if start is None else clipped(start, 0, size)
-            last = size if stop is None else clipped(stop, 0, size)
-            span = b.op("subtract", last, first)
-            if jump > 1:
-                span = b.op("floor_divide", b.op("add", span, jump - 1), jump)
-        else:
-            top = b.op("subtract", size, 1)
-            first = top if start is None else clipped(start, -1, top)
-            last = constant(-1) if stop is None else clipped(stop, -1, top)
-            span = b.op("subtract", first, last)
-            if jump < -1:
-                span = b.op("floor_divide", b.op("add", span, -jump - 1), -jump)
+        low, top = (0, size) if jump > 0 else (-1, b.op("subtract", size, 1))
+        begin, end = (constant(0), top) if jump > 0 else (top, constant(-1))
+        first = begin if start is None else clipped(start, low, top)
+        last = end if stop is None else clipped(stop, low, top)
+        span = b.op("subtract", *((last, first) if jump > 0 else (first, last)))
+        if abs(jump) > 1:
+            span = b.op("floor_divide", b.op("add", span, abs(jump) - 1), abs(jump))
         return first, step, b.op("maximum", span, 0, hint="n")

@@ -73,12 +73,8 @@ class Runner:
 
     def output_avals(self, inputs: Sequence[Any]) -> list[tuple[tuple[int, ...], np.dtype]]:
         """Return shapes and dtypes of the outputs, from shapes and integers of the inputs."""
-        numbers = self._numbers(inputs)
-        result = []
-        for x in self.program.outputs:
-            shape = self._shape(x, numbers) if isinstance(x, Array) else ()
-            result.append((shape, stored_dtype(x)))
-        return result
+        outputs = zip(self.program.outputs, self._layout(tuple(inputs)).outputs, strict=True)
+        return [(shape, stored_dtype(x)) for x, (_, shape) in outputs]
 
     def _numbers(self, inputs: Sequence[Any]) -> dict[Number, Any]:
         """Return the integers and sizes of a call."""

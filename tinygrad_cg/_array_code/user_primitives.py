@@ -145,10 +145,9 @@ def _gradient_of(name: str, program: ArrayProgram) -> Callable[..., Any]:
         own = share(prune(partial(program, position)))
         label = f"{name}_derivative_{position}"
         kernel = generated.load(emit_scalar(own, "derivative")).derivative
-        gradient = functools.partial(_gradient_of, label, own)
         on_device = functools.partial(_for_device, own)
         return UserOperation(
-            label, kernel, None, True, None, lambda operation: gradient(), on_device
+            label, kernel, None, True, None, lambda _: _gradient_of(label, own), on_device
         )
 
     def gradient(op: Any, *upstream: Any) -> list[Any]:
