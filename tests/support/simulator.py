@@ -16,7 +16,11 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 PATHS = [str(ROOT / folder) for folder in (".", "kernels", "tests/support/stand_ins")]
 SIMULATOR = {"NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": os.pathsep.join(PATHS)}
-"""Variables of a process with Numba's simulator and a stand-in for CuPy."""
+"""Variables of a process with Numba's simulator and a stand-in for CuPy.
+
+`simulate` also reads SIMULATED_THREADS, the number of threads in a block: half of them are a warp,
+so only with more than the usual 4 can a group have several threads and be smaller than a warp.
+"""
 
 
 def simulate(module: str, *arguments: str) -> Any:
@@ -102,4 +106,7 @@ def _waits(function: Any, seen: set[int]) -> bool:
 if __name__ == "__main__":
     del sys.argv[0]
     spare_threads()
+    from tinygrad_cg_kernels.cuda import adapter
+
+    adapter.SIMULATED_THREADS = int(os.environ.get("SIMULATED_THREADS", "4"))
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

@@ -23,7 +23,7 @@ from tinygrad_cg_kernels.runtime.promotion import loop_dtype, no_kernel
 from tinygrad_cg_kernels.runtime.texts import compiled, digest, title_of
 
 THREADS = adapter.threads()  # in a block; a power of two
-TILE = 2 if adapter.simulated() else 32
+TILE = THREADS // 2 if adapter.simulated() else 32
 """A tile has this many rows and columns, or twice as many if that fits into `SHARED` bytes."""
 
 SHARED = 2**15

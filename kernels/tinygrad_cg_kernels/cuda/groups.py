@@ -18,7 +18,9 @@ from tinygrad_cg_kernels.cuda.adapter import cuda
 from tinygrad_cg_kernels.runtime import service
 from tinygrad_cg_kernels.runtime.texts import compiled, digest, title_of
 
-WARP = 2 if adapter.simulated() else 32  # threads that read each other's registers
+WARP = (
+    adapter.threads() // 2 if adapter.simulated() else 32
+)  # threads that read each other's registers
 WARPS = adapter.threads() // WARP
 ALL = 0xFFFFFFFF  # threads of a warp take part
 

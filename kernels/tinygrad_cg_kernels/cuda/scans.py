@@ -67,9 +67,9 @@ def kernel(x, y, starts, out, length, chunk, chunks, units):
             cuda.syncthreads()
             {combine}
             step = 1
-            while step < WARP:
+            while step < LOW:
                 {earlier}
-                if k % WARP >= step:
+                if k % LOW >= step:
                     {scan}
                 step = step * 2
             if lane + 1 == (warp + 1) * LOW:
