@@ -43,7 +43,7 @@ def _made(make: Callable[..., Any]) -> Callable[..., Array]:
     return call
 
 
-_STREAM = SimpleNamespace(ptr=0)
+_STREAM = SimpleNamespace(ptr=0, synchronize=lambda: None)
 
 
 class _CuPy(ModuleType):

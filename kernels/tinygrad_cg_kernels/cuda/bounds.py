@@ -52,6 +52,7 @@ class _OpenChecks:
     def __init__(self) -> None:
         self._lock, self._flags, self._kept = RLock(), None, 0
         self._checks: list[tuple[Any, Callable[[np.ndarray], Any]]] = []
+        self._streams: set[int] = set()  # those that set the flags
 
     def add(self, array: Any, check: Callable[[np.ndarray], Any], launch: Callable) -> None:
         """Have `check` raise an error for an array if what `launch` does sets the flag it is given.
@@ -63,8 +64,10 @@ class _OpenChecks:
                 self.raise_errors()
             if self._flags is None:
                 self._flags = adapter.array_module().zeros(FLAGS, dtype=INT64)
+                adapter.synchronize()  # for other streams
                 self._views = [self._flags[k : k + 1] for k in range(FLAGS)]
             launch(self._views[len(self._checks)])
+            self._streams.add(adapter.array_module().cuda.get_current_stream().ptr)
             self._checks.append((array, check))
             self._kept += array.nbytes
 
@@ -75,9 +78,13 @@ class _OpenChecks:
         with self._lock:
             checks, self._checks, self._kept = self._checks, [], 0
             flags: Any = self._flags
+            cuda, streams, self._streams = adapter.array_module().cuda, self._streams, set()
+            if streams != {cuda.get_current_stream().ptr}:
+                cuda.runtime.deviceSynchronize()
             told = flags.get()
             if told.any():
                 flags[...] = 0
+                adapter.synchronize()
         for (array, check), wrong in zip(checks, told, strict=False):
             if wrong:
                 check(array.get())

@@ -1,5 +1,7 @@
 """What counts, or finds indices: on the device for operands there, as on the CPU."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -121,6 +123,22 @@ def test_what_is_refused_on_the_cpu_is_refused_there():
         tf.searchsorted(tf.constant(TABLE).gpu(), x)
     with pytest.raises(ValueError, match="side"):
         numpy.searchsorted(x, x, "middle")
+
+
+def test_a_check_of_another_stream_is_waited_for(monkeypatch):
+    cuda, waits = devices.library().cuda, []
+    wait = cuda.runtime.deviceSynchronize
+    monkeypatch.setattr(cuda.runtime, "deviceSynchronize", lambda: waits.append(wait()))
+    x = tf.range(3.0).gpu()
+    for index, count in ((1, 0), (3, 1)):
+        with cuda.Stream(non_blocking=True) if count else contextlib.nullcontext():
+            y = tf.gather(x, tf.constant([index]).gpu())
+        if count:
+            with pytest.raises(IndexError, match="index 3 is out of bounds"):
+                y.numpy()
+        else:
+            assert y.numpy().tolist() == [1.0]
+        assert len(waits) == count
 
 
 def test_memory_that_does_not_suffice():

@@ -77,6 +77,10 @@ class runtime:
     """A stand-in for ``cupy.cuda.runtime``: functions of CUDA."""
 
     @staticmethod
+    def deviceSynchronize() -> None:
+        """Do nothing: work is done when it is begun."""
+
+    @staticmethod
     def pointerGetAttributes(pointer: int) -> SimpleNamespace:
         """Return what is known of an address: the number of its device."""
         return SimpleNamespace(device=0)
