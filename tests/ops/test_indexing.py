@@ -97,3 +97,14 @@ def test_lists_of_tensors_without_values_are_index_arrays():
     np.testing.assert_array_equal(tape.gradient(total, tensor).numpy(), counts)
     rows = tf.vectorized_map(lambda i: tensor[[i, 0], [1, i]], tf.constant([1, 2]))
     np.testing.assert_array_equal(rows.numpy(), [x[[1, 0], [1, 1]], x[[2, 0], [1, 2]]])
+
+
+@pytest.mark.quick
+def test_few_elements_with_gaps_are_copied_and_more_are_a_view():
+    x = tf.constant(np.arange(20_000.0).reshape(5000, 4))
+    few, rows, many = x[:64, 1:3], x[2:9], x[:, 1]
+    assert few._data.flags.c_contiguous
+    shared = [np.shares_memory(part._data, x._data) for part in (few, rows, many)]
+    assert shared == [False, True, True]
+    for part, key in (few, np.s_[:64, 1:3]), (rows, np.s_[2:9]), (many, np.s_[:, 1]):
+        np.testing.assert_array_equal(part, x.numpy()[key])

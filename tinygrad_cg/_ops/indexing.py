@@ -22,6 +22,9 @@ from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 from .define import Case, operation
 from .validation import as_int, as_integers, normalize_axis
 
+_FEW = 4096  # elements, which are copied in less time than a general kernel needs to start
+_IS_BOUND = {int, type(None)}.__contains__
+
 
 def _batched_key(key: tuple, size: int) -> tuple:
     """Return the key for operands with one more axis in front, which the result has in front too.
@@ -44,7 +47,14 @@ def _getitem_on_gpu(x: Any, key: tuple) -> Any:
 
 
 def _part(x: Any, key: tuple) -> Any:
-    return x[key] if any(part is Ellipsis for part in key) else x[(*key, ...)]
+    part = x[key]
+    return part if isinstance(part, np.ndarray) else x[(*key, ...)]
+
+
+def _run_getitem(x: np.ndarray, key: tuple) -> np.ndarray:
+    """Return ``x[key]``; a copy of few elements with gaps, which small kernels do not take."""
+    part = _part(x, key)
+    return part if part.flags.c_contiguous or part.size > _FEW else part.copy()
 
 
 def _add_to_part(total: np.ndarray, dy: np.ndarray, key: tuple) -> bool:
@@ -58,7 +68,7 @@ def _add_to_part(total: np.ndarray, dy: np.ndarray, key: tuple) -> bool:
 
 _getitem = operation(
     "getitem",
-    _part,
+    _run_getitem,
     lambda x, key: Aval(np.broadcast_to(np.zeros((), x.dtype), x.shape)[key].shape, x.dtype),
     (lambda dy, shape, key: apply(_getitem_adjoint, (dy,), {"shape": shape, "key": key}),),
     linear=True,
@@ -105,7 +115,7 @@ def getitem(x: Any, key: Any) -> Tensor:
     """Return ``x[key]`` as NumPy: integers, slices, None, ..., integer and boolean arrays."""
     x = convert(x)
     parts = key if isinstance(key, tuple) else (key,)
-    if any(_has_no_value(part) for part in parts):
+    if any(map(_has_no_value, parts)):
         return _getitem_by_gathers(x, parts)
     try:
         key = tuple([_index_part(part) for part in parts])
@@ -206,6 +216,8 @@ def _index_part(part: Any) -> Any:
         return part
     if isinstance(part, slice):
         bounds = (part.start, part.stop, part.step)
+        if all(map(_IS_BOUND, map(type, bounds))):
+            return part
         return slice(
             *[
                 None if bound is None else as_int("getitem", "a slice's bound", bound)
