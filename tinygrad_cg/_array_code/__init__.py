@@ -2,6 +2,6 @@
 
 `code_reading` turns a function's source into a `program`: numbers in single assignment, arrays in
 memory, structured control flow. `tangents` (forward mode) and `adjoints` (reverse mode) make
-programs of programs, `emission` writes a program in the language of the kernels, and `running`
+programs of programs, `kernel_text` writes a program in the language of the kernels, and `running`
 compiles and calls it.
 """

@@ -165,7 +165,7 @@ class _Adjoints:
         backward = self.b.block
         for array in (*ir.arrays_of(p.body, *ACCESSES), *p.inputs):
             if array in self.active and isinstance(array, ir.Array):
-                self.arrays[array] = ir.Array(array.element, array.shape, f"{array.hint}_bar")
+                self.arrays[array] = replace(array, hint=f"{array.hint}_bar")
         fresh = dict(self.arrays)
         for x in p.outputs:
             if not x.is_float:
@@ -176,7 +176,7 @@ class _Adjoints:
                 if x in self.active:
                     self.add(x, upstream)
                 continue
-            seed = ir.Array(x.element, x.shape, f"{x.hint}_dy")
+            seed = replace(x, hint=f"{x.hint}_dy")
             result.inputs.append(seed)
             if fresh.pop(x, None) is not None:
                 self.arrays[x] = seed
@@ -244,11 +244,8 @@ class _Adjoints:
         loop = self.reloading.unchanged_in(load)
         if loop is None:
             return None
-        key = load.array, loop
-        if key not in self.copies:
-            hint = f"{load.array.hint}_saved"
-            self.copies[key] = ir.Array(load.array.element, load.array.shape, hint)
-        return self.copies[key]
+        copy = replace(load.array, hint=f"{load.array.hint}_saved")
+        return self.copies.setdefault((load.array, loop), copy)
 
     def copied_in(self, loop: ir.Loop) -> list[ir.Array]:
         return [array for array, around in self.copies if around is loop]
@@ -371,15 +368,10 @@ class _Adjoints:
 
     def branch(self, statement: ir.If) -> None:
         sides = statement.then, statement.otherwise
-        upstream = {}
-        for merge in statement.merges:
-            bar = self.bars.pop(merge.out, None)
-            if bar is not None:
-                upstream[merge] = bar
+        upstream = {m: self.bars.pop(m.out) for m in statement.merges if m.out in self.bars}
         ends = [value for m in upstream for value in (m.then, m.otherwise)]
         outer = self.outer(*sides, also=ends)
-        changes = bool(upstream) or any(self._has_effect(block) for block in sides)
-        if not changes:
+        if not upstream and not any(map(self._has_effect, sides)):
             return
         test = self.fetch(statement.test)
         blocks, after = [], []

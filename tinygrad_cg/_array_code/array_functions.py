@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -99,12 +100,12 @@ class Family:
         return self._runners[key]
 
 
+@dataclass
 class Gradients:
     """The gradients of a loss by some inputs, which are computed together with its value."""
 
-    def __init__(self, wanted: Mask):
-        self.wanted = wanted
-        self.arrays: list[np.ndarray] = []
+    wanted: Mask
+    arrays: list[np.ndarray] = field(default_factory=list)
 
 
 def _run(
@@ -131,27 +132,18 @@ def _output_avals(avals: Sequence[Aval], derivative: Derivative) -> list[Aval]:
     return [Aval(shape, dtype) for shape, dtype in derivative.runner.output_avals(shapes)]
 
 
-class _Saved(NamedTuple):
-    derivative: Derivative
-    inputs: tuple
-    gradients: Gradients | None
-
-
-def _save(inputs: tuple, params: dict, out: Any) -> _Saved:
-    return _Saved(params["derivative"], inputs, params.get("gradients"))
+def _save(inputs: tuple, params: dict, out: Any) -> tuple[Derivative, tuple, Gradients | None]:
+    return params["derivative"], inputs, params.get("gradients")
 
 
 def _rule(node: Node, dys: Any) -> list:
     """Return the gradient of each operand: of the function's inputs, of `w`, of directions."""
     d, operands, ready = node.saved
     if ready is not None and state.frame is None and type(dys._data) is np.ndarray:
-        by_input = dict(zip(ready.wanted, ready.arrays, strict=True))
-        slopes = [by_input.get(k) for k, static in enumerate(d.family.static) if not static]
-        if dys._data.item() == 1:
-            return [None if slope is None else Tensor(slope) for slope in slopes]
-        return [
-            None if slope is None else multiply_upstream(dys, Tensor(slope)) for slope in slopes
-        ]
+        by_input = dict(zip(ready.wanted, map(Tensor, ready.arrays), strict=True))
+        if dys._data.item() != 1:
+            by_input = {k: multiply_upstream(dys, slope) for k, slope in by_input.items()}
+        return [by_input.get(k) for k, static in enumerate(d.family.static) if not static]
     own = d.family.static.count(False)
     count = 0 if d.reverse is None else len(d.family.float_outputs)
     sizes = own, count, *map(len, d.directions)
@@ -164,11 +156,12 @@ def _rule(node: Node, dys: Any) -> list:
         for k, x, asked in zip(positions, xs, for_xs, strict=True)
         if asked is not None and is_differentiable(x._data.dtype)
     )
+    upstream = _dense(dys, d, operands)
     if d.reverse is None:
-        ws = _upstream(d, dys, operands)
+        ws = upstream if d.directions else [upstream[k] for k in d.family.float_outputs]
         ways, along = d.directions, parts
     else:
-        ways, along = (*d.directions, d.reverse), [*parts, list(_dense(dys, d, operands))]
+        ways, along = (*d.directions, d.reverse), [*parts, upstream]
         if any(asked is not None for asked in for_ws):
             forward = d._replace(reverse=None, directions=ways)
             gradients[1] = _apply(forward, [*xs, *_joined(along)])
@@ -191,12 +184,6 @@ def _split(items: Sequence[Any], sizes: Sequence[int]) -> list[list[Any]]:
 
 def _joined(parts: Sequence[Sequence[Any]]) -> list[Any]:
     return [item for part in parts for item in part]
-
-
-def _upstream(d: Derivative, dys: Any, operands: Sequence[Any]) -> list[Any]:
-    """Return the upstream gradients of the outputs that are floats."""
-    dense = _dense(dys, d, operands)
-    return dense if d.directions else [dense[k] for k in d.family.float_outputs]
 
 
 def _dense(dys: Any, d: Derivative, operands: Sequence[Any]) -> list[Any]:
@@ -281,18 +268,13 @@ class ArrayFunction:
         >>> grown.stack_bytes(0.5, 100)
         800
         """
-        runner, inputs = self._gradient(*self._applied(*self._family_of(args, keywords)))
-        return runner.stack_bytes(inputs)
-
-    @staticmethod
-    def _gradient(derivative: Derivative, operands: list[Any]) -> tuple[Runner, list[Any]]:
-        """Return the gradient's program by all floats, and its inputs."""
-        family = derivative.family
-        wanted = tuple(sorted(family.float_inputs))
+        family, leaves = self._family_of(args, keywords)
+        derivative, operands = self._applied(family, leaves)
         avals = _output_avals([x._data for x in operands], derivative)
         seeds = [np.ones(avals[k].shape, avals[k].dtype) for k in family.float_outputs]
-        gradient = derivative._replace(reverse=wanted)
-        return gradient.runner, gradient.inputs([*(x.numpy() for x in operands), *seeds])
+        gradient = derivative._replace(reverse=tuple(sorted(family.float_inputs)))
+        inputs = gradient.inputs([*(x.numpy() for x in operands), *seeds])
+        return gradient.runner.stack_bytes(inputs)
 
     @staticmethod
     def _applied(family: Family, leaves: list[Any]) -> tuple[Derivative, list[Any]]:
@@ -371,12 +353,10 @@ class ArrayFunction:
         if isinstance(value, tuple):
             parts = ((f"{name}[{k}]", item) for k, item in enumerate(value))
             return tuple(self._kind(*part, leaves, arrays) for part in parts)
-        if isinstance(value, (bool, np.bool_)):
-            leaves.append(bool(value))
-            return "b1", None
-        if isinstance(value, (int, np.integer)):
-            leaves.append(int(value))
-            return "i64", None
+        if isinstance(value, (bool, int, np.bool_, np.integer)):
+            is_truth = isinstance(value, (bool, np.bool_))
+            leaves.append(bool(value) if is_truth else int(value))
+            return "b1" if is_truth else "i64", None
         if isinstance(value, list):
             raise TypeError(
                 f"{self.__name__}: {name} is a list: pass an array, np.array(...), or a tuple"

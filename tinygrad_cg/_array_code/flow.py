@@ -174,13 +174,10 @@ class FlowReader(ExpressionReader):
             self.restore(state)
         self.held.pop()
         self.b.block.append(statement)
-        if outer_leaves is None:
-            self.env.pop(LEAVES, None)
-        else:
-            self.env[LEAVES] = outer_leaves
-        if returns and outer_leaves is not None:
-            raised = self.env[RETURNED]
-            self.env[LEAVES] = self.b.op("or", outer_leaves, raised)
+        self.env.pop(LEAVES)
+        if outer_leaves is not None:
+            returned = self.env[RETURNED]
+            self.env[LEAVES] = self.b.op("or", outer_leaves, returned) if returns else outer_leaves
         return returns
 
     def snapshot(self) -> tuple:

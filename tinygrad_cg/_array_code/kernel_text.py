@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import NamedTuple
 
 from tinygrad_cg_kernels.runtime import generated
 
@@ -27,21 +26,20 @@ C_NAMES = {name: name.replace("arc", "a") for name in _C_FUNCTIONS.split()} | {"
 independent: these call the kernels' functions, which processors compute in vectors."""
 
 
-class KernelText(NamedTuple):
-    """The text of a program, and what its parameters are."""
-
-    text: str
-    arrays: list[ir.Array | ir.Number]
-    """Arrays, and floats, which are arrays of one element."""
-    sizes: list[ir.Number]
-    """Integers: those that the caller gives, and sizes that follow from them."""
-
-
 class KernelWriter:
-    """Writes one program."""
+    """Writes one program.
+
+    The parameters of its kernel are `arrays`, also floats as arrays of one element, and `sizes`:
+    integers that the caller gives, and sizes that follow from them.
+    """
 
     def __init__(self, program: ir.ArrayProgram):
         self.program = program
+        self.inputs = [x for x in program.inputs if isinstance(x, ir.Array) or x.is_float]
+        self.inputs += [*(array for array, _ in program.constants), *program.scratch]
+        self.outputs = [x for x in dict.fromkeys(program.outputs) if isinstance(x, ir.Number)]
+        self.arrays: list[ir.Array | ir.Number] = [*self.inputs, *self.outputs]
+        self.sizes = sizes_of(program)
         self.names: dict[ir.Number | ir.Array, str] = {}
         self.lines: list[str] = []
         self.modules: set[str] = set()
@@ -49,31 +47,22 @@ class KernelWriter:
         self.taken: dict[str, itertools.count] = {}
         self.own_functions = self.has_room = False
 
-    def text(self) -> KernelText:
-        """Return the text, and its parameters."""
-        p = self.program
-        arrays: list[ir.Array | ir.Number] = [
-            *(x for x in p.inputs if isinstance(x, ir.Array) or x.is_float),
-            *(array for array, _ in p.constants),
-            *p.scratch,
-            *(x for x in dict.fromkeys(p.outputs) if isinstance(x, ir.Number)),
-        ]
-        sizes = sizes_of(p)
-        outputs = [x for x in dict.fromkeys(p.outputs) if isinstance(x, ir.Number)]
+    def text(self) -> str:
+        """Return the program in the language of the kernels."""
         parameters = []
-        for x in arrays[: len(arrays) - len(outputs)]:
+        for x in self.inputs:
             if isinstance(x, ir.Array):
                 parameters.append(self.name(x))
             else:
                 parameters.append(f"{self.name(x)}_")
                 self.line(f"{self.name(x)} = {self.name(x)}_[0]")
-        parameters += [f"out{k}" for k in range(len(outputs))]
-        for k, value in enumerate(sizes):
+        parameters += [f"out{k}" for k in range(len(self.outputs))]
+        for k, value in enumerate(self.sizes):
             self.line(f"{self.name(value)} = sizes[{k}]")
         self.line("float_top = 0")
         self.line("integer_top = 0")
-        self.block(p.body)
-        for k, value in enumerate(outputs):
+        self.block(self.program.body)
+        for k, value in enumerate(self.outputs):
             self.line(f"out{k}[0] = {self.value(value)}")
         names = ", ".join([*parameters, "floats", "integers", "report", "sizes"])
         head = [
@@ -93,7 +82,7 @@ class KernelWriter:
             "    wide_vectors()",
             "    noalias()",
         ]
-        return KernelText("\n".join([*head, *self.lines, "    return True", ""]), arrays, sizes)
+        return "\n".join([*head, *self.lines, "    return True", ""])
 
     # Names ---------------------------------------------------------------------------------
 
@@ -296,19 +285,15 @@ def sizes_of(program: ir.ArrayProgram) -> list[ir.Number]:
     return [value for value in every if not isinstance(value, ir.FixedNumber)]
 
 
-def emit_scalar(program: ir.ArrayProgram, name: str, on_device: bool = False) -> str:
-    """Return the text of a program of numbers alone, as a function from numbers to numbers.
+class ScalarWriter(KernelWriter):
+    """Writes a program of numbers as a function from numbers to numbers; its arrays are its own."""
 
-    Where the program would stop with an error, the results are NaN. On a device, arrays are in a
-    thread's local memory.
-    """
-    return _ScalarWriter(program).scalar_text(name, on_device)
+    def function(self, name: str, on_device: bool = False) -> str:
+        """Return the text of the function.
 
-
-class _ScalarWriter(KernelWriter):
-    """Writes a program as a function of numbers; its arrays are its own."""
-
-    def scalar_text(self, name: str, on_device: bool) -> str:
+        Where the program would stop with an error, the results are NaN. On a device, arrays are in
+        a thread's local memory.
+        """
         p = self.program
         inputs = [x for x in p.inputs if isinstance(x, ir.Number)]
         parameters = [f"x{k}" for k in range(len(inputs))]
@@ -344,8 +329,3 @@ class _ScalarWriter(KernelWriter):
     def stop(self, error: int | str) -> None:
         count = len(self.program.outputs)
         self.line(f"    return {', '.join(['np.nan'] * count)}")
-
-
-def emit(program: ir.ArrayProgram) -> KernelText:
-    """Return a program's text in the language of the kernels."""
-    return KernelWriter(program).text()

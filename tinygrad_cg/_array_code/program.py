@@ -236,7 +236,7 @@ class ArrayProgram:
 
     def add_zeros(self, like: Array, hint: str) -> Array:
         """Add an array of zeros, which are written next, and return it."""
-        zeros = Array(like.element, like.shape, hint)
+        zeros = replace(like, hint=hint)
         self.scratch.append(zeros)
         self.body.append(Fill(zeros, zero(like)))
         return zeros

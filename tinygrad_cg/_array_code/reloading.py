@@ -26,8 +26,10 @@ class Reloading:
         for statement in block:
             own.update(ir.results(statement))
             self.places[statement] = len(self.places), loops
-            if isinstance(statement, ir.Store) and statement.value in own and _keeps(statement):
-                self.stored[statement.value] = statement
+            match statement:
+                case ir.Store(array, _, value, False) if value in own:
+                    if value.type == array.element:  # it is stored as it is
+                        self.stored[value] = statement
             if isinstance(statement, (ir.Store, ir.Fill)):
                 self.stores.setdefault(statement.array, []).append(statement)
             inner = (*loops, statement) if isinstance(statement, ir.Loop) else loops
@@ -118,8 +120,3 @@ class Reloading:
 def _is_below(x: ir.Number, y: ir.Number) -> bool:
     """Return whether a constant is less than all that another number may be."""
     return isinstance(x, ir.FixedNumber) and y.low is not None and x.number < y.low
-
-
-def _keeps(store: ir.Store) -> bool:
-    """Return whether a store writes a number as it is."""
-    return not store.adds and store.value.type == store.array.element

@@ -11,7 +11,7 @@ import numpy as np
 
 from tinygrad_cg_kernels.runtime import memory, service, signatures
 
-from .kernel_text import FULL, emit
+from .kernel_text import FULL, KernelWriter
 from .program import DTYPES, Array, ArrayProgram, FixedNumber, Number, Op
 from .scalar_operations import fold
 
@@ -54,7 +54,8 @@ class Runner:
 
     def __init__(self, program: ArrayProgram, written: frozenset[Array]):
         self.program = program
-        self.text, self.arrays, self.sizes = emit(program)
+        writer = KernelWriter(program)
+        self.text, self.arrays, self.sizes = writer.text(), writer.arrays, writer.sizes
         kinds = [(stored_dtype(x), 1) for x in self.arrays]  # elements are addressed in one axis
         stacks = [(FLOAT, 1), (INTEGER, 1), (INTEGER, 1)]
         source = service.TextSource(self.text, "run")
@@ -155,10 +156,8 @@ class Runner:
         ]
 
     def _stacks(self) -> list[np.ndarray]:
-        return [
-            memory.empty((self.capacity[0],), FLOAT),
-            memory.empty((self.capacity[1],), INTEGER),
-        ]
+        pairs = zip(self.capacity, (FLOAT, INTEGER), strict=True)
+        return [memory.empty((size,), dtype) for size, dtype in pairs]
 
     def _with_scratch(self, layout: Layout) -> list[Any]:
         """Return arguments with scratch, perhaps that of an earlier call, and with its stacks."""

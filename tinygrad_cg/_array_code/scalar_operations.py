@@ -70,6 +70,8 @@ _SYMBOLS: dict[Any, str] = {
     for name in ("add", "subtract", "multiply", "divide", "negative", *_COMPARISONS)
 }
 """Functions of the kernels that the language has an operator for."""
+_OF_TRUTHS: dict[Any, str] = {elementary.where: "select"}
+_OF_TRUTHS |= {getattr(elementary, f"logical_{name}"): name for name in ("and", "or", "not")}
 _PLAIN = {elementary.multiply_upstream, elementary.multiply_tangent}
 """Products that give 0 for 0 times infinity; where one factor is 1 they are the other one."""
 
@@ -295,13 +297,10 @@ def _step(b: OpBuilder, function: Callable, operands: list[ir.Number]) -> ir.Num
         return b.op("add", b.op("quotient", x, y), b.op("subtract", y, y))
     if function is elementary.square:
         return b.multiply(operands[0], operands[0])
-    if function is elementary.where:
-        return b.op("select", *operands)
     if function is elementary.multiply:
         return b.multiply(*operands)
-    for name in ("and", "or", "not"):
-        if function is getattr(elementary, f"logical_{name}"):
-            return b.op(name, *operands)
+    if function in _OF_TRUTHS:
+        return b.op(_OF_TRUTHS[function], *operands)
     return b.apply(function, *operands)
 
 

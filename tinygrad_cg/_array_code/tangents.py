@@ -54,10 +54,9 @@ class _Tangents:
 
     def new(self, thing: Any) -> Any:
         """Return the tangent of a number or an array, which has none yet."""
-        if isinstance(thing, ir.Array):
-            self.arrays[thing] = own = ir.Array(thing.element, thing.shape, f"{thing.hint}_dot")
-        else:
-            self.numbers[thing] = own = ir.Number(thing.type, f"{thing.hint}_dot")
+        own = replace(thing, hint=f"{thing.hint}_dot")
+        tangents: dict[Any, Any] = self.arrays if isinstance(thing, ir.Array) else self.numbers
+        tangents[thing] = own
         return own
 
     def output(self, x: Thing, result: ir.ArrayProgram) -> Thing:

@@ -19,7 +19,7 @@ from .._ops.elementwise import add, multiply
 from .._rules.user_ops import UserOperation
 from ..errors import UnsupportedCodeError
 from .code_reading import read
-from .kernel_text import emit_scalar
+from .kernel_text import ScalarWriter
 from .program import ArrayProgram, Number
 from .pruning import prune
 from .scalar_operations import OpBuilder
@@ -121,7 +121,7 @@ def kernel_for_device(kernel: Any) -> Callable[..., Any]:
 def _for_device(program: ArrayProgram, kernel: Callable[..., Any]) -> Callable[..., Any]:
     if not program.scratch:
         return kernel
-    return generated.load(emit_scalar(program, "derivative", on_device=True)).derivative
+    return generated.load(ScalarWriter(program).function("derivative", on_device=True)).derivative
 
 
 def _program_of(kernel: Any) -> ArrayProgram:
@@ -144,7 +144,7 @@ def _gradient_of(name: str, program: ArrayProgram) -> Callable[..., Any]:
     def derivative(position: int) -> UserOperation:
         own = share(prune(partial(program, position)))
         label = f"{name}_derivative_{position}"
-        kernel = generated.load(emit_scalar(own, "derivative")).derivative
+        kernel = generated.load(ScalarWriter(own).function("derivative")).derivative
         on_device = functools.partial(_for_device, own)
         return UserOperation(
             label, kernel, None, True, None, lambda _: _gradient_of(label, own), on_device
