@@ -472,36 +472,29 @@ class _Adjoints:
         own = id(block) in self.saved or any(map(self.copied_in, loops))
         return own or any(map(self.saves, inner))
 
+    def is_lost(self, access: ir.Statement) -> bool:
+        """Return whether an element that a statement reads may change after it."""
+        if isinstance(access, ir.LoadElement):
+            return not self.reloading.is_safe(access)
+        return isinstance(access, ir.Store) and access.adds
+
     def state(self, loop: ir.Loop) -> tuple[_Checkpoints, set[ir.Array]]:
         """Return what a loop saves at checkpoints, and the arrays that it only writes to.
 
         A round that runs again finds arrays as they were later. That is right for an element that
         nothing overwrites after it was read, and for arrays that a round begins to fill.
         """
-        read, changed, written = {}, {}, {}
-        filled: set[ir.Array] = set()
-        for top in loop.body:
-            for x in ir.walk([top]):
-                match x:
-                    case ir.LoadElement(_, array):
-                        read[array] = None
-                        if not self.reloading.is_safe(x):
-                            changed[array] = None
-                    case ir.Fill(array) if x is top and array not in {*read, *written}:
-                        filled.add(array)
-                        written[array] = None
-                    case ir.Fill(array) | ir.Store(array):
-                        written[array] = None
-                        if isinstance(x, ir.Store) and x.adds:
-                            changed[array] = None
-        again = [x for x in changed if x in read and x not in filled]
-        home = self.scope.block
+        accesses = [x for x in ir.walk(loop.body) if isinstance(x, ACCESSES)]
+        firsts = {x.array: x for x in reversed(accesses)}
+        filled = {x.array for x in loop.body if isinstance(x, ir.Fill) and firsts[x.array] is x}
+        read = ir.arrays_of(loop.body, ir.LoadElement)
+        written = ir.arrays_of(loop.body, ir.Store, ir.Fill)
+        changed = [x.array for x in accesses if self.is_lost(x)]
+        again = [x for x in dict.fromkeys(changed) if x in read and x not in filled]
         counts = ir.Number("i64", "rounds", 0), ir.Number("i64", "segments", 0)
-        self.home |= dict.fromkeys(counts, home)
+        self.home |= dict.fromkeys(counts, self.scope.block)
         arrays = [x for x in again if x in written], [x for x in again if x not in written]
-        return _Checkpoints(*counts, [c.inside for c in loop.carries], *arrays), {*written} - {
-            *read
-        }
+        return _Checkpoints(*counts, [c.inside for c in loop.carries], *arrays), {*written - read}
 
     def segments(
         self,
@@ -525,7 +518,7 @@ class _Adjoints:
             begin = b.op("add", start, b.op("multiply", begin, jump))
             end = b.op("add", start, b.op("multiply", end, jump))
         again = self.forward(loop.body)
-        inits = [ir.Number(x.type, x.hint, x.low) for x in state.numbers]
+        inits = [*map(ir.like, state.numbers)]
         if inits:
             b.block.append(ir.Pop(tuple(inits)))
         pairs = zip(loop.carries, inits, strict=True)

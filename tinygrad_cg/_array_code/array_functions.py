@@ -12,6 +12,7 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -382,15 +383,14 @@ class ArrayFunction:
     def _check_aliases(self, family: Family, arrays: Sequence[Any]) -> None:
         """Refuse arrays that share memory, if the function writes to one of them."""
         inputs = [x for x in family.program.inputs if isinstance(x, Array)]
-        for k, (x, data) in enumerate(zip(inputs, arrays, strict=True)):
-            for y, other in zip(inputs[:k], arrays[:k], strict=True):
-                both = isinstance(data, np.ndarray) and isinstance(other, np.ndarray)
-                writes = x in family.written or y in family.written
-                if both and writes and np.shares_memory(data, other):
-                    raise ValueError(
-                        f"{self.__name__}: {y.hint} and {x.hint} share memory, and one is written "
-                        "to: pass a copy"
-                    )
+        for (x, data), (y, other) in combinations(zip(inputs, arrays, strict=True), 2):
+            both = isinstance(data, np.ndarray) and isinstance(other, np.ndarray)
+            writes = x in family.written or y in family.written
+            if both and writes and np.shares_memory(data, other):
+                raise ValueError(
+                    f"{self.__name__}: {x.hint} and {y.hint} share memory, and one is written to: "
+                    "pass a copy"
+                )
 
 
 def _specified(name: str, kind: Any) -> Any:

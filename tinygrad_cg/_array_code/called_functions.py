@@ -491,11 +491,9 @@ def _mean(reader: IndexReader, array: Any, axis: Any = None) -> Any:
     array = _array(reader, array)
     count = _count(reader.b, [array.shape[k] for k in _axes(reader, array, axis)])
     total = _sum(reader, array, axis)
-
-    def divided(b: OpBuilder, x: Number) -> Number:
-        return b.op("divide", x, b.cast(count, x.type if x.is_float else "f64"))
-
-    return reader.map(divided, total)
+    return reader.binary(
+        "divide", total, reader.b.cast(count, "f32" if total.type == "f32" else "f64")
+    )
 
 
 def _variance(reader: IndexReader, array: Any, axis: Any = None) -> Any:

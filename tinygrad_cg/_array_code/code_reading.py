@@ -16,7 +16,7 @@ from typing import Any
 from .._rules.user_source import NoSource, find_definition
 from ..errors import UnsupportedCodeError
 from . import program as ir
-from .blocks_of_code import NOTHING, Known
+from .blocks_of_code import NOTHING, unwrapped
 from .expressions_of_code import OPERATORS, REMEDIES
 from .flow import LEAVES, RESULT, RETURNED, FlowReader
 from .liveness import Names, exits, falls_off, live_before
@@ -129,8 +129,7 @@ class CodeReader(FlowReader):
             if raised.args and isinstance(raised.args[0], ast.Constant):
                 message = str(raised.args[0].value)
             raised = raised.func
-        kind = self.expression(raised) if raised is not None else NOTHING
-        kind = kind.value if isinstance(kind, Known) else None
+        kind = None if raised is None else unwrapped(self.expression(raised))
         if not (isinstance(kind, type) and issubclass(kind, Exception)):
             raise self.refuse("name the class of the exception: raise ValueError('...')", node)
         return kind, message

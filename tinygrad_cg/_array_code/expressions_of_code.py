@@ -332,13 +332,10 @@ class ExpressionReader(IndexReader):
                 parts.append(tuple(None if x is None else self.integer(x) for x in bounds))
                 continue
             value = self.expression(item)
+            is_array = isinstance(value, (View, Lazy)) and bool(value.shape)
             if isinstance(value, tuple):
                 parts += value
-            elif (
-                value.shape
-                if isinstance(value, (View, Lazy))
-                else isinstance(value, Known) and value.value in (None, Ellipsis)
-            ):
+            elif is_array or value in (Known(None), Known(...)):
                 parts.append(value)
             else:
                 number = self.number(value, item)

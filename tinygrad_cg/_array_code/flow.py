@@ -17,6 +17,8 @@ from .liveness import Names, exits, live_in_loop, rebound, stored
 from .scalar_operations import join
 from .views import View
 
+MAX_ATTEMPTS = 8
+"""Readings of a loop's body until the types of what it carries are known."""
 LEAVES, RETURNED, RESULT = "%leaves", "%returned", "%result"
 """The reader's own variables: whether a loop is left, whether the function has returned, what."""
 
@@ -152,26 +154,27 @@ class FlowReader(ExpressionReader):
             return False
         assigned = stored([node]) if isinstance(node, ast.For) else stored(node.body)
         head = live_in_loop(node, live)
-        names = [
-            name for name in (*self.env, *sorted(assigned)) if name in assigned & (head | live)
-        ]
-        names = list(dict.fromkeys(names))
+        carried = assigned & (head | live)
+        names = [name for name in dict.fromkeys((*self.env, *sorted(assigned))) if name in carried]
         flags = [LEAVES] * breaks + [RETURNED, RESULT] * returns
         outer_leaves = self.env.get(LEAVES)
         self.env[LEAVES] = ir.constant(False)
         self.held.append(source.arrays if source is not None else ())
-        live_names = head | live
-        slots = self.slots(node, [name for name in names if name in self.env], live_names)
+        slots = self.slots(node, [name for name in names if name in self.env], head | live)
         types: dict[str, Any] = {}
         lows: dict[str, int | None] = {}
-        for attempt in range(8):
-            state = self.snapshot()
+        for _ in range(MAX_ATTEMPTS):
+            env = dict(self.env)
+            growing = self.program.scratch, self.program.errors, self.twins, self.b.block
+            counts = [len(items) for items in growing]
             statement, again = self.round(node, source, names + flags, types, lows, live, slots)
             if not again:
                 break
-            if attempt == 7:
-                raise self.refuse("the types of variables change in each round", node)
-            self.restore(state)
+            self.env = env
+            for items, count in zip(growing, counts, strict=True):
+                del items[count:]
+        else:
+            raise self.refuse("the types of variables change in each round", node)
         self.held.pop()
         self.b.block.append(statement)
         self.env.pop(LEAVES)
@@ -179,17 +182,6 @@ class FlowReader(ExpressionReader):
             returned = self.env[RETURNED]
             self.env[LEAVES] = self.b.op("or", outer_leaves, returned) if returns else outer_leaves
         return returns
-
-    def snapshot(self) -> tuple:
-        p = self.program
-        counts = len(p.scratch), len(self.twins), len(p.errors), len(self.b.block)
-        return dict(self.env), *counts
-
-    def restore(self, state: tuple) -> None:
-        self.env = dict(state[0])
-        p = self.program
-        del p.scratch[state[1] :], p.errors[state[3] :], self.b.block[state[4] :]
-        del self.twins[state[2] :]
 
     def slots(
         self, node: ast.For | ast.While, names: Sequence[str], live: Names
@@ -199,10 +191,9 @@ class FlowReader(ExpressionReader):
         replaced = rebound(node.body)
         for name in names:
             value = self.env[name]
-            if not isinstance(value, View) or name not in replaced:
-                continue
-            slots[name] = self.materialize(value, name)
-            self.copied(slots[name].array, name, value.array, live, self.env)
+            if isinstance(value, View) and name in replaced:
+                slots[name] = self.materialize(value, name)
+                self.copied(slots[name].array, name, value.array, live, self.env)
         self.env |= slots
         return slots
 

@@ -37,9 +37,8 @@ class IndexReader(BlockReader):
             raise self.refuse(f"{used} indices for an array of {len(view.shape)} axes", node)
         full = (None, None, None)
         missing = [full] * (len(view.shape) - used)
-        at = next((k for k, x in enumerate(parts) if isinstance(x, Known) and x.value is ...), None)
-        at, after = (len(parts), len(parts)) if at is None else (at, at + 1)
-        parts = [*parts[:at], *missing, *parts[after:]]
+        at = parts.index(Known(...)) if Known(...) in parts else len(parts)
+        parts = [*parts[:at], *missing, *parts[at + 1 :]]
         new: dict[int, Axis] = {}  # by axes of the view
         shape: list[Number] = []
         axis = 0

@@ -76,21 +76,19 @@ class _Tangents:
 
     def statement(self, statement: ir.Statement, block: ir.Block) -> None:
         b = OpBuilder(block)
+        if not isinstance(statement, (ir.Push, ir.Pop, ir.If, ir.For, ir.While)):
+            block.append(statement)
         match statement:
             case ir.Op():
-                block.append(statement)
                 self.op(b, statement)
             case ir.LoadElement(out, array, index):
-                block.append(statement)
                 if array in self.active:
                     block.append(ir.LoadElement(self.new(out), self.arrays[array], index))
             case ir.Store(array, index, value, adds):
-                block.append(statement)
                 if array in self.active and not (adds and value not in self.numbers):
                     moved = b.cast(self.dot(value), array.element)
                     b.store(self.arrays[array], index, moved, adds)
-            case ir.Fill(array, value):
-                block.append(statement)
+            case ir.Fill(array):
                 if array in self.active:
                     block.append(ir.Fill(self.arrays[array], ir.zero(array)))
             case ir.Push(values):
@@ -100,8 +98,6 @@ class _Tangents:
                 block.append(ir.Pop((*outs, *(self.new(out) for out in outs if out.is_float))))
             case ir.If() | ir.For() | ir.While():
                 block.append(self.nested(statement))
-            case _:
-                block.append(statement)
 
     def op(self, b: OpBuilder, op: ir.Op) -> None:
         if op.out not in self.active:
