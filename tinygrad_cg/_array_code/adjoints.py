@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from . import program as ir
-from .activity import Thing, active
+from .program import Thing
 from .reloading import Access, Reloading
 from .scalar_operations import TEXTS, OpBuilder, Operands, scaled
 
@@ -132,7 +132,7 @@ class _Adjoints:
         self.depth = 0  # loops around
         self.states: dict[ir.Statement, _Checkpoints] = {}
         targets = [x for x in program.outputs if x.is_float and not isinstance(x, ir.FixedNumber)]
-        self.active = active(program, sources, targets)
+        self.active = ir.active(program, sources, targets)
         self.home: dict[ir.Number, ir.Block] = {}
         self.definitions: dict[ir.Number, ir.Statement] = {}
         self.counts: dict[ir.Statement, ir.Number] = {}

@@ -69,7 +69,7 @@ class BlockReader:
         self.b = OpBuilder(program.body, self.definitions)
         self.env: dict[str, Any] = {}
         self.hidden: set[ir.Number] = set()  # values of blocks that are closed
-        self.calls: list[tuple[Any, ast.AST | None]] = []  # functions that are being read
+        self.calls: list[Any] = []  # functions that are being read
         self.names: Mapping[str, Any] = {}
         self.node: ast.AST | None = None
         self.choices: dict[ir.Number, ir.Op] = {}  # results of branches
@@ -98,7 +98,7 @@ class BlockReader:
 
     def place(self, node: ast.AST | None, text: str = "") -> str:
         """Return the function that is read, and its line."""
-        function = self.calls[-1][0] if self.calls else self.function
+        function = self.calls[-1] if self.calls else self.function
         line = getattr(node, "lineno", function.__code__.co_firstlineno)
         return f"{function.__name__} ({location_of(function.__code__.co_filename, line)}{text})"
 
@@ -231,6 +231,14 @@ class BlockReader:
         """Return an array without axes as a number."""
         if isinstance(value, (View, Lazy)) and not value.shape:
             return value.at(self.b, ())
+        return value
+
+    def kept(self, value: Any) -> Any:
+        """Return a value for a name: an expression of arrays is computed now."""
+        if isinstance(value, Lazy):
+            return self.materialize(value)
+        if isinstance(value, tuple):
+            return tuple(map(self.kept, value))
         return value
 
     def number(self, value: Any, node: ast.AST | None = None) -> ir.Number:

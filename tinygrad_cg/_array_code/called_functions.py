@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import inspect
 import math
 import re
@@ -170,10 +171,7 @@ def _python_extreme(name: str) -> Handler:
             operands = operands[0]
         if len(operands) == 1:
             return (_max if name == "maximum" else _min)(reader, *operands)
-        result = operands[0]
-        for operand in operands[1:]:
-            result = reader.map(chosen, result, operand)
-        return result
+        return functools.reduce(lambda x, y: reader.map(chosen, x, y), operands)
 
     return handler
 

@@ -32,31 +32,29 @@ class CodeReader(FlowReader):
 
     def call(self, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
         """Read a function's body with arguments, and return its result."""
-        if any(function is outer for outer, _ in self.calls):
+        if any(function is outer for outer in self.calls):
             raise self.refuse(f"{function.__name__} calls itself: write a loop")
         if len(self.calls) >= MAX_DEPTH:
             raise self.refuse(f"calls are nested more than {MAX_DEPTH} deep")
-        definition = definition_of(function)
+        body = body_of(function)
         signature = inspect.signature(function)
         try:
             bound = signature.bind(*args, **keywords)
         except TypeError as error:
             raise self.refuse(f"the call of {function.__name__}: {error}") from None
         outer = self.env, self.names, self.node
-        check_returns(definition, self.refuse)
+        check_returns(body, self.refuse)
         self.held.append(tuple(self.env.values()))
         env = {name: self.wrap(p.default) for name, p in signature.parameters.items()}
         env |= bound.arguments
         for name, parameter in signature.parameters.items():
             if parameter.kind is parameter.VAR_POSITIONAL:
                 env[name] = tuple(bound.arguments.get(name, ()))
-        self.calls.append((function, definition))
+        self.calls.append(function)
         self.env = {**env, RETURNED: ir.constant(False), RESULT: NOTHING}
         self.names = _names_of(function)
         try:
-            if isinstance(definition, ast.Lambda):
-                return self.expression(definition.body)
-            self.statements(definition.body, frozenset({RESULT}))
+            self.statements(body, frozenset({RESULT}))
             return self.env[RESULT]
         finally:
             self.env, self.names, self.node = outer
@@ -276,8 +274,7 @@ def written_arrays(program: ir.ArrayProgram) -> frozenset[ir.Array]:
 def check_source(function: Any) -> None:
     """Refuse statements and expressions that no program has, before the types are known."""
     reader = CodeReader(ir.ArrayProgram(function.__name__), function)
-    definition = definition_of(function)
-    body = [definition.body] if isinstance(definition, ast.Lambda) else definition.body
+    body = body_of(function)
     lists: set[ast.AST] = set()  # arguments, and lists in these
     for top in body:
         for node in ast.walk(top):
@@ -287,29 +284,30 @@ def check_source(function: Any) -> None:
             lists.update(part for part in parts if isinstance(part, ast.List))
             if type(node) in REMEDIES and node not in lists:
                 raise reader.refuse(REMEDIES[type(node)], node)
-    check_returns(definition, reader.refuse)
+    check_returns(body, reader.refuse)
 
 
-def check_returns(definition: Any, refuse: Callable[..., Exception]) -> None:
+def check_returns(body: Sequence[ast.stmt], refuse: Callable[..., Exception]) -> None:
     """Refuse a function that returns a value on some of its paths, and nothing on others."""
-    if isinstance(definition, ast.Lambda):
-        return
-    nodes = [x for x in ast.walk(definition) if isinstance(x, ast.Return)]
+    nodes = [x for top in body for x in ast.walk(top) if isinstance(x, ast.Return)]
     values = [
         x.value is not None and not (isinstance(x.value, ast.Constant) and x.value.value is None)
         for x in nodes
     ]
-    if any(values) and (not all(values) or falls_off(definition.body)):
+    if any(values) and (not all(values) or falls_off(body)):
         place = nodes[values.index(True)]
         raise refuse("only some paths return a value: end with a `return` of a value", place)
 
 
-def definition_of(function: Any) -> Any:
-    """Return the syntax tree of a function."""
+def body_of(function: Any) -> list[ast.stmt]:
+    """Return the statements of a function; a lambda returns its expression."""
     try:
-        return find_definition(function)
+        definition = find_definition(function)
     except NoSource as error:
         raise UnsupportedCodeError(str(error)) from None
+    if isinstance(definition, ast.Lambda):
+        return [ast.copy_location(ast.Return(definition.body), definition.body)]
+    return definition.body
 
 
 def _names_of(function: Any) -> Mapping[str, Any]:

@@ -144,16 +144,12 @@ class ExpressionReader(IndexReader):
             if isinstance(value, Unassigned):
                 raise self.refuse(f"{node.id} may have no value here", node)
             return value
-        if isinstance(node.ctx, ast.Load) and not self.is_local(node.id):
+        if isinstance(node.ctx, ast.Load) and node.id not in self.calls[-1].__code__.co_varnames:
             try:
                 return self.wrap(self.names[node.id])
             except KeyError:
                 raise self.refuse(f"the name {node.id} is not defined", node) from None
         raise self.refuse(f"{node.id} may have no value here: assign it before", node)
-
-    def is_local(self, name: str) -> bool:
-        function, definition = self.calls[-1]
-        return not isinstance(definition, ast.Lambda) and name in function.__code__.co_varnames
 
     def binary(self, name: str, left: Any, right: Any) -> Any:
         """Return an operation on numbers or arrays."""
@@ -379,11 +375,3 @@ class ExpressionReader(IndexReader):
         if value.is_float:
             raise self.refuse("an integer is expected here: use int(x)", node)
         return self.b.cast(value, "i64")
-
-    def kept(self, value: Any) -> Any:
-        """Return a value for a name: an expression of arrays is computed now."""
-        if isinstance(value, Lazy):
-            return self.materialize(value)
-        if isinstance(value, tuple):
-            return tuple(map(self.kept, value))
-        return value

@@ -19,10 +19,6 @@ class IndexReader(BlockReader):
         """Return an operation on numbers or arrays, by the name of Python's operator."""
 
     @abstractmethod
-    def kept(self, value: Any) -> Any:
-        """Return a value for a name: an expression of arrays is computed now."""
-
-    @abstractmethod
     def call(self, function: Any, args: Any, keywords: dict[str, Any]) -> Any:
         """Return the result of a function's body."""
 

@@ -342,6 +342,38 @@ def reachable(roots: Iterable[Any], following: Callable[[Any], Iterable[Any]]) -
     return reached
 
 
+def varied(program: ArrayProgram, sources: Iterable[Thing]) -> set[Thing]:
+    """Return the floats, and arrays of floats, that depend on sources."""
+    return _closure(program.body, sources, forward=True)
+
+
+def active(program: ArrayProgram, sources: Iterable[Thing], targets: Iterable[Thing]) -> set[Thing]:
+    """Return what depends on sources and matters to targets."""
+    return varied(program, sources) & _closure(program.body, targets, forward=False)
+
+
+def _closure(body: Block, roots: Iterable[Thing], forward: bool) -> set[Thing]:
+    edges: list[tuple[Thing, Thing]] = [
+        (source, target)
+        for x in walk(body)
+        for target, sources in dependences(x)
+        for source in sources
+        if target is not None
+    ]
+    pushed: list[Thing] = [v for x in walk(body) if isinstance(x, Push) for v in x.values]
+    popped: list[Thing] = [v for x in walk(body) if isinstance(x, Pop) for v in x.outs]
+    pushed, popped = ([x for x in things if x.is_float] for things in (pushed, popped))
+    if popped:  # which number was pushed is not known
+        edges += [(x, popped[0]) for x in (*pushed, *popped)]
+        edges += [(popped[0], y) for y in popped]
+    following: dict[Thing, list[Thing]] = {}
+    for source, target in edges:
+        if source.is_float and target.is_float:
+            pair = (source, target) if forward else (target, source)
+            following.setdefault(pair[0], []).append(pair[1])
+    return reachable(roots, lambda thing: following.get(thing, ()))
+
+
 def fixed(kind: str, number: float) -> FixedNumber:
     """Return a constant of an element type; that of all integers is i64."""
     if kind in FLOATS:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from . import program as ir
-from .activity import Thing, varied
+from .program import Thing
 from .scalar_operations import OpBuilder, Operands, scaled
 
 
@@ -32,7 +32,7 @@ class _Tangents:
     def __init__(self, program: ir.ArrayProgram, sources: Sequence[Thing]):
         self.primal = program
         self.sources = sources
-        self.active = varied(program, sources)
+        self.active = ir.varied(program, sources)
         self.numbers: dict[ir.Number, ir.Number] = {}
         self.arrays: dict[ir.Array, ir.Array] = {}
 
