@@ -173,8 +173,7 @@ class _Adjoints:
             if isinstance(x, ir.Number):
                 upstream = ir.Number(x.type, "dy")
                 result.inputs.append(upstream)
-                if x in self.active:
-                    self.add(x, upstream)
+                self.add(x, upstream)
                 continue
             seed = replace(x, hint=f"{x.hint}_dy")
             result.inputs.append(seed)
@@ -497,11 +496,7 @@ class _Adjoints:
         return _Checkpoints(*counts, [c.inside for c in loop.carries], *arrays), {*written - read}
 
     def segments(
-        self,
-        loop: ir.Loop,
-        index: ir.Number,
-        backward: ir.Block,
-        carries: Sequence[ir.Carry],
+        self, loop: ir.Loop, index: ir.Number, backward: ir.Block, carries: Sequence[ir.Carry]
     ) -> None:
         """Add the backward sweep of a loop with checkpoints: `backward` is that of a round."""
         state, unread = self.state(loop)

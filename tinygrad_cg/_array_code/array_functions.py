@@ -198,13 +198,7 @@ def _dense(dys: Any, d: Derivative, operands: Sequence[Any]) -> list[Any]:
 
 
 PROGRAM = Primitive(
-    "differentiable",
-    _run,
-    ("inputs",),
-    _abstract,
-    save=_save,
-    rule=_rule,
-    kind="control",
+    "differentiable", _run, ("inputs",), _abstract, save=_save, rule=_rule, kind="control"
 )
 
 

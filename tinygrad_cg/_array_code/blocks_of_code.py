@@ -14,17 +14,7 @@ from ..errors import UnsupportedCodeError, location_of
 from . import program as ir
 from .liveness import Names
 from .scalar_operations import OpBuilder
-from .views import (
-    Arraylike,
-    Lazy,
-    View,
-    broadcast,
-    element,
-    element_of,
-    elementwise,
-    is_one,
-    whole,
-)
+from .views import Arraylike, Lazy, View, broadcast, element, element_of, elementwise, is_one, whole
 
 
 @dataclass(frozen=True)
@@ -49,6 +39,8 @@ class Unassigned:
     name: str
 
 
+Step = Callable[[ir.Index, ir.Numbers], ir.Numbers]
+"""What a loop over indices carries, after a round."""
 Twin = tuple[ir.Array, ir.Array, str, str]
 """A copy, its original, and the names of both."""
 
@@ -268,11 +260,7 @@ class BlockReader:
     # Memory -----------------------------------------------------------------------------------
 
     def allocate(
-        self,
-        element_type: str,
-        shape: Sequence[ir.Number],
-        value: ir.Number | None,
-        hint: str = "a",
+        self, element_type: str, shape: ir.Index, value: ir.Number | None, hint: str = "a"
     ) -> View:
         """Return a new array; of an undefined content, or filled with a number."""
         sizes, own = [], []
@@ -419,19 +407,15 @@ class BlockReader:
     def each(self, shape: Sequence[ir.Number], write: Callable[[ir.Index], None]) -> None:
         """Add loops over the indices of a shape."""
 
-        def step(index: ir.Index, _: Sequence[ir.Number]) -> Sequence[ir.Number]:
+        def step(index: ir.Index, _: ir.Numbers) -> ir.Numbers:
             write(index)
             return ()
 
         self.reduced(shape, (), step)
 
     def reduced(
-        self,
-        shape: Sequence[ir.Number],
-        inits: Sequence[ir.Number],
-        step: Callable[[ir.Index, Sequence[ir.Number]], Sequence[ir.Number]],
-        index: ir.Index = (),
-    ) -> Sequence[ir.Number]:
+        self, shape: ir.Numbers, inits: ir.Numbers, step: Step, index: ir.Index = ()
+    ) -> ir.Numbers:
         """Add loops over a shape that carry numbers, and return these."""
         if len(index) == len(shape):
             return step(index, inits)

@@ -436,11 +436,7 @@ def _axes(reader: IndexReader, array: Arraylike, axis: Any) -> tuple[int, ...]:
     return tuple(int(item.number) % max(len(array.shape), 1) for item in items)
 
 
-def _reduction(
-    init: int,
-    step: Callable[[OpBuilder, Number, Number], Number],
-    first: bool = False,
-) -> Handler:
+def _reduction(init: int, step: Callable[..., Number], first: bool = False) -> Handler:
     """Return a reduction of an array, by all axes or some; it may begin with the first element."""
 
     def handler(reader: IndexReader, array: Any, axis: Any = None) -> Any:

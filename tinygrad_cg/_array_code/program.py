@@ -73,6 +73,7 @@ class Array:
 
 
 Index = tuple[Number, ...]
+Numbers = Sequence[Number]
 Thing = Number | Array
 Bounds = tuple[Number, Number, FixedNumber]
 """Start, stop and step of a loop's index."""

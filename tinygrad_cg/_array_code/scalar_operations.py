@@ -120,12 +120,7 @@ class OpBuilder:
         return self._add(function, values, kind, hint)
 
     def _add(
-        self,
-        function: Any,
-        values: Sequence[ir.Number],
-        kind: str,
-        hint: str,
-        low: int | None = None,
+        self, function: Any, values: ir.Numbers, kind: str, hint: str, low: int | None = None
     ) -> ir.Number:
         out = ir.Number(kind, hint, low)
         op = ir.Op(out, function, tuple(values))
@@ -134,9 +129,7 @@ class OpBuilder:
             self.definitions[out] = op
         return out
 
-    def joined(
-        self, values: Sequence[ir.Number], is_float: bool = False
-    ) -> tuple[list[ir.Number], str]:
+    def joined(self, values: ir.Numbers, is_float: bool = False) -> tuple[list[ir.Number], str]:
         """Return operands of their joint type, and that type."""
         kind = join([value.type for value in values])
         if is_float and kind not in ir.FLOATS:
@@ -249,9 +242,7 @@ def scaled(
         case "mod":
             quotient = b.op("divide", operands[0], operands[1])
             return b.op("negative", b.multiply(factor, b.apply(elementary.floor, quotient)))
-        case "select" if position == 0:
-            return None
-        case "select":
+        case "select" if position > 0:
             pair = (factor, ir.zero(factor)) if position == 1 else (ir.zero(factor), factor)
             return b.op("select", operands[0], *pair)
         case str():
