@@ -145,6 +145,7 @@ CALLED = {
     ),
     "reshaped": ("c = a.reshape(3, 1)\nc[0, 0] = x\nreturn a[0]", "share"),
     "raveled": ("d = np.outer(a, b)\nc = d.ravel()\nc[0] = x\nreturn d[0, 0]", "share"),
+    "integer power": ("k = n**n\nreturn x * k", r"unknown power: write float\(x\) \*\* n"),
     "argument replaced": ("if x > 0.0:\n    a = a * 2.0\na[0] = x", "replaced"),
 }
 

@@ -22,7 +22,7 @@ from tinygrad_cg_kernels import elementary
 from . import array_forms
 from .blocks_of_code import unwrapped
 from .indices import IndexReader
-from .program import DTYPES, FLOATS, FixedNumber, Number, Op, Store, constant, fixed
+from .program import DTYPES, FLOATS, FixedNumber, Number, Op, constant, fixed
 from .scalar_operations import OpBuilder, join
 from .views import Arraylike, Lazy, View, element_of, transposed
 
@@ -42,7 +42,7 @@ def is_harmless(statement: Any) -> bool:
 def arithmetic(reader: IndexReader, name: str) -> Callable[..., Number]:
     """Return the function of numbers of one of Python's operators."""
     if name == "power":
-        return _power
+        return functools.partial(_power, reader)
     if name in ("mod", "floor_divide"):
 
         def divided(b: OpBuilder, x: Number, y: Number) -> Number:
@@ -84,7 +84,7 @@ MAX_POWER = 64
 """FixedNumber exponents up to it are products, as in Numba."""
 
 
-def _power(b: OpBuilder, x: Number, y: Number) -> Number:
+def _power(reader: IndexReader, b: OpBuilder, x: Number, y: Number) -> Number:
     if isinstance(y, FixedNumber) and not y.is_float and abs(int(y.number)) <= MAX_POWER:
         exponent = int(y.number)
         product = _product(b, _integer(b, x), abs(exponent))
@@ -92,7 +92,7 @@ def _power(b: OpBuilder, x: Number, y: Number) -> Number:
             return product
         return b.op("divide", fixed(product.type, 1), product)
     if not (x.is_float or y.is_float):
-        raise TypeError("an integer to an unknown power: write float(x) ** n")
+        raise reader.refuse("an integer to an unknown power: write float(x) ** n")
     if isinstance(y, FixedNumber) and y.number == 0.5:
         return b.apply(elementary.sqrt, x)
     if isinstance(y, FixedNumber) and y.number == 2.0:
@@ -228,16 +228,12 @@ def _shape(reader: IndexReader, value: Any) -> tuple[Number, ...]:
     return tuple(reader.b.cast(reader.number(item), "i64") for item in items)
 
 
-def _dtype(reader: IndexReader, value: Any, default: str = "f64") -> str:
+def _dtype(value: Any, default: str = "f64") -> str:
     """Return the element type that a `dtype` argument names."""
     if _is_none(value):
         return default
     chosen = unwrapped(value)
-    chosen = {float: np.float64, int: np.int64, bool: np.bool_}.get(chosen, chosen)
-    try:
-        return element_of(chosen)
-    except TypeError as error:
-        raise reader.refuse(str(error)) from None
+    return element_of({float: np.float64, int: np.int64, bool: np.bool_}.get(chosen, chosen))
 
 
 def _new(fill: float | None = None, like: bool = False, default: str = "f64") -> Handler:
@@ -248,7 +244,7 @@ def _new(fill: float | None = None, like: bool = False, default: str = "f64") ->
         if like:
             array = _array(reader, shape)
             shape, kind = array.shape, array.element
-        kind = _dtype(reader, dtype, kind)
+        kind = _dtype(dtype, kind)
         value = None if fill is None else fixed(kind, fill)
         return reader.allocate(kind, _shape(reader, shape), value)
 
@@ -308,8 +304,7 @@ def _stacked(reader: IndexReader, items: tuple) -> View:
     shape = (len(rows), len(numbers[0]))[-axes:]
     view = reader.allocate(kind, tuple(map(constant, shape)), None)
     for place in np.ndindex(len(rows), len(numbers[0])):
-        value = reader.b.cast(numbers[place[0]][place[1]], kind)
-        reader.b.block.append(Store(view.array, tuple(map(constant, place[-axes:])), value))
+        view.put(reader.b, tuple(map(constant, place[-axes:])), numbers[place[0]][place[1]])
     return view
 
 
@@ -327,7 +322,7 @@ def _as_is(reader: IndexReader, value: Any, dtype: Any = None) -> Any:
 
 
 def _astype(reader: IndexReader, array: Any, dtype: Any) -> View:
-    kind = _dtype(reader, dtype)
+    kind = _dtype(dtype)
     if kind not in (*FLOATS, "i64", "b1"):
         raise reader.refuse("arrays can only be cast to float64, float32, int64 and bool")
     return reader.materialize(_to(kind)(reader, _array(reader, array)))
