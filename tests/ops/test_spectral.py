@@ -11,7 +11,7 @@ from tests.support.op_cases import numeric_gradients
 from tests.support.orders import assert_raises
 from tinygrad_cg._ops import eigenvectors, factorizations, norms
 from tinygrad_cg.errors import DerivativeWarning, InvalidArgumentError, MatrixError
-from tinygrad_cg_kernels.linear import blas
+from tinygrad_cg_kernels.linear import blas, matmul
 
 linalg = tf.linalg
 RNG = np.random.default_rng(5)
@@ -566,21 +566,38 @@ def test_plain_values_warn_of_nothing():
             function(np.eye(3))
 
 
-def test_few_rows_are_factorized_on_one_thread(monkeypatch):
+@pytest.fixture
+def two_threads():
     if blas._functions() is None:
         pytest.skip("NumPy has another BLAS")
-    before, seen, solve = blas.get_num_threads(), [], np.linalg.solve
+    before = blas.get_num_threads()
+    blas.set_num_threads(2)
+    yield
+    threads = blas.get_num_threads()
+    blas.set_num_threads(before)
+    assert threads == 2
+
+
+def test_few_rows_are_factorized_on_one_thread(monkeypatch, two_threads):
+    seen, solve = [], np.linalg.solve
     monkeypatch.setattr(
         np.linalg, "solve", lambda x, y: seen.append(blas.get_num_threads()) or solve(x, y)
     )
-    blas.set_num_threads(2)
-    try:
-        for rows in (2, 300):
-            linalg.triangular_solve(np.eye(rows), np.ones((rows, 1)))
-        assert seen[0] == 1
-        assert seen[-1] == blas.get_num_threads() == 2
-    finally:
-        blas.set_num_threads(before)
+    for rows in (2, 300):
+        linalg.triangular_solve(np.eye(rows), np.ones((rows, 1)))
+    assert seen[0] == 1
+    assert seen[-1] == 2
+
+
+def test_a_product_that_two_threads_would_delay_is_computed_on_one(monkeypatch, two_threads):
+    seen, run = [], matmul.ignore_errors
+    monkeypatch.setattr(
+        matmul, "ignore_errors", lambda *args: seen.append(blas.get_num_threads()) or run(*args)
+    )
+    for rows in (4, 90, 200):  # BLAS uses one thread, would use two, and shall use two
+        x = np.ones((rows, rows))
+        assert tf.matmul(x, x, transpose_b=True).numpy()[0, 0] == rows
+    assert seen == [2, 1, 2]
 
 
 @pytest.mark.parametrize("rows", [5, 70])

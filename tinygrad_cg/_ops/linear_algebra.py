@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_kernels.linear import blas
 from tinygrad_cg_kernels.linear import matmul as kmatmul
 
 from .._core import device_runs
@@ -46,8 +47,18 @@ def _is_plain(x: np.ndarray, y: np.ndarray) -> bool:
     return bool(x.flags.num & _CONTIGUOUS and y.flags.num & _CONTIGUOUS)
 
 
+_SHARED = 2**18  # from so many multiplications on OpenBLAS shares a product between threads
+_ALONE = 2**23
+"""One thread computes a product of so many multiplications, times the bytes of a number. Two took a
+tenth longer, and waited for each other for milliseconds next to a busy process."""
+
+
 def _run_matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if y.ndim == 2 and _is_plain(x, y):
+        count = x.size * y.shape[1]
+        if _SHARED < count <= _ALONE // x.itemsize:
+            with blas.single_thread:
+                return kmatmul.ignore_errors(x.dot, y)
         return kmatmul.ignore_errors(x.dot, y)
     if y.ndim == 2 < x.ndim and x.flags.c_contiguous:  # one product in place of many
         rows = x.reshape(prod(x.shape[:-1]), x.shape[-1])
