@@ -75,7 +75,9 @@ def _on_diagonal(values: Tensor, shape: tuple[int, int], k: int, other: Any) -> 
     height, width = shape
     length = values._data.shape[-1]
     rows = np.arange(height) + min(k, 0)
-    column = gather(values, np.clip(rows, 0, max(length - 1, 0)), values._data.ndim - 1)
+    column = values
+    if k or length != height:
+        column = gather(values, np.clip(rows, 0, max(length - 1, 0)), values._data.ndim - 1)
     inside = np.arange(width) - np.arange(height)[:, None] == k
     inside &= ((rows >= 0) & (rows < length))[:, None]
     return where(inside, expand_dims(column, -1), other)

@@ -35,13 +35,13 @@ def argsort(x: np.ndarray, axis: int, descending: bool = False, stable: bool = T
 
     If `stable`, equal elements keep their order, in descending order, too.
     """
-    lines = np.moveaxis(x, axis, -1).astype(native("argsort", x.dtype), copy=False)
+    lines = x.swapaxes(axis, -1).astype(native("argsort", x.dtype), copy=False)
     if descending:
         lines = lines[..., ::-1]
     order = _stable_order(lines) if stable else np.argsort(lines, -1)
     if descending:
         order = lines.shape[-1] - 1 - order[..., ::-1]
-    return np.ascontiguousarray(np.moveaxis(order, -1, axis))
+    return np.ascontiguousarray(order.swapaxes(axis, -1))
 
 
 def _stable_order(x: np.ndarray) -> np.ndarray:
@@ -58,7 +58,7 @@ def _stable_order(x: np.ndarray) -> np.ndarray:
         keys.sort(-1)
         return keys & 0xFFFFFFFF
     order = np.argsort(x, -1)
-    ordered = np.take_along_axis(x, order, -1)
+    ordered = x[order] if x.ndim == 1 else np.take_along_axis(x, order, -1)
     first, second = ordered[..., :-1], ordered[..., 1:]
     if np.any((first == second) | ((first != first) & (second != second))):
         return np.argsort(x, -1, kind="stable")
