@@ -219,3 +219,15 @@ def test_what_does_not_fit_is_refused(words, call):
 
 def test_complex_parts_are_real():
     assert_raises(TypeError, "must be real numbers", tf.complex, 1j, 2.0)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("limits", [{}, {"minlength": 8}, {"maxlength": 2}, {"maxlength": 0}])
+@pytest.mark.parametrize("x", [[1, 1, 5, 0], [[1, 0], [2, 2]], [], 3])
+def test_counts_are_sums_of_weights_of_1(x, limits):
+    weights = np.ones(np.shape(x), np.int32)
+    counts = tf.math.bincount(x, **limits)
+    assert counts.dtype == tf.int32
+    np.testing.assert_array_equal(counts, tf.math.bincount(x, weights, **limits))
+    occurs = tf.math.bincount(x, binary_output=True, **limits)
+    np.testing.assert_array_equal(occurs, np.minimum(counts, 1))

@@ -68,10 +68,13 @@ def bincount(
     values = _check_ids("bincount", "arr", ids)
     size = max(int(values.max(initial=-1)) + 1, limits[0] or 0)
     size = size if limits[1] is None else min(size, limits[1])
+    by_row = axis == -1 and ids.ndim == 2
+    if weights is None and not by_row and size >= 0 and not devices.array_types:
+        counts = np.bincount(values[values < size], None, size)
+        return Tensor((counts > 0 if binary_output else counts).astype(as_dtype(dtype)))
     shares = ones(ids.shape, as_dtype(dtype)) if weights is None else convert(weights)
     check_same_shape("bincount", "weights", shares, "arr", ids)
     ids = where(less(ids, size), ids, -1)
-    by_row = axis == -1 and ids.ndim == 2
     count = ids.shape[0] if by_row else 1
     if by_row:
         ids = where(less(ids, 0), -1, add(ids, np.arange(count)[:, None] * size))
