@@ -70,7 +70,7 @@ def _replace_rows(x: Tensor, rows: Tensor, values: Tensor) -> Tensor:
     if not values._data.shape[0]:
         return x
     taken = gather(values, maximum(sources, 0))
-    is_replaced = reshape(greater_equal(sources, 0), (size, *[1] * (x._data.ndim - 1)))
+    is_replaced = _in_shape(greater_equal(sources, 0), (size, *[1] * (x._data.ndim - 1)))
     return where(is_replaced, taken, x)
 
 
@@ -135,9 +135,12 @@ def _scattered(
             f"{tuple(sizes)} and a tensor of shape {tuple(shape)}, got {tuple(updates.shape)}"
         )
     tail = tuple(shape[sizes[-1] :])
-    rows = reshape(flat, (-1,))
-    size = prod(shape[: sizes[-1]])
-    return (size, *tail), rows, reshape(updates, (rows._data.shape[0], *tail))
+    count, size = prod(sizes[:-1]), prod(shape[: sizes[-1]])
+    return (size, *tail), _in_shape(flat, (count,)), _in_shape(updates, (count, *tail))
+
+
+def _in_shape(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    return x if x._data.shape == shape else reshape(x, shape)
 
 
 def scatter_nd(indices: Any, updates: Any, shape: Any) -> Tensor:
@@ -160,7 +163,7 @@ def tensor_scatter(how: str, tensor: Any, indices: Any, updates: Any) -> Tensor:
     name, shape = f"tensor_scatter_nd_{how}", tensor._data.shape
     check_devices(name, tensor=tensor, updates=updates)
     joined, rows, updates = _scattered(name, shape, indices, updates)
-    return reshape(_CHANGES[how](reshape(tensor, joined), rows, updates), shape)
+    return reshape(_CHANGES[how](_in_shape(tensor, joined), rows, updates), shape)
 
 
 def _added(x: Tensor, rows: Tensor, values: Tensor) -> Tensor:
