@@ -31,9 +31,8 @@ from .adjoints import adjoint
 from .blocks_of_code import Known
 from .code_reading import check_source, read, written_arrays
 from .program import Array, ArrayProgram, Number
-from .pruning import prune
+from .pruning import prune, share
 from .running import Runner, stored_dtype
-from .sharing import share
 from .splitting import split
 from .tangents import tangent
 from .views import ELEMENTS, element_of

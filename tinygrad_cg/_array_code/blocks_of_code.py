@@ -1,8 +1,9 @@
-"""Blocks of a program while a function is read: statements, errors, memory, loops over elements."""
+"""Blocks of a program while a function is read: errors, memory, loops over elements, indices."""
 
 from __future__ import annotations
 
 import ast
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from ..errors import UnsupportedCodeError, location_of
 from . import program as ir
 from .liveness import Names
 from .scalar_operations import OpBuilder
-from .views import Arraylike, Lazy, View, broadcast, element, element_of, elementwise, is_one, whole
+from .views import Axis, Lazy, View, broadcast, element, element_of, elementwise, is_one, whole
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,14 @@ class BlockReader:
         self.copies: dict[ir.Number, ir.Number] = {}
         self.originals: dict[ir.Number, ir.Number] = {}  # of sizes that `program.sizes` computes
         self.frozen: list[tuple[np.ndarray, View]] = []
+
+    @abstractmethod
+    def binary(self, name: str, left: Any, right: Any) -> Any:
+        """Return an operation on numbers or arrays, by the name of Python's operator."""
+
+    @abstractmethod
+    def call(self, function: Any, args: Any, keywords: dict[str, Any]) -> Any:
+        """Return the result of a function's body."""
 
     # Errors -----------------------------------------------------------------------------------
 
@@ -145,10 +154,9 @@ class BlockReader:
             return ir.constant(bool(value))
         if isinstance(value, (int, np.integer)):
             return ir.constant(int(value))
-        if isinstance(value, np.floating) and value.itemsize <= 4:
-            return ir.fixed("f32", float(value))
         if isinstance(value, (float, np.floating)):
-            return ir.constant(float(value))
+            is_single = isinstance(value, np.floating) and value.itemsize <= 4
+            return ir.fixed("f32" if is_single else "f64", float(value))
         if isinstance(value, tuple):
             return tuple(map(self.wrap, value))
         if isinstance(value, np.ndarray):
@@ -353,7 +361,7 @@ class BlockReader:
         )
         return shape == sizes and view.axes == whole(view.array).axes
 
-    def materialize(self, value: Arraylike, hint: str = "a") -> View:
+    def materialize(self, value: View | Lazy, hint: str = "a") -> View:
         """Return an array in memory of its own."""
         view = self.allocate(value.type, value.shape, None, hint)
 
@@ -431,3 +439,84 @@ class BlockReader:
         carries = list(map(ir.Carry, insides, inits, ends, outs))
         self.b.block.append(ir.counting(variable, size, body, carries))
         return outs
+
+    # Indices and slices ------------------------------------------------------------------------
+
+    def item(self, view: View, index: ir.Number) -> Any:
+        """Return ``view[index]``."""
+        return self.evaluated(self.part(view, [index], None))
+
+    def part(self, view: View, parts: list[Any], node: ast.AST | None) -> View:
+        """Return the part of a view at integers, slices (tuples), None and Ellipsis."""
+        used = sum(not isinstance(part, Known) for part in parts)
+        if used > len(view.shape):
+            raise self.refuse(f"{used} indices for an array of {len(view.shape)} axes", node)
+        full = (None, None, None)
+        missing = [full] * (len(view.shape) - used)
+        at = parts.index(Known(...)) if Known(...) in parts else len(parts)
+        parts = [*parts[:at], *missing, *parts[at + 1 :]]
+        new: dict[int, Axis] = {}  # by axes of the view
+        shape: list[ir.Number] = []
+        axis = 0
+        for part in parts:
+            if isinstance(part, Known):
+                shape.append(ir.constant(1))
+                continue
+            size = view.shape[axis]
+            if isinstance(part, tuple):
+                start, step, count = self.sliced(part, size)
+                new[axis] = Axis(start, step, len(shape))
+                shape.append(count)
+            else:
+                new[axis] = Axis(self.wrapped(part, size))
+            axis += 1
+        return View(view.array, tuple(self.compose(old, new) for old in view.axes), tuple(shape))
+
+    def compose(self, old: Axis, new: dict[int, Axis]) -> Axis:
+        """Return how memory is indexed by a part of a view."""
+        if old.of is None or old.step is None:
+            return old
+        inner = new[old.of]
+        start = self.b.op("add", old.start, self.b.op("multiply", inner.start, old.step), hint="i")
+        if inner.step is None:
+            return Axis(start)
+        return Axis(start, self.b.op("multiply", inner.step, old.step, hint="i"), inner.of)
+
+    def wrapped(self, index: ir.Number, size: ir.Number) -> ir.Number:
+        """Return an index that counts from the beginning."""
+        if index.low is not None and index.low >= 0:
+            return index
+        if isinstance(index, ir.FixedNumber):
+            return self.b.op("add", size, index, hint="i")
+        negative = self.b.op("less", index, 0)
+        return self.b.op("select", negative, self.b.op("add", index, size), index, hint="i")
+
+    def sliced(self, part: tuple, size: ir.Number) -> tuple[ir.Number, ir.Number, ir.Number]:
+        """Return a slice's start, step and number of elements."""
+        start, stop, step = part
+        step = ir.constant(1) if step is None else step
+        if not isinstance(step, ir.FixedNumber):
+            raise self.refuse("the step of a slice must be a constant")
+        jump = int(step.number)
+        if jump == 0:
+            raise self.refuse("the step of a slice must not be 0")
+        if start is None and stop is None and jump == 1:
+            return ir.constant(0), step, size
+        b = self.b
+
+        def clipped(value: ir.Number, low: int, high: ir.Number) -> ir.Number:
+            value = self.wrapped(value, size)
+            if value.low is None or value.low < low:
+                value = b.op("maximum", value, low)
+            if isinstance(value, ir.FixedNumber) and value.number == 0 and jump > 0:
+                return value
+            return b.op("minimum", value, high)
+
+        low, top = (0, size) if jump > 0 else (-1, b.op("subtract", size, 1))
+        begin, end = (ir.constant(0), top) if jump > 0 else (top, ir.constant(-1))
+        first = begin if start is None else clipped(start, low, top)
+        last = end if stop is None else clipped(stop, low, top)
+        span = b.op("subtract", *((last, first) if jump > 0 else (first, last)))
+        if abs(jump) > 1:
+            span = b.op("floor_divide", b.op("add", span, abs(jump) - 1), abs(jump))
+        return first, step, b.op("maximum", span, 0, hint="n")

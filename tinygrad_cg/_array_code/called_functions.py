@@ -20,8 +20,7 @@ import numpy as np
 from tinygrad_cg_kernels import elementary
 
 from . import array_forms
-from .blocks_of_code import unwrapped
-from .indices import IndexReader
+from .blocks_of_code import BlockReader, unwrapped
 from .program import DTYPES, FLOATS, FixedNumber, Number, Op, constant, fixed
 from .scalar_operations import OpBuilder, join
 from .views import Arraylike, Lazy, View, element_of, transposed
@@ -39,7 +38,7 @@ def is_harmless(statement: Any) -> bool:
 # Arithmetic ----------------------------------------------------------------------------------
 
 
-def arithmetic(reader: IndexReader, name: str) -> Callable[..., Number]:
+def arithmetic(reader: BlockReader, name: str) -> Callable[..., Number]:
     """Return the function of numbers of one of Python's operators."""
     if name == "power":
         return functools.partial(_power, reader)
@@ -84,7 +83,7 @@ MAX_POWER = 64
 """FixedNumber exponents up to it are products, as in Numba."""
 
 
-def _power(reader: IndexReader, b: OpBuilder, x: Number, y: Number) -> Number:
+def _power(reader: BlockReader, b: OpBuilder, x: Number, y: Number) -> Number:
     if isinstance(y, FixedNumber) and not y.is_float and abs(int(y.number)) <= MAX_POWER:
         exponent = int(y.number)
         product = _product(b, _integer(b, x), abs(exponent))
@@ -166,7 +165,7 @@ def _python_extreme(name: str) -> Handler:
             return b.op("select", b.op(test, y, x), y, x)
         return b.op(name, x, y)
 
-    def handler(reader: IndexReader, *operands: Any) -> Any:
+    def handler(reader: BlockReader, *operands: Any) -> Any:
         if len(operands) == 1 and isinstance(operands[0], tuple):
             operands = operands[0]
         if len(operands) == 1:
@@ -184,7 +183,7 @@ def _round(up: Callable) -> Handler:
 def _round_digits(whole: bool) -> Handler:
     """Return round; with a number of digits as Numba computes it. Without, integers if `whole`."""
 
-    def handler(reader: IndexReader, x: Any, digits: Any = None) -> Any:
+    def handler(reader: BlockReader, x: Any, digits: Any = None) -> Any:
         if _is_none(digits):
             return (_round(elementary.round) if whole else _numeric(elementary.round))(reader, x)
         if not isinstance(digits, FixedNumber):
@@ -203,13 +202,13 @@ _ZERO = constant(0)
 def _to(kind: str) -> Handler:
     """Return a cast of numbers or arrays."""
 
-    def handler(reader: IndexReader, x: Any = _ZERO) -> Any:
+    def handler(reader: BlockReader, x: Any = _ZERO) -> Any:
         return reader.map(lambda b, x: b.cast(x, kind), x)
 
     return handler
 
 
-def _clip(reader: IndexReader, x: Any, low: Any, high: Any) -> Any:
+def _clip(reader: BlockReader, x: Any, low: Any, high: Any) -> Any:
     for limited, bound in ((_maximum, low), (_minimum, high)):
         if not _is_none(bound):
             x = limited(reader, x, bound)
@@ -223,7 +222,7 @@ def _is_none(value: Any) -> bool:
 # Arrays --------------------------------------------------------------------------------------
 
 
-def _shape(reader: IndexReader, value: Any) -> tuple[Number, ...]:
+def _shape(reader: BlockReader, value: Any) -> tuple[Number, ...]:
     items = value if isinstance(value, tuple) else (value,)
     return tuple(reader.b.cast(reader.number(item), "i64") for item in items)
 
@@ -239,7 +238,7 @@ def _dtype(value: Any, default: str = "f64") -> str:
 def _new(fill: float | None = None, like: bool = False, default: str = "f64") -> Handler:
     """Return the handler that allocates an array, of a shape or `like` another array."""
 
-    def handler(reader: IndexReader, shape: Any, dtype: Any = None) -> View:
+    def handler(reader: BlockReader, shape: Any, dtype: Any = None) -> View:
         kind = default
         if like:
             array = _array(reader, shape)
@@ -252,7 +251,7 @@ def _new(fill: float | None = None, like: bool = False, default: str = "f64") ->
 
 
 def _full(like: bool) -> Handler:
-    def handler(reader: IndexReader, shape: Any, fill_value: Any, dtype: Any = None) -> View:
+    def handler(reader: BlockReader, shape: Any, fill_value: Any, dtype: Any = None) -> View:
         number = reader.number(fill_value)
         view = _new(None, like, number.type)(reader, shape, dtype)
         reader.store(view, number, None)
@@ -261,7 +260,7 @@ def _full(like: bool) -> Handler:
     return handler
 
 
-def _arange(reader: IndexReader, start: Any, stop: Any = None, step: Any = None) -> Lazy:
+def _arange(reader: BlockReader, start: Any, stop: Any = None, step: Any = None) -> Lazy:
     b = reader.b
     first = constant(0) if stop is None else reader.number(start)
     last = reader.number(start if stop is None else stop)
@@ -285,7 +284,7 @@ def _arange(reader: IndexReader, start: Any, stop: Any = None, step: Any = None)
     return Lazy(kind, (size,), at)
 
 
-def _array(reader: IndexReader, value: Any) -> Arraylike:
+def _array(reader: BlockReader, value: Any) -> Arraylike:
     if isinstance(value, (View, Lazy)):
         return value
     if isinstance(value, tuple):
@@ -293,7 +292,7 @@ def _array(reader: IndexReader, value: Any) -> Arraylike:
     raise reader.refuse("an array is expected here")
 
 
-def _stacked(reader: IndexReader, items: tuple) -> View:
+def _stacked(reader: BlockReader, items: tuple) -> View:
     """Return a tuple of numbers, or of equally long tuples of them, as an array."""
     rows = items if items and isinstance(items[0], tuple) else (items,)
     numbers = [[reader.number(item) for item in row] for row in rows]
@@ -308,27 +307,27 @@ def _stacked(reader: IndexReader, items: tuple) -> View:
     return view
 
 
-def _copy(reader: IndexReader, value: Any, dtype: Any = None) -> View:
+def _copy(reader: BlockReader, value: Any, dtype: Any = None) -> View:
     array = _array(reader, value)
     if not _is_none(dtype):
         return _astype(reader, array, dtype)
     return reader.materialize(array)
 
 
-def _as_is(reader: IndexReader, value: Any, dtype: Any = None) -> Any:
+def _as_is(reader: BlockReader, value: Any, dtype: Any = None) -> Any:
     if isinstance(value, (View, Lazy)) and _is_none(dtype):
         return value
     return _copy(reader, value, dtype)
 
 
-def _astype(reader: IndexReader, array: Any, dtype: Any) -> View:
+def _astype(reader: BlockReader, array: Any, dtype: Any) -> View:
     kind = _dtype(dtype)
     if kind not in (*FLOATS, "i64", "b1"):
         raise reader.refuse("arrays can only be cast to float64, float32, int64 and bool")
     return reader.materialize(_to(kind)(reader, _array(reader, array)))
 
 
-def _transpose(reader: IndexReader, array: Any, axes: Any = None) -> Arraylike:
+def _transpose(reader: BlockReader, array: Any, axes: Any = None) -> Arraylike:
     array = _array(reader, array)
     order = range(len(array.shape))[::-1]
     if not _is_none(axes):
@@ -336,7 +335,7 @@ def _transpose(reader: IndexReader, array: Any, axes: Any = None) -> Arraylike:
     return transposed(array, list(order))
 
 
-def _reshape(reader: IndexReader, array: Any, *shape: Any) -> View:
+def _reshape(reader: BlockReader, array: Any, *shape: Any) -> View:
     """Return a copy in another shape; one size may be -1."""
     array = _array(reader, array)
     sizes = list(_shape(reader, shape[0] if len(shape) == 1 else shape))
@@ -364,7 +363,7 @@ def _reshape(reader: IndexReader, array: Any, *shape: Any) -> View:
     return _shares(reader, array, reader.materialize(Lazy(array.type, shaped, at, array.reads)))
 
 
-def _shares(reader: IndexReader, array: Arraylike, copy: View) -> View:
+def _shares(reader: BlockReader, array: Arraylike, copy: View) -> View:
     """Return a copy, which in Python shares the memory of the array."""
     if isinstance(array, View):
         reader.copied(copy.array, "the reshaped array", array.array, None, reader.env)
@@ -381,7 +380,7 @@ def _flat_element(b: OpBuilder, array: Arraylike, position: Number) -> Number:
     return array.at(b, tuple(index))
 
 
-def _ravel(reader: IndexReader, array: Any) -> Arraylike:
+def _ravel(reader: BlockReader, array: Any) -> Arraylike:
     array = _array(reader, array)
     if len(array.shape) == 1:
         return _shares(reader, array, reader.materialize(array))
@@ -395,7 +394,7 @@ def _count(b: OpBuilder, shape: Sequence[Number]) -> Number:
     return total
 
 
-def _len(reader: IndexReader, value: Any) -> Number:
+def _len(reader: BlockReader, value: Any) -> Number:
     if isinstance(value, tuple):
         return constant(len(value))
     array = _array(reader, value)
@@ -404,7 +403,7 @@ def _len(reader: IndexReader, value: Any) -> Number:
     return array.shape[0]
 
 
-def attribute(reader: IndexReader, array: Arraylike, name: str, node: ast.AST) -> Any:
+def attribute(reader: BlockReader, array: Arraylike, name: str, node: ast.AST) -> Any:
     """Return an attribute of an array."""
     if name == "shape":
         return array.shape
@@ -422,7 +421,7 @@ def attribute(reader: IndexReader, array: Arraylike, name: str, node: ast.AST) -
 # Reductions ----------------------------------------------------------------------------------
 
 
-def _axes(reader: IndexReader, array: Arraylike, axis: Any) -> tuple[int, ...]:
+def _axes(reader: BlockReader, array: Arraylike, axis: Any) -> tuple[int, ...]:
     if _is_none(axis):
         return tuple(range(len(array.shape)))
     items = axis if isinstance(axis, tuple) else (axis,)
@@ -434,7 +433,7 @@ def _axes(reader: IndexReader, array: Arraylike, axis: Any) -> tuple[int, ...]:
 def _reduction(init: int, step: Callable[..., Number], first: bool = False) -> Handler:
     """Return a reduction of an array, by all axes or some; it may begin with the first element."""
 
-    def handler(reader: IndexReader, array: Any, axis: Any = None) -> Any:
+    def handler(reader: BlockReader, array: Any, axis: Any = None) -> Any:
         array = _array(reader, array)
         begin = constant(init) if isinstance(init, bool) else fixed(_counted(array.type), init)
         axes = _axes(reader, array, axis)
@@ -476,7 +475,7 @@ _any = _reduction(False, lambda b, x, y: b.op("or", x, b.cast(y, "b1")))
 _all = _reduction(True, lambda b, x, y: b.op("and", x, b.cast(y, "b1")))
 
 
-def _mean(reader: IndexReader, array: Any, axis: Any = None) -> Any:
+def _mean(reader: BlockReader, array: Any, axis: Any = None) -> Any:
     array = _array(reader, array)
     count = _count(reader.b, [array.shape[k] for k in _axes(reader, array, axis)])
     total = _sum(reader, array, axis)
@@ -485,7 +484,7 @@ def _mean(reader: IndexReader, array: Any, axis: Any = None) -> Any:
     )
 
 
-def _variance(reader: IndexReader, array: Any, axis: Any = None) -> Any:
+def _variance(reader: BlockReader, array: Any, axis: Any = None) -> Any:
     array = _array(reader, array)
     if not _is_none(axis) and len(array.shape) > 1:
         raise reader.refuse("axis= of np.var is not supported: write a loop")
@@ -494,11 +493,11 @@ def _variance(reader: IndexReader, array: Any, axis: Any = None) -> Any:
     return _mean(reader, reader.binary("multiply", gaps, gaps))
 
 
-def _deviation(reader: IndexReader, array: Any, axis: Any = None) -> Any:
+def _deviation(reader: BlockReader, array: Any, axis: Any = None) -> Any:
     return _numeric(elementary.sqrt)(reader, _variance(reader, array, axis))
 
 
-def dot(reader: IndexReader, left: Any, right: Any) -> Any:
+def dot(reader: BlockReader, left: Any, right: Any) -> Any:
     """Return a product of vectors and matrices."""
     operands = [reader.kept(_array(reader, x)) for x in (left, right)]
     if not all(1 <= len(x.shape) <= 2 for x in operands):
@@ -517,10 +516,10 @@ def _handler_of(form: Callable[..., Any]) -> Handler:
     """Return the handler of a function of `array_forms`."""
     name, ranks = form.__name__, _RANKS.get(form.__name__, (1,))
 
-    def of_numbers(reader: IndexReader, *args: Any) -> Any:
+    def of_numbers(reader: BlockReader, *args: Any) -> Any:
         return reader.map(lambda b, *numbers: reader.call(form, numbers, {}), *args)
 
-    def of_arrays(reader: IndexReader, *args: Any, **keywords: Any) -> Any:
+    def of_arrays(reader: BlockReader, *args: Any, **keywords: Any) -> Any:
         args = tuple(map(reader.kept, args))
         items = [item for arg in args for item in (arg if isinstance(arg, tuple) else (arg,))]
         arrays = [item for item in items if isinstance(item, View)]
@@ -538,7 +537,7 @@ def _handler_of(form: Callable[..., Any]) -> Handler:
 
 
 def call(
-    reader: IndexReader, function: Any, args: Sequence[Any], keywords: dict[str, Any], node: ast.AST
+    reader: BlockReader, function: Any, args: Sequence[Any], keywords: dict[str, Any], node: ast.AST
 ) -> Any:
     """Return the result of a call of a known function."""
     handler = FUNCTIONS.get(function) if isinstance(function, Hashable) else None
@@ -561,7 +560,7 @@ def call(
 
 
 def _handled(
-    handler: Handler, reader: IndexReader, args: Sequence[Any], keywords: dict, name: str, node: Any
+    handler: Handler, reader: BlockReader, args: Sequence[Any], keywords: dict, name: str, node: Any
 ) -> Any:
     try:
         return handler(reader, *args, **keywords)
@@ -572,7 +571,7 @@ def _handled(
 
 
 def method(
-    reader: IndexReader, name: str, array: Any, args: Sequence[Any], keywords: dict, node: ast.AST
+    reader: BlockReader, name: str, array: Any, args: Sequence[Any], keywords: dict, node: ast.AST
 ) -> Any:
     """Return the result of an array's method."""
     handler = METHODS.get(name)

@@ -20,7 +20,7 @@ from .blocks_of_code import NOTHING, unwrapped
 from .expressions_of_code import OPERATORS, REMEDIES
 from .flow import LEAVES, RESULT, RETURNED, FlowReader
 from .liveness import Names, exits, falls_off, live_before
-from .sharing import share
+from .pruning import share
 from .views import Lazy, View, whole
 
 MAX_DEPTH = 30

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import called_functions as functions
-from .blocks_of_code import Known, Unassigned, unwrapped
-from .indices import IndexReader
+from .blocks_of_code import BlockReader, Known, Unassigned, unwrapped
 from .liveness import Names
 from .program import FLOATS, Block, FixedNumber, If, Merge, Number, constant, fixed, results
 from .scalar_operations import OpBuilder
@@ -77,7 +76,7 @@ Sides = tuple[Sequence[ast.stmt], Sequence[ast.stmt]]
 """The statements of an `if`, where its test is true, and where it is not."""
 
 
-class ExpressionReader(IndexReader):
+class ExpressionReader(BlockReader):
     """Reads expressions; statements are read by what is made of it."""
 
     @abstractmethod
@@ -177,10 +176,8 @@ class ExpressionReader(IndexReader):
         left, result = self.expression(node.left), None
         for operator, right_node in zip(node.ops, node.comparators, strict=True):
             right = self.expression(right_node)
-            both = isinstance(left, Known) and isinstance(right, Known)
             if isinstance(left, Known) or isinstance(right, Known):
-                x, y = unwrapped(left), unwrapped(right)
-                same, equal = x is y, both and x == y
+                same, equal = unwrapped(left) is unwrapped(right), left == right
                 truth = {ast.Is: same, ast.IsNot: not same, ast.Eq: equal, ast.NotEq: not equal}
                 if type(operator) not in truth:
                     raise self.refuse("is not supported", node)

@@ -21,9 +21,8 @@ from ..errors import UnsupportedCodeError
 from .code_reading import read
 from .kernel_text import ScalarWriter
 from .program import ArrayProgram, Number
-from .pruning import prune
+from .pruning import prune, share
 from .scalar_operations import OpBuilder
-from .sharing import share
 from .tangents import partial
 
 
