@@ -46,12 +46,16 @@ def spare_threads() -> None:
 
     The threads of a block that never wait for each other are one thread of Python, one turn after
     another. Where they wait, the simulator looks what they do without a pause, and so takes the
-    processor from those that work: it waits a moment before it looks again.
+    processor from those that work: it waits a moment before it looks again. A shared array is one
+    array for all threads of a block: see `shared_array`.
     """
     from numba.cuda.simulator.kernel import (  # pyright: ignore[reportMissingImports]
         BlockManager,
         BlockThread,
         Dim3,
+    )
+    from numba.cuda.simulator.kernelapi import (  # pyright: ignore[reportMissingImports]
+        FakeCUDAShared,
     )
 
     look, run_together, waiting = BlockThread.is_alive, BlockManager.run, WeakKeyDictionary()
@@ -86,6 +90,18 @@ def spare_threads() -> None:
         return None
 
     BlockThread.is_alive, BlockManager.run = is_alive, run
+    FakeCUDAShared.array = shared_array
+
+
+def shared_array(shared: Any, shape: Any, dtype: np.dtype) -> np.ndarray:
+    """Return the shared array of the line that calls this, which the first thread creates.
+
+    The simulator's own function looks for it and then adds it, so that two threads at the same time
+    had an array each, and read numbers that nobody had written.
+    """
+    frame = sys._getframe(1)
+    line = frame.f_code.co_filename, frame.f_lineno
+    return shared._allocations.setdefault(line, np.empty(shape, dtype))
 
 
 def _waits(function: Any, seen: set[int]) -> bool:
