@@ -198,6 +198,12 @@ def test_nextafter_steps_in_its_dtype(dtype):
     np.testing.assert_array_equal(zero, np.zeros(5))
 
 
+def test_nextafter_names_shapes_that_do_not_broadcast():
+    for function in tf.math.nextafter, tf.function(tf.math.nextafter):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"nextafter: shapes \(2,\) and"):
+            function(tf.ones(2), tf.ones(3))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_draws_of_gamma_have_the_implicit_gradient(dtype):
     """The share below a draw stays what it is: -P_a / P_x, as in TensorFlow."""

@@ -371,6 +371,7 @@ def _nextafter_dtype(x: Any, y: Any) -> np.dtype:
 
 def _run_nextafter(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     wanted = _nextafter_dtype(x, y)
+    broadcast_shapes("nextafter", x.shape, y.shape)  # or an error that names the function
     with np.errstate(all="ignore"):
         return devices.library_of(x).asarray(np.nextafter(x.astype(wanted), y.astype(wanted)))
 
