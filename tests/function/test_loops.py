@@ -338,7 +338,7 @@ def test_a_record_of_one_round_is_not_kept_for_the_next():
             v.assign(c * v)
         return c * e
 
-    with pytest.raises(ValueError, match="block ends in a round of foldl, and 'Variable:0' is to"):
+    with pytest.raises(ValueError, match="block ends in a round of foldl, and 'Variable:0' must"):
         tf.function(lambda x: tf.foldl(step, tf.ones(3), x))(tf.constant(1.0))
     with tf.GradientTape() as tape:
         y = v * v

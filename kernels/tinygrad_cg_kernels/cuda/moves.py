@@ -41,9 +41,9 @@ from tinygrad_cg_kernels.runtime.promotion import (
 )
 
 CHUNK = 4 if adapter.simulated() else 1024  # values of an index that one thread combines
-COMPARED = (
-    128 if adapter.simulated() else 2**26
-)  # results times indices, up to which none is sorted
+COMPARED = 128 if adapter.simulated() else 2**26
+"""Indices are not sorted if their number times that of results is at most this."""
+
 LOADED = 8  # indices that a thread loads at a time
 
 _SOURCE = """
@@ -243,19 +243,13 @@ def _plan_scatter(
 ) -> Callable[[Any, Any], Any]:
     """Return what adds such values at such indices."""
     axis = of_host.check_scatter(shape, indices, values, axis, batch_dims)
-    size, count, loop = (
-        prod(shape),
-        prod(indices.shape[batch_dims:]),
-        loop_dtype(native("scatter_add", dtype)),
-    )
+    size, count = prod(shape), prod(indices.shape[batch_dims:])
+    loop = loop_dtype(native("scatter_add", dtype))
     if not values.size or size * count > COMPARED:
         return partial(_scatter_sorted, shape, dtype, axis, batch_dims)
     chunks, length, after = -(-count // CHUNK), shape[axis], prod(shape[axis + 1 :])
-    check, units, stored = (
-        bounds.check_of("scatter_add", indices, length),
-        chunks * size,
-        dtype if chunks == 1 else loop,
-    )
+    check = bounds.check_of("scatter_add", indices, length)
+    units, stored = chunks * size, dtype if chunks == 1 else loop
     names = {"start": loop.type(0), "combine": adapter.scalar_function(_plus), "CHUNK": CHUNK}
     names |= {"position": bounds.position, **converters([values.dtype], [loop])}
     kernel = define(_seek_source(), **names, **integers([units, values.size, indices.size]))
