@@ -251,7 +251,7 @@ class Map:
         if not layout.count:
             return Plan(layout.shape, results, None)
         dtypes = tuple([array.dtype for array in arrays])
-        names = integers([layout.count, *[place.size for place in places]])
+        names: dict[str, Any] = integers([layout.count, *[place.size for place in places]])
         tiles = _tiles(layout, dtypes)
         if tiles is None:
             each = count_loaded([*dtypes, *results])
