@@ -126,9 +126,11 @@ def power_of_two(size: int) -> int:
     return 1 << (size - 1).bit_length()
 
 
-def group_for(length: int, rows: int) -> int:
-    """Return how many threads share a row: fewer, to save their combination, if there are many."""
-    each = 4 * AT_ONCE if rows * length >= 4 * AT_ONCE * MANY else 4
+def group_for(length: int, each: int) -> int:
+    """Return how many threads share a row, at most a block, so that each has up to `each` elements.
+
+    A row has at least a warp, or a thread for each element if there are fewer.
+    """
     return min(power_of_two(length), max(WARP, power_of_two(-(-length // each))), THREADS)
 
 
@@ -178,7 +180,8 @@ class Fold:
         length, columns = prod(layout.inner), prod(layout.kept)
         if not length or not columns:
             return lambda arrays: adapter.array_module().full(shape, start, dtype=start.dtype)
-        group = group_for(length, columns)
+        is_large = columns * length >= 4 * AT_ONCE * MANY  # fewer threads save their combination
+        group = group_for(length, 4 * AT_ONCE if is_large else 4)
         many = power_of_two(-(-length * columns // (PARTS * THREADS)))
         wide, chunk = THREADS // group, THREADS * max(PER_THREAD, many)
         if layout.by_columns:

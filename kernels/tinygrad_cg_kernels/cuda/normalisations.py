@@ -25,8 +25,8 @@ from tinygrad_cg_kernels.cuda.elementwise import (
     plan_of,
     same,
 )
-from tinygrad_cg_kernels.cuda.folds import Fold, power_of_two
-from tinygrad_cg_kernels.cuda.groups import WARP, tree
+from tinygrad_cg_kernels.cuda.folds import Fold, group_for, power_of_two
+from tinygrad_cg_kernels.cuda.groups import tree
 from tinygrad_cg_kernels.cuda.launches import Place, Prepared, aligned, place_of
 from tinygrad_cg_kernels.cuda.layouts import integers, split, walk
 from tinygrad_cg_kernels.cuda.reductions import exp_of_finite
@@ -127,7 +127,7 @@ class DeviceNormalisation:
         if layout.by_columns or (length > LONG and rows < ROWS):
             return partial(self._by_folds, result, axis)
         loop, dtypes = loop_dtype(result), [x.dtype for x in arrays]
-        group = min(power_of_two(length), max(WARP, power_of_two(-(-length // HELD))), THREADS)
+        group = group_for(length, HELD)
         names = {
             "group": group,
             "of": adapter.scalar_function(self._function),
