@@ -324,7 +324,7 @@ MAY_IMPORT = {  # docs/architecture.md explains it
     "_transforms": {"_core", "_ops", "_reverse", "_rules", *GROUND},
     "autograph": {"_core", "_ops", "_reverse", "_rules", "_transforms", *GROUND},
     "_function": {"_core", "_ops", "_reverse", "_rules", "_transforms", "autograph", *GROUND},
-    "_array_code": {"_core", "_ops", "_reverse", "_rules", "_function", *GROUND},
+    "_array_code": {"_core", "_ops", "_reverse", "_rules", "autograph", "_function", *GROUND},
     "_check": {"_core", "_ops", "_reverse", "_rules", "_transforms", *GROUND},
     "_sparse": {"_core", "_ops", "_reverse", "_rules", "_transforms", "_function", *GROUND},
     "debugging": {

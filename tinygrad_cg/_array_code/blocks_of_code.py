@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from ..autograph._names import Names
 from ..errors import UnsupportedCodeError, location_of
 from . import program as ir
-from .liveness import Names
 from .scalar_operations import OpBuilder
 from .views import Axis, Lazy, View, broadcast, element, element_of, elementwise, is_one, whole
 

@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .._rules.user_source import NoSource, find_definition
+from ..autograph._names import BREAK, Liveness, Names, jumps
 from ..errors import UnsupportedCodeError
 from . import program as ir
 from .blocks_of_code import NOTHING, unwrapped
 from .expressions_of_code import OPERATORS, REMEDIES
 from .flow import LEAVES, RESULT, RETURNED, FlowReader
-from .liveness import Names, exits, falls_off, live_before
 from .pruning import share
 from .views import Lazy, View, whole
 
@@ -42,7 +42,7 @@ class CodeReader(FlowReader):
             bound = signature.bind(*args, **keywords)
         except TypeError as error:
             raise self.refuse(f"the call of {function.__name__}: {error}") from None
-        outer = self.env, self.names, self.node
+        outer = self.env, self.names, self.node, self.liveness
         check_returns(body, self.refuse)
         self.held.append(tuple(self.env.values()))
         env = {name: self.wrap(p.default) for name, p in signature.parameters.items()}
@@ -52,17 +52,16 @@ class CodeReader(FlowReader):
                 env[name] = tuple(bound.arguments.get(name, ()))
         self.calls.append(function)
         self.env = {**env, RETURNED: ir.constant(False), RESULT: NOTHING}
-        self.names = _names_of(function)
+        self.names, self.liveness = _names_of(function), Liveness(body)
         try:
-            self.statements(body, frozenset({RESULT}))
+            self.statements(body)
             return self.env[RESULT]
         finally:
-            self.env, self.names, self.node = outer
+            self.env, self.names, self.node, self.liveness = outer
             self.held.pop()
             self.calls.pop()
 
-    def statements(self, nodes: Sequence[ast.stmt], live: Names, ends: Names = frozenset()) -> None:
-        """Read statements; `live` are the names that are read after them, `ends` after a jump."""
+    def statements(self, nodes: Sequence[ast.stmt]) -> None:
         for position, node in enumerate(nodes):
             self.node = node
             rest = nodes[position + 1 :]
@@ -70,16 +69,16 @@ class CodeReader(FlowReader):
                 test = self.test(node.test)
                 if isinstance(test, ir.FixedNumber):
                     chosen = node.body if test.number else node.orelse
-                    return self.statements([*chosen, *rest], live, ends)
-                if exits(node):
+                    return self.statements([*chosen, *rest])
+                if jumps([node]):
                     sides = [*node.body, *rest], [*node.orelse, *rest]
-                    return self.branch(test, sides, live, ends)
-                self.branch(test, (node.body, node.orelse), live_before(rest, live, ends), ends)
+                    return self.branch(test, sides, self.live_after(nodes[-1]))
+                self.branch(test, (node.body, node.orelse), self.liveness.after[id(node)])
             elif isinstance(node, (ast.For, ast.While)):
-                if self.loop(node, live_before(rest, live, ends)):
+                if self.loop(node):
                     returned = self.env[RETURNED]
                     if not isinstance(returned, ir.FixedNumber):
-                        return self.branch(returned, ([], rest), live, ends)
+                        return self.branch(returned, ([], rest), self.live_after(nodes[-1]))
             elif isinstance(node, ast.Return):
                 value = NOTHING if node.value is None else self.expression(node.value)
                 self.env[RESULT] = self.kept(value)
@@ -93,6 +92,10 @@ class CodeReader(FlowReader):
             else:
                 self.statement(node)
         return None
+
+    def live_after(self, last: ast.stmt) -> Names:
+        """Return the names that may be read after a block, or after a jump out of it."""
+        return self.liveness.after[id(last)].union(*self.liveness.exits[id(last)])
 
     def statement(self, node: ast.stmt) -> None:
         match node:
@@ -297,6 +300,19 @@ def check_returns(body: Sequence[ast.stmt], refuse: Callable[..., Exception]) ->
     if any(values) and (not all(values) or falls_off(body)):
         place = nodes[values.index(True)]
         raise refuse("only some paths return a value: end with a `return` of a value", place)
+
+
+def falls_off(nodes: Sequence[ast.stmt]) -> bool:
+    """Return whether statements may end without `return` or `raise`."""
+    match nodes[-1] if nodes else None:
+        case ast.Return() | ast.Raise():
+            return False
+        case ast.If() as last:
+            return falls_off(last.body) or falls_off(last.orelse)
+        case ast.While() as last:
+            is_endless = isinstance(last.test, ast.Constant) and bool(last.test.value)
+            return not is_endless or BREAK in jumps(last.body)
+    return True
 
 
 def body_of(function: Any) -> list[ast.stmt]:

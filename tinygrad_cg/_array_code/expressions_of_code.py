@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ..autograph._names import Names
 from . import called_functions as functions
 from .blocks_of_code import BlockReader, Known, Unassigned, unwrapped
-from .liveness import Names
 from .program import FLOATS, Block, FixedNumber, If, Merge, Number, constant, fixed, results
 from .scalar_operations import OpBuilder
 from .views import Index, Lazy, View
@@ -84,8 +84,8 @@ class ExpressionReader(BlockReader):
         """Give a target a value."""
 
     @abstractmethod
-    def branch(self, test: Number, sides: Sides, live: Names, ends: Names) -> None:
-        """Read both sides of an `if`, and merge what they assign."""
+    def branch(self, test: Number, sides: Sides, live: Names) -> None:
+        """Read both sides of an `if`, and merge what they assign and is read later."""
 
     def expression(self, node: ast.expr) -> Any:
         match node:
@@ -229,7 +229,7 @@ class ExpressionReader(BlockReader):
             return self.expression(node.body if test.number else node.orelse)
         target, around = ast.Name("%value", ast.Store()), self.node
         sides = [ast.Assign([target], node.body)], [ast.Assign([target], node.orelse)]
-        self.branch(test, sides, frozenset({*self.env, target.id}), frozenset())
+        self.branch(test, sides, frozenset({*self.env, target.id}))
         self.node = around
         return self.env.pop(target.id)
 

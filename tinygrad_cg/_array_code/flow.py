@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..autograph._names import CONTINUE, RETURN, Liveness, Names, jumps, writes
 from . import program as ir
 from .blocks_of_code import NOTHING, Unassigned, unwrapped
 from .expressions_of_code import ExpressionReader, Sides
-from .liveness import Names, exits, live_in_loop, rebound, stored
 from .scalar_operations import join
 from .views import View
 
@@ -55,29 +55,32 @@ class FlowReader(ExpressionReader):
     sides: tuple[Names, list[dict[str, Any]]] | None = None
     """What is read after the branch that is being merged, and the names of its two sides."""
 
+    liveness = Liveness(())
+    """Of the function that is read."""
+
     @abstractmethod
-    def statements(self, nodes: Sequence[ast.stmt], live: Names, ends: Names = frozenset()) -> None:
-        """Read statements; `live` are the names that are read after them, `ends` after a jump."""
+    def statements(self, nodes: Sequence[ast.stmt]) -> None:
+        """Read statements."""
 
     # Branches ---------------------------------------------------------------------------------
 
-    def branch(self, test: ir.Number, sides: Sides, live: Names, ends: Names) -> None:
-        """Read both sides of an `if`, and merge what they assign."""
+    def branch(self, test: ir.Number, sides: Sides, live: Names) -> None:
+        """Read both sides of an `if`, and merge what they assign and is read later."""
         before, blocks, envs, node = self.env, ([], []), [], self.node
         for block, statements in zip(blocks, sides, strict=True):
             self.env = dict(before)
             with self.into(block):
-                self.statements(statements, live, ends)
+                self.statements(statements)
             envs.append(self.env)
         self.node = node
         statement = ir.If(test, *blocks)
-        self.sides, around = (live | ends, envs), self.sides
+        self.sides, around = (live, envs), self.sides
         self.env = {}
         for name in dict.fromkeys((*envs[0], *envs[1])):
             values = [env.get(name, Unassigned(name)) for env in envs]
             if name in before and all(value is before[name] for value in values):
                 self.env[name] = values[0]
-            elif name in live or name in ends or name.startswith("%"):
+            elif name in live or name.startswith("%"):
                 self.env[name] = self.merged(statement, name, *values)
         self.sides = around
         self.b.block.append(statement)
@@ -137,37 +140,35 @@ class FlowReader(ExpressionReader):
 
     # Loops ------------------------------------------------------------------------------------
 
-    def loop(self, node: ast.For | ast.While, live: Names) -> bool:
+    def loop(self, node: ast.For | ast.While) -> bool:
         """Read a loop; return whether it may return from the function."""
         if node.orelse:
             raise self.refuse("`else` of loops is not supported: set a flag before `break`", node)
-        returns = exits(ast.Module(node.body, []), (ast.Return,))
-        breaks = returns or any(exits(x, (ast.Break,)) for x in node.body)
+        ways = jumps(node.body)
+        returns = RETURN in ways
         source = self.iterated(node) if isinstance(node, ast.For) else None
         if isinstance(source, tuple):
-            if breaks or any(exits(x, (ast.Continue,)) for x in node.body):
+            if ways:
                 raise self.refuse("a loop over a tuple cannot break, continue or return", node)
             assert isinstance(node, ast.For)
             for item in source:
                 self.assign(node.target, item)
-                self.statements(node.body, live | live_in_loop(node, live))
+                self.statements(node.body)
             return False
-        assigned = stored([node]) if isinstance(node, ast.For) else stored(node.body)
-        head = live_in_loop(node, live)
-        carried = assigned & (head | live)
+        assigned, head = writes(node), self.liveness.heads[id(node)]
+        carried = head.intersection(assigned)
         names = [name for name in dict.fromkeys((*self.env, *sorted(assigned))) if name in carried]
-        flags = [LEAVES] * breaks + [RETURNED, RESULT] * returns
+        flags = [LEAVES] * bool(ways - {CONTINUE}) + [RETURNED, RESULT] * returns
         outer_leaves = self.env.get(LEAVES)
         self.env[LEAVES] = ir.constant(False)
         self.held.append(source.arrays if source is not None else ())
-        slots = self.slots(node, [name for name in names if name in self.env], head | live)
-        types: dict[str, Any] = {}
-        lows: dict[str, int | None] = {}
+        slots = self.slots(node, [name for name in names if name in self.env])
+        kinds: dict[str, Any] = {}
         for _ in range(MAX_ATTEMPTS):
             env = dict(self.env)
             growing = self.program.scratch, self.program.errors, self.twins, self.b.block
             counts = [len(items) for items in growing]
-            statement, again = self.round(node, source, names + flags, types, lows, live, slots)
+            statement, again = self.round(node, source, names + flags, kinds, slots)
             if not again:
                 break
             self.env = env
@@ -183,12 +184,12 @@ class FlowReader(ExpressionReader):
             self.env[LEAVES] = self.b.op("or", outer_leaves, returned) if returns else outer_leaves
         return returns
 
-    def slots(
-        self, node: ast.For | ast.While, names: Sequence[str], live: Names
-    ) -> dict[str, View]:
+    def slots(self, node: ast.For | ast.While, names: Sequence[str]) -> dict[str, View]:
         """Copy arrays that a loop replaces to memory of their own."""
-        slots = {}
-        replaced = rebound(node.body)
+        slots, live = {}, self.liveness.heads[id(node)]
+        inner = [child for child in ast.walk(node) if child is not getattr(node, "target", None)]
+        changed = {child.target for child in inner if isinstance(child, ast.AugAssign)}  # in place
+        replaced = writes([x for x in inner if isinstance(x, ast.Name) and x not in changed])
         for name in names:
             value = self.env[name]
             if isinstance(value, View) and name in replaced:
@@ -202,40 +203,20 @@ class FlowReader(ExpressionReader):
         node: ast.For | ast.While,
         source: Any,
         names: Sequence[str],
-        types: dict[str, Any],
-        lows: dict[str, int | None],
-        live: Names,
+        kinds: dict[str, Any],
         slots: dict[str, View],
     ) -> tuple[ir.For | ir.While, bool]:
-        """Read a loop's body once; return the loop, and whether types have changed meanwhile."""
-        state, head = dict(self.env), live_in_loop(node, live)
-        carries: dict[str, ir.Carry] = {}  # by labels: names, and name.0, name.1, ... for tuples
-        tuples: dict[str, list[str]] = {}
+        """Read a loop's body once; return the loop, and whether `kinds` have changed meanwhile.
+
+        These are numbers of the types and bounds of what is carried, or tuples of them.
+        """
+        state, carries = dict(self.env), {}  # carries by names, or tuples of them
         for name in names:
             init = self.env.get(name, Unassigned(name))
-            if _is_numbers(init):
-                types[name] = len(init)
-            labels = [name]
-            if isinstance(types.get(name), int):  # the length of a tuple
-                labels = tuples[name] = [f"{name}.{k}" for k in range(types[name])]
-            elif not (
-                isinstance(init, (Unassigned, ir.Number)) or (name == RESULT and init is NOTHING)
-            ):
-                continue
-            for label in labels:
-                init = _part(self.env, label)
-                if not isinstance(init, ir.Number):
-                    is_live = name != RESULT and name in head
-                    kind = types.get(label) or ("b1" if is_live else None)
-                    if kind is None:
-                        continue  # known after the first attempt
-                    init = ir.fixed(kind, 0)
-                kind = types.setdefault(label, init.type)
-                init = self.b.cast(init, kind)
-                low = lows.setdefault(label, init.low) if kind == "i64" else None
-                inside = ir.Number(kind, name.strip("%"), low)
-                carries[label] = ir.Carry(inside, init, inside, ir.like(inside))
-        self.env |= _joined({label: c.inside for label, c in carries.items()}, tuples)
+            kind = kinds.get(name, _kind(init))
+            if kind is not None:
+                carries[name] = self.carry(name, init, kind)
+        self.env |= {name: _parts(carry, "inside") for name, carry in carries.items()}
         before = dict(self.env)
         body: ir.Block = []
         first: ir.Block = []
@@ -245,55 +226,69 @@ class FlowReader(ExpressionReader):
             with self.into(first):
                 test = self.test(node.test)
             self.check_test(node, first)
-        ends = head | live
         with self.into(body):
             if isinstance(node, ast.For):
                 index = source.index()
                 self.ranges[index] = source.bounds
                 self.assign(node.target, source.item(self, index))
-            self.statements(node.body, ends, ends)
+            self.statements(node.body)
             after = self.env
-            self.copy_slots(slots, body, ends)
+            self.copy_slots(slots, body, self.liveness.heads[id(node)])
             again = False
-            for label, carry in carries.items():
-                inside, result = carry.inside, _part(after, label)
-                if label == RESULT and result is NOTHING:
-                    result = ir.zero(inside)
-                if isinstance(result, View) and not isinstance(_part(state, label), ir.Number):
-                    raise self.new_in_loop("array", label, node)
-                if not isinstance(result, ir.Number):
-                    raise self.refuse(f"{label.strip('%')} is of two kinds in this loop", node)
-                kind = join([inside.type, result.type])
-                if kind != inside.type:
-                    types[label], again = kind, True
-                    lows.pop(label, None)
-                elif inside.low is not None and (result.low is None or result.low < inside.low):
-                    lows[label], again = None, True
-                carry.result = self.b.cast(result, inside.type)
             for name in names:
                 value = after.get(name)
                 is_new = value is not before.get(name)
-                if isinstance(value, tuple) and is_new:
-                    if _is_numbers(value) and name not in types:
-                        types[name], again = len(value), True
-                        types |= {f"{name}.{k}": part.type for k, part in enumerate(value)}
-                    if not _is_numbers(value) or types[name] != len(value):
-                        raise self.new_in_loop("tuple", name, node)
-                elif name not in carries and name not in types and isinstance(value, ir.Number):
-                    types[name], again = value.type, True
-                is_read = name in live or name == RESULT
-                if is_new and is_read and isinstance(value, View) and name not in slots:
+                kind = _kind(value) if name == RESULT and is_new else None
+                has_place = name in slots or isinstance(state.get(name), ir.Number)
+                if is_new and isinstance(value, View) and not has_place:
                     raise self.new_in_loop("array", name, node)
-        outs = _joined({label: c.out for label, c in carries.items()}, tuples)
-        changed = {x for x in stored(node.body) if after.get(x) is not before.get(x)}
+                if name in carries:
+                    kind = self.carried(name, carries[name], value, node)
+                elif kind is None and is_new and isinstance(value, tuple):
+                    raise self.new_in_loop("tuple", name, node)
+                if kind is not None and kind != before[name]:
+                    kinds[name], again = kind, True
+        outs = {name: _parts(carry, "out") for name, carry in carries.items()}
+        changed = {x for x in writes(node.body) if after.get(x) is not before.get(x)}
         kept = {k: x for k, x in before.items() if k not in changed - {*outs, *slots}}
         self.env = kept | outs | slots  # other names were changed in place
         leaves = carries[LEAVES].result if LEAVES in carries else None
+        every = _flat(carries.values())
         if isinstance(node, ast.While):
             assert test is not None
-            return ir.While(first, test, body, [*carries.values()], leaves), again
+            return ir.While(first, test, body, every, leaves), again
         start, stop, step = source.bounds
-        return ir.For(index, start, stop, step, body, [*carries.values()], leaves), again
+        return ir.For(index, start, stop, step, body, every, leaves), again
+
+    def carry(self, name: str, init: Any, kind: Any) -> Any:
+        """Return what carries a number, or each number of a tuple, from round to round."""
+        if isinstance(kind, tuple):
+            inits = init if isinstance(init, tuple) else [init] * len(kind)
+            return tuple(self.carry(name, *pair) for pair in zip(inits, kind, strict=True))
+        low = kind.low
+        if not isinstance(init, ir.Number):
+            init, low = ir.zero(kind), low and min(low, 0)
+        inside = ir.Number(kind.type, name.strip("%"), low)
+        return ir.Carry(inside, self.b.cast(init, kind.type), inside, ir.like(inside))
+
+    def carried(self, name: str, carry: Any, result: Any, node: ast.AST) -> Any:
+        """Set what a round hands on, and return the kind that carries it."""
+        if isinstance(carry, tuple):
+            if not isinstance(result, tuple) or len(result) != len(carry):
+                raise self.new_in_loop("tuple", name, node)
+            pairs = zip(carry, result, strict=True)
+            return tuple(self.carried(name, *pair, node) for pair in pairs)
+        inside = carry.inside
+        if name == RESULT and result is NOTHING:
+            result = ir.zero(inside)
+        if not isinstance(result, ir.Number):
+            raise self.refuse(f"{name.strip('%')} is of two kinds in this loop", node)
+        carry.result = self.b.cast(result, inside.type)
+        kind = join([inside.type, result.type])
+        if kind != inside.type:
+            return ir.Number(kind, low=0 if kind == "i64" else None)
+        is_bound = inside.low is None or (result.low is not None and result.low >= inside.low)
+        return inside if is_bound else ir.Number(kind)
 
     def new_in_loop(self, kind: str, name: str, node: ast.AST) -> Exception:
         """Return the error for an array or a tuple that no memory outside the loop holds."""
@@ -430,20 +425,22 @@ def is_range(function: Any) -> bool:
     return function is range or getattr(function, "__name__", "") == "prange"
 
 
-def _part(env: dict[str, Any], label: str) -> Any:
-    """Return the value of a name, or of a part of a tuple: ``name.0``."""
-    name, _, place = label.partition(".")
-    value = env.get(name)
-    return value[int(place)] if place and isinstance(value, tuple) else value
+def _kind(value: Any) -> Any:
+    """Return a number of the type of a value, or a tuple of them; None for another value."""
+    if isinstance(value, tuple):
+        kinds = tuple(map(_kind, value))
+        return None if None in kinds else kinds
+    if isinstance(value, Unassigned):
+        return ir.Number("b1")
+    return value if isinstance(value, ir.Number) else None
 
 
-def _joined(numbers: dict[str, ir.Number], tuples: dict[str, list[str]]) -> dict[str, Any]:
-    """Return the values of names: numbers, and tuples whose parts are all there."""
-    whole = {name: parts for name, parts in tuples.items() if all(x in numbers for x in parts)}
-    values = {name: tuple(map(numbers.get, parts)) for name, parts in whole.items()}
-    return {label: x for label, x in numbers.items() if "." not in label} | values
+def _parts(carry: Any, field: str) -> Any:
+    """Return a field of a carry, or of each of a tuple of them."""
+    if isinstance(carry, tuple):
+        return tuple(_parts(part, field) for part in carry)
+    return getattr(carry, field)
 
 
-def _is_numbers(value: Any) -> bool:
-    """Return whether a value is a tuple of numbers."""
-    return isinstance(value, tuple) and all(isinstance(part, ir.Number) for part in value)
+def _flat(carries: Iterable[Any]) -> list[ir.Carry]:
+    return [x for c in carries for x in (_flat(c) if isinstance(c, tuple) else [c])]
