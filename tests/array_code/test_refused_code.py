@@ -198,3 +198,33 @@ def test_global_arrays_are_read_once():
         assert float(f(*args)) == 0.5
     finally:
         GLOBAL[1] = 1.0
+
+
+UNASSIGNED = {  # n is 2 where the name has a value, and 0 where it has none
+    "branch": ("if n > 1:\n    y = x * x\nreturn y", 4.0),
+    "loop": ("for i in range(n):\n    y = x * x\nreturn y", 4.0),
+    "index of a loop": ("for i in range(n):\n    pass\nreturn x * i", 2.0),
+    "while": ("k = 0\nwhile k < n:\n    k += 1\n    y = x * k\nreturn y", 4.0),
+    "read in a later round": (
+        "for i in range(3):\n    if i == n - 2:\n        y = x\n    y = y + x\nreturn y",
+        8.0,
+    ),
+    "array": ("if n > 1:\n    y = a\nreturn y.sum() * x", 6.0),
+    "tuple": ("if n > 1:\n    y = x, x * x\nreturn y[1]", 4.0),
+    "function": ("if n > 1:\n    f = np.square\nreturn f(x)", 4.0),
+    "inner branch": ("if n > 1:\n    y = x\nif n < 1:\n    x = y * x\nreturn x", 2.0),
+}
+
+
+@pytest.mark.parametrize("name", UNASSIGNED)
+def test_a_name_without_a_value_on_the_path_that_is_taken_is_an_error(name):
+    body, value = UNASSIGNED[name]
+    f = tf.differentiable(function_of(body, name))
+    arrays = np.ones(3), np.ones(3)
+    assert float(f(*arrays, 2.0, 2)) == value
+    message = r'refused \(File "<refused .*", line \d+\): [fiy] has no value on this path: assign'
+    for call in (f, tf.grad(f, argnums=2)):
+        with pytest.raises(UnboundLocalError, match=message):
+            call(*arrays, 2.0, 0)
+    with pytest.raises(UnboundLocalError, match=message):
+        tf.jvp(lambda x: f(*arrays, x, 0), (2.0,), (1.0,))

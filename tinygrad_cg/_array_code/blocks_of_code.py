@@ -6,7 +6,7 @@ import ast
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -35,9 +35,11 @@ NOTHING = Known(None)
 
 @dataclass(frozen=True)
 class Unassigned:
-    """A name that may have no value here."""
+    """A name that has no value here, or has `value` where `assigned` is true."""
 
     name: str
+    value: Any = None
+    assigned: ir.Number = field(default_factory=lambda: ir.constant(False))
 
 
 Step = Callable[[ir.Index, ir.Numbers], ir.Numbers]
@@ -48,6 +50,7 @@ Twin = tuple[ir.Array, ir.Array, str, str]
 
 def reaches(value: Any, arrays: set[ir.Array]) -> bool:
     """Return whether a value is, or has, one of the arrays."""
+    value = value.value if isinstance(value, Unassigned) else value
     if isinstance(value, tuple):
         return any(reaches(item, arrays) for item in value)
     return isinstance(value, (View, Lazy)) and not arrays.isdisjoint(value.reads)
@@ -243,8 +246,6 @@ class BlockReader:
 
     def number(self, value: Any, node: ast.AST | None = None) -> ir.Number:
         value = self.evaluated(value)
-        if isinstance(value, Unassigned):
-            raise self.refuse(f"{value.name} may have no value here", node)
         if not isinstance(value, ir.Number):
             raise self.refuse("a number is expected here", node)
         return value

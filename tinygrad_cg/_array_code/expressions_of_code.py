@@ -140,9 +140,13 @@ class ExpressionReader(BlockReader):
     def name(self, node: ast.Name) -> Any:
         if node.id in self.env:
             value = self.env[node.id]
-            if isinstance(value, Unassigned):
-                raise self.refuse(f"{node.id} may have no value here", node)
-            return value
+            if not isinstance(value, Unassigned):
+                return value
+            if value.value is not None:
+                message = f"{node.id} has no value on this path: assign it before"
+                self.check(value.assigned, UnboundLocalError, message)
+                self.env[node.id] = value.value
+                return value.value
         if isinstance(node.ctx, ast.Load) and node.id not in self.calls[-1].__code__.co_varnames:
             try:
                 return self.wrap(self.names[node.id])

@@ -89,11 +89,14 @@ class FlowReader(ExpressionReader):
         """Return what a name stands for after a branch."""
         if then == otherwise:
             return then
+        if isinstance(then, Unassigned) or isinstance(otherwise, Unassigned):
+            pairs = zip(_split(then), _split(otherwise), strict=True)
+            return Unassigned(name, *(self.merged(statement, name, *pair) for pair in pairs))
         for side, other in ((then, otherwise), (otherwise, then)):
-            if isinstance(side, Unassigned) or (name == RESULT and side is NOTHING):
+            if side is None or (name == RESULT and side is NOTHING):
                 if isinstance(other, (ir.Number, tuple)):
                     is_number = isinstance(other, ir.Number)
-                    pad = ir.zero(other) if is_number else tuple(Unassigned(name) for _ in other)
+                    pad = ir.zero(other) if is_number else (None,) * len(other)
                     pair = (other, pad) if side is otherwise else (pad, other)
                     return self.merged(statement, name, *pair)
                 if isinstance(other, View):
@@ -158,6 +161,7 @@ class FlowReader(ExpressionReader):
         assigned, head = writes(node), self.liveness.heads[id(node)]
         carried = head.intersection(assigned)
         names = [name for name in dict.fromkeys((*self.env, *sorted(assigned))) if name in carried]
+        self.env |= {name: Unassigned(name) for name in names if name not in self.env}
         flags = [LEAVES] * bool(ways - {CONTINUE}) + [RETURNED, RESULT] * returns
         outer_leaves = self.env.get(LEAVES)
         self.env[LEAVES] = ir.constant(False)
@@ -210,14 +214,18 @@ class FlowReader(ExpressionReader):
 
         These are numbers of the types and bounds of what is carried, or tuples of them.
         """
+        unassigned = {f"%{x}": x for x in names if isinstance(self.env[x], Unassigned)}
+        self.split(unassigned)
+        names = [*names, *unassigned]
         state, carries = dict(self.env), {}  # carries by names, or tuples of them
         for name in names:
-            init = self.env.get(name, Unassigned(name))
+            init = self.env[name]
             kind = kinds.get(name, _kind(init))
             if kind is not None:
                 carries[name] = self.carry(name, init, kind)
         self.env |= {name: _parts(carry, "inside") for name, carry in carries.items()}
         before = dict(self.env)
+        self.unite(unassigned)
         body: ir.Block = []
         first: ir.Block = []
         test: ir.Number | None = None
@@ -232,6 +240,7 @@ class FlowReader(ExpressionReader):
                 self.ranges[index] = source.bounds
                 self.assign(node.target, source.item(self, index))
             self.statements(node.body)
+            self.split(unassigned)
             after = self.env
             self.copy_slots(slots, body, self.liveness.heads[id(node)])
             again = False
@@ -252,6 +261,7 @@ class FlowReader(ExpressionReader):
         changed = {x for x in writes(node.body) if after.get(x) is not before.get(x)}
         kept = {k: x for k, x in before.items() if k not in changed - {*outs, *slots}}
         self.env = kept | outs | slots  # other names were changed in place
+        self.unite(unassigned)
         leaves = carries[LEAVES].result if LEAVES in carries else None
         every = _flat(carries.values())
         if isinstance(node, ast.While):
@@ -289,6 +299,16 @@ class FlowReader(ExpressionReader):
             return ir.Number(kind, low=0 if kind == "i64" else None)
         is_bound = inside.low is None or (result.low is not None and result.low >= inside.low)
         return inside if is_bound else ir.Number(kind)
+
+    def split(self, unassigned: dict[str, str]) -> None:
+        """Let names that may be unassigned be two: the value, and whether it is assigned."""
+        for flag, name in unassigned.items():
+            self.env[name], self.env[flag] = _split(self.env.get(name, Unassigned(name)))
+
+    def unite(self, unassigned: dict[str, str]) -> None:
+        """Undo `split`."""
+        for flag, name in unassigned.items():
+            self.env[name] = Unassigned(name, self.env.get(name), self.env.pop(flag))
 
     def new_in_loop(self, kind: str, name: str, node: ast.AST) -> Exception:
         """Return the error for an array or a tuple that no memory outside the loop holds."""
@@ -430,9 +450,16 @@ def _kind(value: Any) -> Any:
     if isinstance(value, tuple):
         kinds = tuple(map(_kind, value))
         return None if None in kinds else kinds
-    if isinstance(value, Unassigned):
+    if value is None:  # unassigned
         return ir.Number("b1")
     return value if isinstance(value, ir.Number) else None
+
+
+def _split(value: Any) -> tuple[Any, ir.Number]:
+    """Return what a name stands for where it is assigned, and whether it is."""
+    if isinstance(value, Unassigned):
+        return value.value, value.assigned
+    return value, ir.constant(True)
 
 
 def _parts(carry: Any, field: str) -> Any:
