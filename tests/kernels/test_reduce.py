@@ -186,6 +186,33 @@ def test_along_one_axis(axis):
     assert softmax.logsumexp(x.astype("i"), (axis,)).dtype == np.float64
 
 
+@pytest.mark.parametrize("code", ["d", "f", "e", "i"])
+@pytest.mark.parametrize("shape", [(3,), (2, 4, 5), (7, 1), (3, 2500), (0, 3), (0, 0)])
+def test_cross_entropy(shape, code):
+    """The loss has the bits of log_softmax; zeros upstream mask whatever there is in a row."""
+    rng = np.random.default_rng(3)
+    x = np.round(rng.normal(0, 9, shape)).astype(code)
+    labels = np.asarray(rng.integers(max(shape[-1], 1), size=shape[:-1]), np.int32)
+    if code != "i" and shape[0] > 3:
+        x[0], x[1, -1], x[2, 0] = -np.inf, np.nan, np.inf
+    logs, column = softmax.log_softmax(x, x.ndim - 1), (..., None)
+    wanted = (
+        np.take_along_axis(logs, labels[column], -1)[..., 0] if x.size else np.zeros(shape[:-1])
+    )
+    np.testing.assert_array_equal(softmax.cross_entropy(x, labels), -wanted)
+
+    dy = np.asarray(rng.normal(size=shape[:-1]), logs.dtype)
+    upstream = np.zeros(shape, logs.dtype)
+    if x.size:
+        np.put_along_axis(upstream, labels[column], -dy[column], -1)
+    gradient = softmax.cross_entropy_grad(dy, x, labels)
+    assert gradient.dtype == logs.dtype
+    wanted = softmax.log_softmax_grad(upstream, logs, x.ndim - 1)
+    eps = np.finfo(logs.dtype).eps
+    np.testing.assert_allclose(gradient, wanted, 64 * eps, 8 * eps)
+    assert not softmax.cross_entropy_grad(np.zeros_like(dy), x, labels).any()
+
+
 def test_the_same_shape_again_in_another_layout_or_dtype():
     x = np.random.default_rng(5).normal(size=(70, 1000))
     for _ in range(2):  # the first makes ready what the second takes

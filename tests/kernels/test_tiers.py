@@ -305,13 +305,15 @@ ROWS = {
     "log_softmax": softmax.log_softmax,
     "logsumexp": softmax.logsumexp,
     "log_softmax_grad": softmax.log_softmax_grad,
+    "cross_entropy": softmax.cross_entropy,
+    "cross_entropy_grad": softmax.cross_entropy_grad,
 }
 """Functions of rows that have long formulas, and sums that vectors put together."""
 
 
 def run_rows(kernel, name, arrays, width):
-    rows = arrays[0].size // width
-    result = (rows,) if name == "logsumexp" else (rows, width)
+    rows = len(arrays[0])
+    result = (rows,) if name in ("logsumexp", "cross_entropy") else (rows, width)
     out = np.empty(result, arrays[0].dtype)
     step = width * out.itemsize
     sizes = (width, step, 1, width, out.itemsize) if name == "logsumexp" else (width,)
@@ -329,6 +331,9 @@ def test_both_tiers_of_kernels_of_rows_have_the_same_bits(name, dtype):
         x = rng.normal(0, 9, (12, width)).astype(dtype)
         x[0], x[1, width // 2], x[2, -1], x[3, 0] = -np.inf, np.nan, np.inf, -0.0
         operands[width] = [x, x] if name.endswith("grad") else [x]
+        if name.startswith("cross_entropy"):
+            first = [rng.normal(size=12).astype(dtype)] if name.endswith("grad") else []
+            operands[width] = [*first, x, rng.integers(width, size=12)]
     compare_tiers(
         lambda: [run_rows(kernel, name, arrays, width) for width, arrays in operands.items()],
         kernel.blocks.owners.values,

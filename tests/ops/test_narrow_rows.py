@@ -12,6 +12,9 @@ OPERATIONS = {
     "softmax": lambda x: tf.nn.softmax(x),
     "log_softmax": lambda x: tf.nn.log_softmax(x),
     "logsumexp": lambda x: tf.reduce_logsumexp(x, axis=-1),
+    "cross-entropy": lambda x: tf.nn.sparse_softmax_cross_entropy_with_logits(
+        tf.zeros(x.shape[:-1], "int32"), x
+    ),
     "logsumexp, kept": lambda x: tf.reduce_logsumexp(x, axis=-1, keepdims=True),
 }
 
@@ -26,6 +29,8 @@ def reference(name, x):
             return np.exp(x - top) / total
         if name == "log_softmax":
             return x - top - np.log(total)
+        if name == "cross-entropy":
+            return (top + np.log(total) - x[..., :1])[..., 0]
         result = top + np.log(total)
         return result if "kept" in name else result[..., 0]
 

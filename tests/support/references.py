@@ -843,6 +843,10 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "softmax": lambda x, axis: np.exp(x) / np.sum(np.exp(x), axis, keepdims=True),
     "log_softmax": lambda x, axis: x - np.log(np.sum(np.exp(x), axis, keepdims=True)),
     "softmax_pull": lambda g, y, axis: y * (g - np.sum(g * y, axis, keepdims=True)),
+    "sparse_cross_entropy": lambda x, labels: (
+        np.log(np.sum(np.exp(x), -1))
+        - np.sum(x * (labels[..., None] == np.arange(x.shape[-1])), -1)
+    ),
     "log_softmax_pull": lambda g, y, axis: g - np.exp(y) * np.sum(g, axis, keepdims=True),
     "cumsum": lambda x, **params: _scanned(lambda state, x: state + x, 0, x, **params),
     "cumprod": lambda x, **params: _scanned(lambda state, x: state * x, 1, x, **params),

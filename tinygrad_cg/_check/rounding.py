@@ -118,7 +118,7 @@ class StochasticRounding(ObservingLevel):
                 return size
             error = 4.0 * (_magnitudes(other - out) + _error_of(name, operands, out))
             return size + error / np.finfo(out.dtype).eps
-        if name in ("logsumexp", "log_softmax"):
+        if name in ("logsumexp", "log_softmax", "sparse_cross_entropy"):
             return size + 1.0
         if name == "softmax":
             return size * (1.0 + _largest(operands[0]))

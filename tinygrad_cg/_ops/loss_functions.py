@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_kernels.reduce import softmax as ksoftmax
+
+from .._core import devices
 from .._core.annotations import Axes, TensorLike
 from .._core.conversion import convert, convert_each, convert_operands
-from .._core.kinds import INTEGERS, is_exact, is_integer
+from .._core.kinds import INTEGERS, REAL, is_exact, is_integer
+from .._core.levels import state
 from .._core.primitive import apply
+from .._core.record import mark_expired
 from .._core.suggestions import reads_own_arguments
-from .._core.tensor import Tensor
+from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
 from .comparison import equal, greater, less_equal, logical_or
+from .composition import ON_GPU, TENSORS, Operations
 from .define import Case, operation
 from .elementwise import (
     absolute,
@@ -33,32 +40,73 @@ from .elementwise import (
     subtract,
     where,
 )
-from .indexing import gather
+from .indexing import scatter_rows
 from .normalizations import l2_normalize
-from .reductions import log_softmax, reduce_all, reduce_max, reduce_mean, reduce_sum
+from .reductions import (
+    is_narrow,
+    log_softmax,
+    reduce_all,
+    reduce_max,
+    reduce_mean,
+    reduce_sum,
+)
 from .settings import settings
 from .shape import cast, reshape
 from .trigonometry import sinh
 from .validation import broadcast_shapes, check_kind, check_same_shape, normalize_axis
 
 
-def _inside(labels: np.ndarray, classes: int) -> np.ndarray:
+def _check_labels(labels: np.ndarray, classes: int) -> np.ndarray:
     low, high = (labels.min(), labels.max()) if labels.size else (0, -1)
     if low < 0 or high >= classes:
         raise InvalidArgumentError(
             f"sparse_cross_entropy: label {low if low < 0 else high} is outside the {classes} "
             f"classes, 0 to {classes - 1}"
         )
-    return labels.copy()
+    return labels
 
 
-_labels = operation(
+operation(
     "labels",
-    _inside,
+    lambda labels, classes: _check_labels(labels, classes).copy(),
     lambda labels, classes: labels,
     inputs=("labels",),
     batch=lambda params, size: params,
     samples=[Case(((),), {"classes": 3}, {0: np.array([[0, 2], [1, 1]])})],
+)
+
+
+def _loss_by_parts(ops: Operations, logits: Any, labels: Any) -> Any:
+    axis = len(logits.shape) - 1
+    labels = ops.labels(labels, classes=logits.shape[axis])
+    logs = ops.log_softmax(logits, axis=axis)
+    return ops.negative(ops.gather(logs, labels, axis=axis, batch_dims=axis))
+
+
+def _loss_rule(dy: Tensor, logits: Tensor, labels: Tensor) -> Tensor:
+    x, axis = logits._data, logits._data.ndim - 1
+    if state.frame is None and type(x) is type(dy._data) is np.ndarray:
+        out = Tensor(ksoftmax.cross_entropy_grad(dy._data, x, labels._data))
+        mark_expired((dy, logits), out)
+        return out
+    labels = TENSORS.labels(labels, classes=x.shape[axis])
+    upstream = scatter_rows(negative(dy), labels, x.shape[axis], axis)
+    return TENSORS.log_softmax_pull(upstream, log_softmax(logits), axis=axis)
+
+
+_loss = operation(
+    "sparse_cross_entropy",
+    lambda x, labels: ksoftmax.cross_entropy(x, _check_labels(labels, x.shape[-1])),
+    lambda x, labels: Aval(labels.shape, ksoftmax.cross_entropy.result_dtype(x.dtype)),
+    (_loss_rule, None),
+    inputs=("logits", "labels"),
+    kind="normalisation",
+    kernel=ksoftmax.cross_entropy,
+    on_gpu=partial(_loss_by_parts, ON_GPU),
+    batch=lambda params, size: params,
+    decomposition=_loss_by_parts,
+    dtypes=REAL,
+    samples=[Case(((2, 2, 3), ()), {}, {1: np.array([[0, 2], [1, 1]])})],
 )
 
 
@@ -67,14 +115,16 @@ def sparse_cross_entropy(labels: Any, logits: Any) -> Tensor:
     labels, logits = convert(labels), convert(logits)
     remedy = "for distributions use softmax_cross_entropy"
     check_kind("sparse_cross_entropy", "labels", labels, INTEGERS, remedy)
-    shape, axis = logits._data.shape, logits._data.ndim - 1
+    shape = logits._data.shape
     if not shape or labels._data.shape != shape[:-1]:
         raise InvalidArgumentError(
             f"sparse_cross_entropy: labels have shape {tuple(labels.shape)}, logits have "
             f"{tuple(shape)}: labels must have all axes of the logits except the last"
         )
-    labels = apply(_labels, (labels,), {"classes": shape[-1]})
-    return negative(gather(log_softmax(logits), labels, axis=axis, batch_dims=axis))
+    data = logits._data  # where log_softmax is better kept for the gradient than computed again:
+    if isinstance(data, devices.array_types) or is_narrow("log_softmax", data, len(shape) - 1):
+        return _loss_by_parts(TENSORS, logits, labels)
+    return apply(_loss, (logits, labels), {})
 
 
 def softmax_cross_entropy(labels: Any, logits: Any, axis: Any = -1) -> Tensor:

@@ -1,4 +1,4 @@
-"""logsumexp, softmax and log_softmax over an axis, and the gradients of the two.
+"""logsumexp, softmax, log_softmax and cross-entropy over an axis, and gradients of the last three.
 
 `exponentials` says what their values are at infinities.
 """
@@ -30,7 +30,7 @@ from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.errstate import cast
 from tinygrad_cg_kernels.runtime.intrinsics import like, vectorised
 from tinygrad_cg_kernels.runtime.memory import empty
-from tinygrad_cg_kernels.runtime.promotion import loop_dtype
+from tinygrad_cg_kernels.runtime.promotion import INT64, loop_dtype
 from tinygrad_cg_kernels.runtime.views import into, span
 
 # --- logsumexp --------------------------------------------------------------------------
@@ -182,6 +182,12 @@ _reciprocal = Elementwise("reciprocal_of_total", reciprocal, 1)
 _log = Elementwise("log_of_total", elementary.log, 1)
 
 
+def _in_order(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Return `np.require(x, dtype, ("C", "A"))`, in a tenth of the time if that is `x` itself."""
+    ordered = x.dtype is dtype and x.flags.c_contiguous and x.flags.aligned
+    return x if ordered else np.require(x, dtype, ("C", "A"))
+
+
 class _AlongAxis(Compound):
     """A function along one axis of one or two operands of one shape, in one pass over rows."""
 
@@ -196,7 +202,7 @@ class _AlongAxis(Compound):
 
     def _apply(self, operands: tuple[np.ndarray, ...], axis: int) -> np.ndarray:
         result = self.result_dtype(operands[-1].dtype)
-        operands = tuple([np.require(x, loop_dtype(result), ("C", "A")) for x in operands])
+        operands = tuple([_in_order(x, loop_dtype(result)) for x in operands])
         x = operands[-1]
         if not x.size:
             return np.empty(x.shape, result)
@@ -263,3 +269,62 @@ log_softmax_grad = NormalisationGradient(
     _log_softmax_pull,
     lambda dy, y, axis: (dy, y, reductions.sum(dy, (axis,), True)),
 )
+
+# --- cross-entropy ----------------------------------------------------------------------
+
+
+@jitable
+def _weighted_chance(power, factor, dy):
+    return elementary.multiply_upstream(dy, power * factor)
+
+
+@jitable
+def _losses(unused, none, first, count, sizes, x, labels, out):
+    """Compute cross-entropies of rows. Sizes: the length of a row."""
+    length = sizes[0]
+    powers = np.empty(SPAN, x.dtype)
+    for unit in range(first, first + count):
+        row, label = span(x, unit * length * x.itemsize, length), labels[np.uintp(unit)]
+        shift = finite(max_row(row))
+        total = elementary.log(_exp_total(row, shift, powers))
+        out[np.uintp(unit)] = -_log_softmax_of(row[np.uintp(label)], shift, total)
+
+
+@jitable
+def _loss_gradients(unused, none, first, count, sizes, dy, x, labels, out):
+    """Compute gradients of cross-entropies of rows. Sizes: the length of a row."""
+    length = sizes[0]
+    for unit in range(first, first + count):
+        at = unit * length * x.itemsize
+        row, target = span(x, at, length), span(out, at, length)
+        factor = 1 / _exp_total(row, finite(max_row(row)), target)
+        upstream, label = dy[np.uintp(unit)], np.uintp(labels[np.uintp(unit)])
+        of_label = elementary.multiply_upstream(upstream, target[label] * factor - 1)
+        apply(_weighted_chance, (target, factor, upstream), into(0), length)
+        target[label] = of_label
+
+
+class CrossEntropy(Compound):
+    """The cross-entropy of rows of scores and labels inside them, or its gradient by the scores.
+
+    The operands are the upstream gradient, of a gradient alone, then the scores and the labels.
+    """
+
+    def __init__(self, name: str, core: Callable) -> None:
+        self.name = name
+        self.kernels = {"rows": Ranged(f"{name}_rows", core, 1, ())}
+
+    def __call__(self, *operands: np.ndarray) -> np.ndarray:
+        """Return losses, of the shape of the labels, or the gradient, of the shape of `x`."""
+        *upstream, x, labels = operands
+        result, shape = self.result_dtype(x.dtype), x.shape
+        arrays = [_in_order(array, loop_dtype(result)) for array in (*upstream, x)]
+        out = empty(shape if upstream else labels.shape, arrays[0].dtype)
+        if x.size:
+            arrays += [_in_order(labels, INT64), out]
+            self.kernels["rows"](arrays, shape[-1:], labels.size, x.size)
+        return cast(out, result)
+
+
+cross_entropy = CrossEntropy("cross_entropy", _losses)
+cross_entropy_grad = CrossEntropy("cross_entropy_grad", _loss_gradients)

@@ -408,11 +408,16 @@ def _where(value: Value) -> Value | None:
     return _in_shape(chosen, value) if chosen.dtype == value.dtype else None
 
 
-def _scalar_power(value: Value) -> Value | None:
+def _parts(value: Value) -> Value:
+    """Return what a composite operation consists of: loops compute its parts with others."""
     primitive: Any = value.primitive
+    return primitive.decomposition(_OnValues(), *value.inputs, **value.params)
+
+
+def _scalar_power(value: Value) -> Value | None:
     exponent = value.params["exponent"]
     if exponent in (1, 2):  # a square or a copy, which may equal other values
-        return primitive.decomposition(_OnValues(), value.inputs[0], exponent=exponent)
+        return _parts(value)
     if exponent == 0:
         return _in_shape(constant(np.ones((), value.dtype)), value)
     return None
@@ -436,5 +441,6 @@ _RULES: dict[str, Callable[[Value], Value | None]] = {
     "gather": _gather,
     "gather_adjoint": _gather_adjoint,
     "scalar_power": _scalar_power,
+    "sparse_cross_entropy": _parts,
     "where": _where,
 }
