@@ -429,10 +429,10 @@ def convert_operands(values: tuple, copy: bool = True) -> tuple[Tensor, ...]:
     among themselves keep their own, and so determine the dtype of scalars. Scalars among themselves
     keep their own, but for Python's floats: these have the precision of the widest.
     """
-    if all(isinstance(value, Tensor) for value in values):
-        return values
-    if len(values) == 2:  # a tensor of floats and a number, as nearly always
+    if len(values) == 2:  # two tensors, or a tensor of floats and a number, as nearly always
         x, y = values
+        if type(x) is Tensor is type(y):
+            return values
         if type(x) is Tensor and type(y) in (float, int):
             dtype = x._data.dtype
             if dtype is FLOAT64 or dtype is FLOAT32:
@@ -441,6 +441,8 @@ def convert_operands(values: tuple, copy: bool = True) -> tuple[Tensor, ...]:
             dtype = y._data.dtype
             if dtype is FLOAT64 or dtype is FLOAT32:
                 return Tensor(weak_arrays[dtype][x]), y
+    if all(isinstance(value, Tensor) for value in values):
+        return values
     if any(value is None for value in values):
         kinds = " and ".join(repr(type(value).__name__) for value in values)
         raise ArgumentTypeError(f"unsupported operand type(s): {kinds}")

@@ -386,7 +386,7 @@ def record(frame: Frame | None, primitive: Any, inputs: tuple, params: Any, out:
     if group and type(out._data) is np.ndarray and out._data.nbytes >= LARGE:
         note_large(group)
     save, rule, attach_fresh = rules[mask]
-    following = out._rec or _expired_operands(inputs, nodes)
+    following = out._rec or (_expired_operands(inputs, nodes) if None in nodes else None)
     if attach_fresh is not None and following is None and kind == "f":
         attach_fresh(group, *nodes, *inputs, params, out)
     else:

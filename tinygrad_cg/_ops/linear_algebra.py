@@ -162,9 +162,16 @@ def tensordot(x: Any, y: Any, axes: Any = 2) -> Tensor:
     contracted = prod(x._data.shape[i] for i in left)
     height = [x._data.shape[i] for i in rows]
     width = [y._data.shape[i] for i in columns]
-    first = reshape(transpose(x, rows + left), (prod(height), contracted))
-    second = reshape(transpose(y, right + columns), (contracted, prod(width)))
-    return reshape(apply(_matmul, (first, second), {}), (*height, *width))
+    first = _arranged(x, rows + left, (prod(height), contracted))
+    second = _arranged(y, right + columns, (contracted, prod(width)))
+    product = apply(_matmul, (first, second), {})
+    return _arranged(product, [0, 1], (*height, *width))
+
+
+def _arranged(x: Tensor, order: list[int], shape: tuple[int, ...]) -> Tensor:
+    """Return `x` with its axes in an order, in another shape; itself if both are its own."""
+    x = x if order == sorted(order) else transpose(x, order)
+    return x if x._data.shape == shape else reshape(x, shape)
 
 
 def _contracted_axes(axes: Any, rank_x: int, rank_y: int) -> tuple[list[int], list[int]]:

@@ -19,6 +19,7 @@ from .._core import devices
 from .._core.devices import GPU, home, on
 from .._core.kinds import is_differentiable
 from .._core.levels import Token, is_alive, state
+from .._core.primitive import apply
 from .._core.record import (
     LARGE,
     Expired,
@@ -388,7 +389,8 @@ def fit_shape(gradient: Tensor, shape: tuple[int, ...]) -> Tensor:
         return repeat(gradient, shape)
     axes = [*range(extra)]
     axes += [i + extra for i, size in enumerate(shape) if size == 1 != current[i + extra]]
-    total = reduce_sum(gradient, axes) if axes else gradient
+    params = {"axis": tuple(axes), "keepdims": not extra}
+    total = apply(reduce_sum.primitive, (gradient,), params) if axes else gradient
     return reshape(total, shape) if total._data.shape != shape else total
 
 

@@ -42,6 +42,7 @@ def rank(dtype: np.dtype) -> int:
     return "biufc".index(dtype.kind)
 
 
+@cache
 def native(name: str, dtype: np.dtype) -> np.dtype:
     """Return the native-order form of a supported dtype; TypeError for any other."""
     result = np.result_type(dtype)  # NumPy has one object for it, so `is` compares
