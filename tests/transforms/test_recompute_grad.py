@@ -3,6 +3,7 @@
 import math
 import warnings
 
+import numpy as np
 import pytest
 
 import tinygrad_cg as tf
@@ -278,3 +279,59 @@ def test_recompute_grad_with_a_variable_and_two_outputs():
         product, total = f(x, y)
         z = product * total
     assert numbers(tape.gradient(z, [x, y, v])) == [80.0, 66.0, 84.0]
+
+
+def _noisy(x):
+    return tf.nn.dropout(x, 0.4) * x
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    "function",
+    [
+        pytest.param(tf.recompute_grad(_noisy), id="eager"),
+        pytest.param(tf.recompute_grad(tf.function(_noisy)), id="program_inside"),
+        pytest.param(tf.recompute_grad(lambda x: tf.recompute_grad(_noisy)(x)), id="nested"),
+        pytest.param(
+            tf.recompute_grad([lambda x: x * x, lambda y: tf.nn.dropout(y, 0.4)]), id="chain"
+        ),
+        pytest.param(lambda x: tf.map_fn(tf.recompute_grad(_noisy), x), id="in_a_loop"),
+        pytest.param(tf.recompute_grad(lambda x: tf.map_fn(_noisy, x)), id="a_loop_inside"),
+    ],
+)
+def test_same_random_numbers_again(function, compiled):
+    """Decision 9: y = m x**2 with a random m has the gradients 2 m x and 2 m, with the same m."""
+    if compiled:
+        function = tf.function(function)
+    x = tf.ones((4, 8), tf.float64)
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            y = function(x)
+        first = tape.gradient(y, x)
+    tf.random.uniform([3])
+    assert 0 < np.count_nonzero(y) < 32
+    np.testing.assert_allclose(first, 2 * y)
+    np.testing.assert_allclose(tape.gradient(y, x), 2 * y)
+    np.testing.assert_allclose(outer.gradient(first, x), 2 * y)
+    y, tangent = tf.jvp(function, (x,), (x,))
+    np.testing.assert_allclose(tangent, 2 * y)
+
+
+def test_recomputing_does_not_draw():
+    """The way back leaves the random numbers after it as they are."""
+
+    def numbers_after(f):
+        tf.random.set_seed(3)
+        x = tf.constant(1.0)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        tape.gradient(y, x)
+        return tf.random.uniform([3]).numpy()
+
+    def f(x):
+        return x * tf.reduce_sum(tf.random.normal([5]))
+
+    np.testing.assert_array_equal(numbers_after(f), numbers_after(tf.recompute_grad(f)))

@@ -6,6 +6,7 @@ Ranges, means and deviations may be tensors: the gradient flows to them, with th
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -262,6 +263,45 @@ def draw(method: str, arguments: tuple) -> np.ndarray:
     """Return the next numbers of the generator that all draws without a seed share."""
     with _lock:
         return _numbers(_generator, method, arguments)
+
+
+def keep_draws(kept: list[Any], following: Callable | None) -> Callable:
+    """Return a function that draws by `following`, and appends to `kept` what `replay` needs.
+
+    Of the shared generator it keeps the state before the draw, which takes less memory than the
+    numbers.
+    """
+
+    def draw_and_keep(method: str, arguments: tuple) -> Any:
+        if following is not None:
+            numbers = following(method, arguments)
+            kept.append(numbers)
+            return numbers
+        with _lock:
+            kept.append(_generator.bit_generator.state)
+            return _numbers(_generator, method, arguments)
+
+    return draw_and_keep
+
+
+def replay(draws: Sequence[Any], following: Callable | None) -> Callable:
+    """Return a function that returns these random numbers again, and draws new ones after them.
+
+    Each of `draws` is a tensor, an array, or the state of a generator.
+    """
+    remaining = iter(draws)
+
+    def replay(method: str, arguments: tuple) -> Any:
+        again = next(remaining, None)
+        if again is None:
+            return (following or draw)(method, arguments)
+        if not isinstance(again, dict):
+            return again
+        generator = np.random.Generator(np.random.Philox(0))
+        generator.bit_generator.state = again
+        return _numbers(generator, method, arguments)
+
+    return replay
 
 
 def _numbers(generator: np.random.Generator, method: str, arguments: tuple) -> np.ndarray:

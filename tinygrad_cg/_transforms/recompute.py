@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
+from .. import _ops as ops
 from .. import nest
 from .._core.conversion import is_tensor
 from .._core.kinds import is_differentiable
@@ -44,9 +45,9 @@ def recompute_grad(f: Any, segments: int | None = None) -> Any:
 
     The result is differentiable at every order, with respect to arguments, tensors passed by
     keyword, and the Variables that it reads (with their old values). An argument that the
-    result does not depend on gets zeros. Modelled on ``tf.recompute_grad``, which is right only if
-    the upstream gradient does not depend on the inputs. In a `function`, too, the program runs `f`
-    again.
+    result does not depend on gets zeros. `f` gets the same random numbers again. Modelled on
+    ``tf.recompute_grad``, which is right only if the upstream gradient does not depend on the
+    inputs, and which draws other random numbers. In a `function`, too, the program runs `f` again.
 
     Examples
     --------
@@ -97,19 +98,24 @@ def _recomputed(f: Callable[..., Any]) -> Any:
 
     def run(*args: Any, **kwargs: Any) -> Any:
         snapshot = _ReadVariables()
+        draws: list[Any] = []
+        around = state.draws
         state.listeners.append(snapshot)
+        state.draws = ops.sampling.keep_draws(draws, around)
         try:
             y = f(*args, **kwargs)
         finally:
+            state.draws = around
             remove_listener(snapshot)
 
         def grad(*dys: Any, variables: Any = None) -> Any:
-            before = state.overrides
+            before, around = state.overrides, state.draws
             state.overrides = before | {key: value for key, (_, value) in snapshot.items()}
+            state.draws = ops.sampling.replay(draws, around)
             try:
                 return _run_again(f, definition, (args, kwargs), dys, variables)
             finally:
-                state.overrides = before
+                state.overrides, state.draws = before, around
 
         return y, grad
 

@@ -16,6 +16,7 @@ from ..._core.kinds import is_differentiable
 from ..._core.levels import Token, state
 from ..._core.record import Node, find_operands, mark_expired, new_mark, run_recorded
 from ..._core.tensor import Tensor
+from ..._ops.sampling import replay
 from ..._ops.shape import identity
 from ..._reverse.sweep import differentiate_once
 from ..._rules.definition import Definition
@@ -25,7 +26,7 @@ from ..graph.partition import cut
 from ..graph.values import FuncGraph
 from .compiled import Traced, arrays_of, rolled, wrap_array
 from .outputs import Outputs
-from .trace import FunctionTrace, replay
+from .trace import FunctionTrace
 
 
 class Gradient:

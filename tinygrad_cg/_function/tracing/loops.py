@@ -33,6 +33,7 @@ from ..._ops.comparison import less
 from ..._ops.creation import zeros, zeros_like
 from ..._ops.elementwise import add, where
 from ..._ops.reductions import reduce_any, reduce_max
+from ..._ops.sampling import replay
 from ..._ops.shape import cast, identity
 from ..._reverse.sweep import differentiate_once, gradients_of_call
 from ..._reverse.variable import Variable, VariableSlice, recorded_assignments, records_assignments
@@ -48,7 +49,7 @@ from ..graph.values import FuncGraph, Value
 from .outputs import Outputs
 from .outside_calls import OutsideCalls
 from .part_operations import PartCall, asked_positions, at_positions, examples_of, part_operation
-from .trace import Build, FunctionTrace, TraceTensor, aval_of, literal, record_lost, replay
+from .trace import Build, FunctionTrace, TraceTensor, aval_of, literal, record_lost
 
 Round = Callable[[list, list], tuple[list, list]]
 """Takes the carries and a slice of each stack; returns new carries, and a row of each output."""

@@ -513,17 +513,6 @@ def literal(array: np.ndarray) -> Value:
     return constant(array)
 
 
-def replay(draws: Sequence[Tensor], following: Callable | None) -> Callable:
-    """Return a function that returns these random numbers again, and draws new ones after them."""
-    remaining = iter(draws)
-
-    def replay(method: str, arguments: tuple) -> Any:
-        again = next(remaining, None)
-        return (following or draw_numbers)(method, arguments) if again is None else again
-
-    return replay
-
-
 def _draw_aval(*before: Aval, method: str, arguments: tuple) -> Aval:
     if method == "integers":
         return Aval(arguments[2], np.dtype(arguments[3]))
