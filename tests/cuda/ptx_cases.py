@@ -62,7 +62,7 @@ class Compiler:
         examples = [
             launches.Place(k, 1) if isinstance(k, np.dtype) else (1,) * (k or 1) for k in kinds
         ]
-        if taken != ["u64"] * len(launches.words(examples)):
+        if taken != ["u64"] * launches.Prepared(kernel, 1, examples).words.size:
             self.refused.append(f"{self.name}: takes {taken}")
 
     def launch(self, *arguments: Any) -> None:
@@ -233,7 +233,7 @@ def compile_groups(compiler: Compiler) -> None:
 
     for code in group_cases.DTYPES:
         compiler.name = f"groups of {code}"
-        group_cases.combined(np.zeros(adapter.threads(), code), 64)
+        group_cases.combined(np.zeros(adapter.THREADS, code), 64)
 
 
 def main() -> None:

@@ -91,7 +91,7 @@ def test_device_code_may_not_look_outside():
 def test_places_tell_kernels_where_elements_are():
     x = simulated.asarray(HOST)
     for view in (x, x.T[::-1], x[:, ::-2], x[1:, 1], x[:0], x[1, 2]):
-        place = launches.place_of(view)
+        place = launches.place_of(*launches.layout_of([view])[0])
         memory = simulated.Memory(view, place.offset, place.size)
         at = [place.first + int(np.dot(place.steps, index)) for index in np.ndindex(view.shape)]
         np.testing.assert_array_equal([memory[k] for k in at], view.get().ravel())

@@ -124,5 +124,5 @@ if __name__ == "__main__":
     spare_threads()
     from tinygrad_cg_kernels.cuda import adapter
 
-    adapter.SIMULATED_THREADS = int(os.environ.get("SIMULATED_THREADS", "4"))
+    adapter.THREADS = int(os.environ.get("SIMULATED_THREADS", "4"))
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

@@ -33,10 +33,7 @@ def any_on_gpu(tensors: Sequence[Any]) -> bool:
 
 
 def move_scalars_to_device(tensors: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return operands with recorded single values moved to the GPU, where another operand is.
-
-    The move is recorded, so their gradients come back to the CPU.
-    """
+    """Return operands with recorded single values moved to the GPU, which is recorded, too."""
     return tuple([transfers.to_device(x, devices.GPU) if _moves(x) else x for x in tensors])
 
 
@@ -79,10 +76,7 @@ def run(primitive: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
 
 
 def _refuse_dtypes(primitive: Any, arrays: Sequence[Any], params: dict[str, Any]) -> None:
-    """Raise the TypeError of the processor, if it refuses operands such as these.
-
-    Only the processor's own functions know; they take floats, so these are not asked.
-    """
+    """Raise the TypeError of the processor, if its function refuses operands such as these."""
     if all(is_native_float(data.dtype) for data in arrays):
         return
     operands = [devices.move(data, devices.CPU) for data in arrays]
@@ -106,12 +100,12 @@ def _on_gpu(primitive: Any, arrays: Sequence[Any], position: int) -> Any:
         return devices.number(data)
     if _is_choice(primitive, position, data):
         return devices.move(data, devices.GPU)
-    names = [*primitive.inputs, *[primitive.inputs[-1]] * len(arrays)]
-    numbered = len(arrays) > len(primitive.inputs)
-    names = [f"{names[i]}[{i}]" if numbered else names[i] for i in range(len(arrays))]
+    names = primitive.inputs
+    if len(arrays) > len(names):  # the last stands for several
+        names = [f"{names[min(i, len(names) - 1)]}[{i}]" for i in range(len(arrays))]
     label, called = primitive.label, called_function()
     what = "its operands" if called in (None, label) else f"operands of `{label}`"
-    raise _different_devices(f"{called or label}: {what}", dict(zip(names, arrays, strict=True)))
+    raise _different_devices(f"{called or label}: {what}", dict(zip(names, arrays, strict=False)))
 
 
 def check_devices(function: str, **operands: Any) -> None:
@@ -183,6 +177,7 @@ def _absent(*arrays: Any, **params: Any) -> NoReturn:
 
 
 _LIBRARIES = "cupy", "cupyx", "numpy"
+REFUSALS = TypeError, AttributeError, NotImplementedError
 _ASKED = "no implementation found for 'numpy.", "returned NotImplemented from __array_ufunc__"
 """NumPy's errors if it asked a library of arrays for a function that the library does not have."""
 _KEYWORD = re.compile(r"(\w+)\(\) got an unexpected keyword argument")
@@ -190,10 +185,7 @@ _KEYWORD = re.compile(r"(\w+)\(\) got an unexpected keyword argument")
 
 
 def is_of_library(error: Exception) -> bool:
-    """Return whether an error says that the library of arrays does not have or support something.
-
-    It is raised by the library, or names an attribute of a module or an array of the library.
-    """
+    """Return whether an error says that the library of arrays lacks or refuses something."""
     if isinstance(error, AttributeError):
         home = error.obj if isinstance(error.obj, ModuleType) else type(error.obj)
         name = home.__name__ if isinstance(home, ModuleType) else home.__module__
@@ -210,18 +202,15 @@ def is_of_library(error: Exception) -> bool:
 
 
 def _checked(primitive: Any, run: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that may use what the library of arrays has not, and so may fail.
-
-    Where NumPy raises LinAlgError, contractions do so too: decompositions are among them.
-    """
+    """Return a function that may use what the library of arrays has not, and so may fail."""
     names = f"{primitive.label}:", f"{primitive.name}:"
-    is_contraction = primitive.kind == "contraction"
+    is_contraction = primitive.kind == "contraction"  # which raises LinAlgError, as NumPy's does
 
     def call(*arrays: Any, **params: Any) -> Any:
         try:
             with devices.adapter().linalg_errors() if is_contraction else nullcontext():
                 result = run(*arrays, **params)
-        except (TypeError, AttributeError, NotImplementedError) as error:
+        except REFUSALS as error:
             if str(error).startswith(names) or not is_of_library(error):
                 raise  # what the operation refuses everywhere; a failure of the compiler; a mistake
             raise _Absent from error

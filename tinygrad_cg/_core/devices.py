@@ -30,14 +30,11 @@ _NAME = re.compile(
     r"(:(?P<index>\d+|\*))?)?",
     re.ASCII,
 )
-_visible = True
+visible = True  # whether GPUs are used at all
 
 
 def read_name(name: Any) -> tuple[str, int] | None:
-    """Return the kind and the number of the device that a name means; None for no name.
-
-    The kind is "cpu", "gpu", "tpu" or "mps"; "" where the name leaves it open.
-    """
+    """Return the kind of a named device ("" if it is left open) and its number; None for others."""
     match = _NAME.fullmatch(name) if isinstance(name, str) else None
     if match is None:
         return None
@@ -46,23 +43,14 @@ def read_name(name: Any) -> tuple[str, int] | None:
 
 
 def count_gpus(hidden: bool = False) -> int:
-    """Return how many GPUs tensors may be on: at most one; also `hidden` ones. None without CuPy.
-
-    It imports Numba's CUDA target, and CuPy if there is a GPU.
-    """
-    if not (_visible or hidden) or adapter().device_count() < 1:
+    """Return how many GPUs tensors may be on, at most one, with CuPy alone; also `hidden` ones."""
+    if not (visible or hidden) or adapter().device_count() < 1:
         return 0
     try:
         adapter().array_module()
     except ImportError:
         return 0
     return 1
-
-
-def set_visible(visible: bool) -> None:
-    """Choose whether GPUs are used at all."""
-    global _visible
-    _visible = visible
 
 
 def adapter() -> Any:
@@ -91,19 +79,10 @@ def find(name: Any, function: str, hidden: bool = False) -> str:
     raise DeviceError(f"{function}: there is no device {name!r}. {_missing(kind, index)}")
 
 
-def find_softly(name: str) -> str:
-    """Return the device of a name, and the processor where there is none such."""
-    kind, index = read_name(name) or ("", 0)
-    if kind != "gpu" or index >= count_gpus():
-        return CPU
-    library()
-    return GPU
-
-
 def _missing(kind: str, index: int) -> str:
     if kind != "gpu":
         return "Devices are 'cpu' and 'gpu:0'"
-    if not _visible:
+    if not visible:
         return (
             "GPUs are hidden by set_visible_devices: "
             "config.set_visible_devices(config.list_physical_devices()) shows them"
@@ -132,8 +111,7 @@ def library() -> Any:
 
 
 _library: Any = None
-forked = False
-"""Whether this process was forked from one that had used a GPU."""
+forked = False  # whether this process was forked from one that had used a GPU
 
 
 def _note_fork() -> None:
@@ -164,11 +142,8 @@ def memory_pool() -> Any:
 
 
 def limit_memory(size: int) -> None:
-    """Limit the bytes of all arrays on the GPU; 0 means no limit.
-
-    Memory that was kept for later arrays is given back: they could take it beyond the limit.
-    """
-    memory_pool().free_all_blocks()
+    """Limit the bytes of all arrays on the GPU; 0 means no limit."""
+    memory_pool().free_all_blocks()  # later arrays could take them beyond the limit
     memory_pool().set_limit(size=size)
 
 
@@ -210,10 +185,7 @@ def home(tensor: Any) -> str:
 
 
 def elsewhere(tensor: Any, other: Any) -> tuple[str | None, str]:
-    """Return the devices of two tensors if both are known and differ; else None and a device.
-
-    `other` may be the name of a device.
-    """
+    """Return the devices of two tensors, or a name, if known and different; else None and one."""
     if not array_types:
         return None, CPU
     wanted = other if isinstance(other, str) else _known_home(other)
@@ -233,21 +205,13 @@ def _known_home(tensor: Any) -> str | None:
     return device_of(array) if isinstance(array, (ndarray, *array_types)) else None
 
 
-def arrays_like(tensor: Any) -> Any:
-    """Return the library that makes arrays where a tensor is: NumPy or CuPy."""
-    return library_of(data_of(tensor))
-
-
 def library_of(array: Any) -> Any:
-    """Return the library that makes arrays where an array is."""
+    """Return the library that makes arrays where an array is: NumPy or CuPy."""
     return library() if isinstance(array, array_types) else np
 
 
 def create(name: str, maker: str, *arguments: Any, **named: Any) -> Any:
-    """Return a new array where `tf.device` says that new tensors are, by NumPy's maker of a name.
-
-    `name` is the function that an error names.
-    """
+    """Return a new array where new tensors are, by NumPy's `maker`; an error has the `name`."""
     if state.device in (None, CPU):
         return getattr(np, maker)(*arguments, **named)
     with memory_for(name):
@@ -256,15 +220,12 @@ def create(name: str, maker: str, *arguments: Any, **named: Any) -> Any:
 
 @contextmanager
 def memory_for(name: str) -> Iterator[None]:
-    """Raise ResourceExhaustedError, in the name of a function, where memory of a GPU runs out.
-
-    NumPy's own error, of the processor's memory, stays.
-    """
+    """Raise ResourceExhaustedError, in the name of a function, where memory of a GPU runs out."""
     try:
         yield
     except MemoryError as error:
         is_named = isinstance(error, ResourceExhaustedError)
-        if is_named or type(error).__module__.startswith("numpy"):
+        if is_named or type(error).__module__.startswith("numpy"):  # of the processor's memory
             raise
         raise out_of_memory(name, error) from error
 
@@ -354,10 +315,7 @@ _ANYWHERE = nullcontext()
 
 
 def on_device_of(tensor: Any) -> AbstractContextManager[None]:
-    """Let new tensors be where a tensor is, in this thread, within a ``with`` block.
-
-    A tensor of a trace has no array: new tensors are then where the trace lets them be.
-    """
+    """Let new tensors be where a tensor with an array is, in this thread, in a ``with`` block."""
     device = _known_home(tensor) if array_types else None
     return on(device) if device else _ANYWHERE
 
@@ -367,9 +325,8 @@ def on_device_of_operands(function: Function) -> Function:
 
     @wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
-        if array_types and any(_is_there(value) for value in (*arguments, *named.values())):
-            with on(GPU):
-                return function(*arguments, **named)
+        if array_types and any(map(_is_there, (*arguments, *named.values()))):
+            return on(GPU)(function)(*arguments, **named)
         return function(*arguments, **named)
 
     return cast(Function, call)

@@ -408,7 +408,7 @@ def _complement_rule(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
     inner = product(adjoint(out), dy)
     if not is_transposing():
         turn = subtract(inner, adjoint(inner))
-        every = Tensor(devices.arrays_like(x).ones((1, 1), bool))
+        every = Tensor(devices.library_of(devices.data_of(x)).ones((1, 1), bool))
         checked = {"name": "complete_basis", "phase": True}
         turn = apply(_check_coincident, (turn, every, dy), checked)
         inner = multiply(add(add(inner, adjoint(inner)), turn), 0.5)

@@ -196,7 +196,7 @@ def _limits(
     x: Tensor, out: Tensor, slopes: Tensor, left: Tensor, values: Tensor, right: Tensor, name: str
 ) -> Tensor:
     """Return the limits of quotients, NaN where there are none, or where nothing tells them."""
-    arrays, tangents = devices.arrays_like(values), _tangents(x)
+    arrays, tangents = devices.library_of(devices.data_of(values)), _tangents(x)
     nothing = Tensor(arrays.zeros(values._data.shape, values.dtype))
     tokens = _recording(x)
     if not (tokens or tangents) or is_transposing() or not _matters(values, name):
@@ -326,7 +326,9 @@ def _by_left(
     asked: Tensor, left: Tensor, values: Tensor, right: Tensor, name: str, diagonal: bool
 ) -> Tensor:
     """Return zeros, for the vectors; warn if what is asked for has terms between equal values."""
-    unknown = devices.arrays_like(values).full(values._data.shape, np.nan, values.dtype)
+    unknown = devices.library_of(devices.data_of(values)).full(
+        values._data.shape, np.nan, values.dtype
+    )
     operands = (asked, left, values, right, Tensor(unknown))
     checked = apply(_check, operands, {"name": name, "diagonal": diagonal})
     return multiply(product(checked, right), 0)

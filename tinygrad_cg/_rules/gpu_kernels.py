@@ -8,8 +8,7 @@ from functools import partial
 from math import prod
 from typing import Any
 
-from .._core import devices
-from .._core.device_runs import is_of_library
+from .._core import device_runs, devices
 from .._core.tensor import Aval
 from ..errors import DeviceError
 
@@ -90,12 +89,7 @@ def _check_configuration(name: str, configuration: Any) -> tuple[Any, Any]:
 
 
 def on_gpu(
-    name: str,
-    kernel: Callable[..., Any],
-    pointwise: Any,
-    cuda: CudaKernel | None,
-    abstract: Callable[..., Any],
-    checked: bool,
+    name: str, kernel: Any, pointwise: Any, cuda: Any, abstract: Callable, checked: bool
 ) -> Callable[..., Any]:
     """Return what runs a user's primitive on arrays of a GPU.
 
@@ -107,30 +101,23 @@ def on_gpu(
 
 
 def _run(
-    name: str,
-    kernel: Any,
-    abstract: Callable[..., Any],
-    checked: bool,
-    /,
-    *arrays: Any,
-    **attrs: Any,
+    name: str, kernel: Any, abstract: Callable, checked: bool, /, *arrays: Any, **attrs: Any
 ) -> Any:
     """Run a scalar function as a kernel, or a function of NumPy's functions on the GPU's arrays."""
-    from tinygrad_cg_kernels.cuda.kernels import device_run
-
-    run = device_run(kernel)
+    run = device_runs.on_gpu(kernel)
     if run is not None:
         result = run(*arrays)
     else:
         try:  # NumPy's functions ask their operands, which are copies: a kernel may write to them
             result = kernel(*[array.copy() for array in arrays], **attrs)
         except Exception as error:
-            refusal = isinstance(error, (TypeError, AttributeError, NotImplementedError))
+            refusal = isinstance(error, device_runs.REFUSALS)
             is_numba = type(error).__module__.startswith("numba.")  # it compiled the function
-            if is_numba or (refusal and is_of_library(error)):
+            if is_numba or (refusal and device_runs.is_of_library(error)):
                 raise _absent(name) from error
             raise
-    outs = list(result) if isinstance(result, (list, tuple)) else [result]
+    several = isinstance(result, (list, tuple))
+    outs = list(result) if several else [result]
     if not outs or not all(isinstance(array, devices.array_types) for array in outs):
         raise _absent(name)
     if checked:
@@ -141,7 +128,7 @@ def _run(
             raise ValueError(
                 f"{name}: shape= gives {wanted}, but the kernel returned arrays of shapes {got}"
             )
-    return outs if isinstance(result, (list, tuple)) else outs[0]
+    return outs if several else outs[0]
 
 
 def _absent(name: str) -> DeviceError:

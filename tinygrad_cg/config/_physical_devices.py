@@ -53,9 +53,7 @@ def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice
     >>> tf.config.list_physical_devices("CPU")
     [PhysicalDevice(name='/physical_device:CPU:0', device_type='CPU')]
     """
-    return [
-        PhysicalDevice(f"/physical_device:{kind}:0", kind) for kind in _types(device_type, True)
-    ]
+    return _physical(device_type, True)
 
 
 def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
@@ -66,14 +64,12 @@ def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
     >>> tf.config.list_logical_devices("CPU")
     [LogicalDevice(name='/device:CPU:0', device_type='CPU')]
     """
-    return [LogicalDevice(f"/device:{kind}:0", kind) for kind in _types(device_type, False)]
+    return [LogicalDevice(f"/device:{kind}:0", kind) for _, kind in _physical(device_type, False)]
 
 
 def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
     """Return the devices of `list_physical_devices` that are used."""
-    return [
-        PhysicalDevice(f"/physical_device:{kind}:0", kind) for kind in _types(device_type, False)
-    ]
+    return _physical(device_type, False)
 
 
 def set_visible_devices(visible: Any, device_type: str | None = None) -> None:
@@ -96,7 +92,7 @@ def set_visible_devices(visible: Any, device_type: str | None = None) -> None:
                 f"{list_physical_devices(device_type)}"
             )
     if device_type is None or device_type.upper() == "GPU":
-        devices.set_visible(any(device.device_type == "GPU" for device in chosen))
+        devices.visible = any(device.device_type == "GPU" for device in chosen)
 
 
 def set_logical_device_configuration(device: Any, logical_devices: Any) -> None:
@@ -135,10 +131,11 @@ def check_gpu(function: str, device: Any) -> None:
         raise DeviceError(f"{function}: there is no GPU {device!r}")
 
 
-def _types(device_type: str | None, hidden: bool) -> list[str]:
+def _physical(device_type: str | None, hidden: bool) -> list[PhysicalDevice]:
+    """Return the devices of a type, or of both; also a `hidden` GPU."""
     wanted = ("CPU", "GPU") if device_type is None else (str(device_type).upper(),)
     return [
-        kind
+        PhysicalDevice(f"/physical_device:{kind}:0", kind)
         for kind in ("CPU", "GPU")
-        if kind in wanted and (kind == "CPU" or devices.count_gpus(hidden) > 0)
+        if kind in wanted and (kind == "CPU" or devices.count_gpus(hidden))
     ]

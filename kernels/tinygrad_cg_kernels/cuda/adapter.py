@@ -33,9 +33,6 @@ with contextlib.suppress(ImportError), warnings.catch_warnings():
     from numba import cuda
     from numba.core import config
 
-THREADS = 256  # in a block
-MAX_BLOCKS = 32768  # in a grid: a thread loops over what is left
-SIMULATED_THREADS, MAX_SIMULATED_BLOCKS = 4, 2  # each thread is a thread of Python
 MIN_QUIET_BLOCKS = 128  # Numba warns of grids with fewer blocks
 
 _launching = threading.Lock()  # the simulator runs one kernel at a time
@@ -47,6 +44,11 @@ def simulated() -> bool:
     return cuda is not None and bool(getattr(config, "ENABLE_CUDASIM", False))
 
 
+THREADS, MAX_BLOCKS = (4, 2) if simulated() else (256, 32768)
+"""In a block of the library's kernels, a power of two, and in a grid: threads loop over the rest.
+In the simulator, each thread is a thread of Python."""
+
+
 def device_count() -> int:
     """Return how many GPUs there are: 0 without a driver, 1 in the simulator.
 
@@ -56,8 +58,7 @@ def device_count() -> int:
         return 1 if simulated() else _count() if cuda is not None else 0
 
 
-_NO_GPU = "library cannot be found", "CUDA is disabled", "NO_DEVICE"
-"""Errors that say that there is nothing to use."""
+_NO_GPU = "library cannot be found", "CUDA is disabled", "NO_DEVICE"  # nothing to use
 
 
 @cache
@@ -151,14 +152,12 @@ def load_array_functions() -> None:
     Version 0.30 names a function there that NumPy 2.5 no longer has: `np.row_stack`, an alias.
     """
     name: Any = "row_stack"
-    with _first_use:
+    with _first_use, contextlib.suppress(ImportError):  # Numba's own module has no such part
         if simulated() or hasattr(np, name):
             return
         setattr(np, name, np.vstack)
         try:
             import numba.cuda.np.arrayobj  # pyright: ignore[reportMissingImports]  # noqa: F401
-        except ImportError:  # Numba's own module for CUDA has no such part
-            pass
         finally:
             delattr(np, name)
 
@@ -219,31 +218,20 @@ def device_function(function: Callable) -> Callable:
 
 
 def in_kernels() -> Any:
-    """Return the `cuda` for generated functions that kernels call.
-
-    The simulator replaces that name only in the module of a kernel.
-    """
+    """Return the `cuda` for functions that kernels call: the simulator replaces that of kernels."""
     return _InKernel() if simulated() else cuda
 
 
 class _InKernel:
-    """Stands for `cuda` in functions called by a kernel in the simulator."""
-
     def __getattr__(self, name: str) -> Any:
         from numba.cuda.simulator import kernel
 
         return getattr(kernel._get_kernel_context(), name)
 
 
-def threads() -> int:
-    """Return the number of threads in a block of the library's kernels, a power of two."""
-    return SIMULATED_THREADS if simulated() else THREADS
-
-
 def blocks_for(count: int) -> int:
-    """Return the number of blocks for `count` elements. Threads loop over the rest."""
-    most = MAX_SIMULATED_BLOCKS if simulated() else MAX_BLOCKS
-    return min(-(-count // threads()), most)
+    """Return the number of blocks for `count` elements."""
+    return min(-(-count // THREADS), MAX_BLOCKS)
 
 
 def launch(kernel: Any, blocks: Any, arguments: Sequence[Any], block: Any = None) -> None:
@@ -251,7 +239,7 @@ def launch(kernel: Any, blocks: Any, arguments: Sequence[Any], block: Any = None
 
     The number of blocks, and that of threads in a block, is a number or a tuple of up to three.
     """
-    block, arguments = block or threads(), [*map(_argument, arguments)]
+    block, arguments = block or THREADS, [*map(_argument, arguments)]
     if simulated():
 
         def run(*arguments: Any) -> None:
@@ -278,9 +266,8 @@ def _argument(value: Any) -> Any:
 def _configured(kernel: Any, blocks: Any, block: Any, stream: Any) -> Any:
     """Return ``kernel[blocks, block, stream]``, without Numba's warning of a grid with few blocks.
 
-    Numba warns when it makes a configuration. A setting, or a filter of warnings, would affect all
-    threads. So this returns a copy, with the right number of blocks, of a configuration for a large
-    grid. Numba caches that one, so it must not be changed itself.
+    A setting, or a filter of warnings, would affect all threads. So this is a copy, with the right
+    number of blocks, of a configuration for a large grid, which Numba caches.
     """
     from numba.cuda.errors import normalize_kernel_dimensions
 
@@ -309,14 +296,14 @@ class Driver:
         device.set_current()
         capability = tuple(device.compute_capability)
         key = _key_of(kernel.py_func, (capability, *kinds))
-        stored = None if key is None else _store.read(key)
-        if stored is None:
+        stored = key and _store.read(key)
+        if stored:
+            name, code = stored[0]["entry"], stored[1]
+        else:
             name, text = compile_ptx(kernel.py_func, kinds, capability)
             code, _ = self.link(text, capability)
-            if key is not None:
+            if key:
                 _store.write(key, {"entry": name}, code)
-        else:
-            name, code = stored[0]["entry"], stored[1]
         loaded = self._core.ObjectCode.from_cubin(code).get_kernel(name)
         handle = loaded.handle if hasattr(loaded, "handle") else loaded._handle  # of early versions
         return int(handle), loaded

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels.cuda import adapter
-from tinygrad_cg_kernels.cuda.elementwise import contiguous, define
+from tinygrad_cg_kernels.cuda.elementwise import contiguous, launch
 from tinygrad_cg_kernels.move.gather import check_positions
-from tinygrad_cg_kernels.runtime.promotion import INT64
+from tinygrad_cg_kernels.runtime.promotion import INT64, is_integer
 
 FLAGS = 64  # the host reads them when this many are in use
 MAX_KEPT = 2**26  # or when indices that are kept for errors take this many bytes
@@ -54,8 +54,8 @@ class _OpenChecks:
         self._checks: list[tuple[Any, Callable[[np.ndarray], Any]]] = []
         self._streams: set[int] = set()  # those that set the flags
 
-    def add(self, array: Any, check: Callable[[np.ndarray], Any], launch: Callable) -> None:
-        """Have `check` raise an error for an array if what `launch` does sets the flag it is given.
+    def add(self, array: Any, check: Callable[[np.ndarray], Any], run: Callable) -> None:
+        """Have `check` raise an error for an array if what `run` launches sets the flag.
 
         Another thread reads the flags before or after it.
         """
@@ -66,7 +66,7 @@ class _OpenChecks:
                 self._flags = adapter.array_module().zeros(FLAGS, dtype=INT64)
                 adapter.synchronize()  # for other streams
                 self._views = [self._flags[k : k + 1] for k in range(FLAGS)]
-            launch(self._views[len(self._checks)])
+            run(self._views[len(self._checks)])
             self._streams.add(adapter.array_module().cuda.get_current_stream().ptr)
             self._checks.append((array, check))
             self._kept += array.nbytes
@@ -95,17 +95,12 @@ _checks = _OpenChecks()
 check_later, raise_errors = _checks.add, _checks.raise_errors
 
 
-def check_of(name: str, indices: Any, size: int) -> Callable[[np.ndarray], Any]:
-    """Return the CPU's check of indices; raise its error now if no index can be right."""
-    check = partial(check_positions, name, size=size)
-    if not size or indices.dtype.kind not in "iu":
-        check(indices.get())
-    return check
-
-
 def positions(name: str, indices: Any, size: int) -> Any:
     """Return indices as int64 from 0 to size - 1, as the CPU's `check_positions`."""
-    return located(indices, indices.shape, (size,), True, check_of(name, indices, size))
+    check = partial(check_positions, name, size=size)
+    if not size or not is_integer(indices.dtype):
+        check(indices.get())  # which raises, unless there is no index
+    return located(indices, indices.shape, (size,), True, check)
 
 
 def located(
@@ -121,10 +116,10 @@ def located(
     if 0 in sizes:
         check(indices.get())  # which raises
     indices = contiguous(indices)
-    kernel, numbers = define(_SOURCE, position=position), [out.size, sizes, int(wraps)]
+    numbers = [out.size, sizes, int(wraps)]
 
-    def launch(flag: Any) -> None:
-        kernel.launch(adapter.blocks_for(out.size), (indices, flag, out), numbers)
+    def run(flag: Any) -> None:
+        launch(_SOURCE, out.size, (indices, flag, out), numbers, position=position)
 
-    check_later(indices, check, launch)
+    check_later(indices, check, run)
     return out

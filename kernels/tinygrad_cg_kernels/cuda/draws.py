@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels.cuda import adapter
-from tinygrad_cg_kernels.cuda.elementwise import define
+from tinygrad_cg_kernels.cuda.elementwise import launch
 from tinygrad_cg_kernels.runtime.promotion import FLOAT32, FLOAT64
 
 LANES = 4  # words in a block
@@ -108,8 +108,7 @@ def numbers(generator: Any, count: int, dtype: np.dtype) -> Any:
     out = adapter.array_module().empty(count, dtype=dtype)
     if count:
         value = _double if dtype == FLOAT64 else _single
-        _launch(value, 1, generator.state, count, out, [0, -1, (0, 0)])
-        _skip(generator, count)
+        _draw(generator, value, 1, count, out, [0, -1, (0, 0)])
     return out
 
 
@@ -134,39 +133,35 @@ def integers(generator: Any, count: int, low: int, high: int, dtype: np.dtype) -
     out, state = library.empty(count, dtype=np.uint64), generator.state
     start = tuple(_halves(low % (1 << 64), 1))
     if bits > 32:
-        _launch(_integer, 1, state, count, out, [64 - bits, -1, start])
-        _skip(generator, count)
+        _draw(generator, _integer, 1, count, out, [64 - bits, -1, start])
     else:
         # An integer takes half a word. The generator keeps the other half for the next integer.
         kept = state["uinteger"] if state["has_uint32"] else -1
         halves = count - state["has_uint32"]
         words = -(-halves // 2)
-        _launch(_integer, 2, state, words, out, [32 - bits, kept, start])
-        last = _skip(generator, words) >> 32 if words else kept
+        last = _draw(generator, _integer, 2, words, out, [32 - bits, kept, start])
+        last = last >> 32 if words else kept
         generator.state = {**generator.state, "has_uint32": halves % 2, "uinteger": last}
     return out.astype(dtype, copy=False)
 
 
-def _launch(value: Any, parts: int, state: Any, words: int, out: Any, rest: Sequence[Any]) -> None:
-    """Launch a kernel for the blocks that contain the generator's next words."""
-    value = adapter.device_function(value)
-    kernel = define(_SOURCE, block=block, value=value, parts=parts, half=_HALF, mask=_MASK)
+def _draw(generator: Any, value: Any, parts: int, words: int, out: Any, rest: Sequence[Any]) -> int:
+    """Fill `out` from the generator's next words, advance it, and return the last word, if any."""
+    state = generator.state
     used, position = divmod(state["buffer_pos"], LANES)  # 1 and 0 if the block is used up
     units = max(1, -(-(position + words) // LANES))
     counter = (_number(state["state"]["counter"]) + used) % _COUNTERS
     seed = (*_halves(counter, 4), *_halves(_number(state["state"]["key"]), 2))
-    kernel.launch(adapter.blocks_for(units), (out,), [units, position, out.size, *rest, seed])
-
-
-def _skip(generator: Any, words: int) -> int:
-    """Advance a generator by a number of words; return the last word."""
-    state = generator.state
+    numbers = [units, position, out.size, *rest, seed]
+    names = {"value": adapter.device_function(value), "parts": parts, "half": _HALF, "mask": _MASK}
+    launch(_SOURCE, units, (out,), numbers, block=block, **names)
+    if not words:
+        return 0
     blocks, lane = divmod(state["buffer_pos"] + words - 1, LANES)
     if blocks:  # to the end of the block before the last word's
-        counter = (_number(state["state"]["counter"]) + blocks - 1) % _COUNTERS
-        block_words = [counter >> 64 * i & (1 << 64) - 1 for i in range(LANES)]
-        inner = {**state["state"], "counter": np.array(block_words, np.uint64)}
-        generator.state = {**state, "state": inner, "buffer_pos": LANES}
+        generator.advance(blocks - 1)
+        kept = {name: state[name] for name in ("has_uint32", "uinteger")}
+        generator.state = {**generator.state, **kept}
         words = lane + 1
     return int(generator.random_raw(words)[-1])
 

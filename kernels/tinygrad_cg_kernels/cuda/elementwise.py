@@ -15,17 +15,16 @@ import numpy as np
 
 from tinygrad_cg_kernels.cuda import adapter
 from tinygrad_cg_kernels.cuda.adapter import cuda  # noqa: F401 (the simulator looks for it here)
-from tinygrad_cg_kernels.cuda.launches import DeviceKernel, Place, Prepared, aligned, place_of
+from tinygrad_cg_kernels.cuda.launches import Layouts, Place, Prepared, layout_of, place_of
 from tinygrad_cg_kernels.cuda.layouts import DeviceLayout, integers, merge, walk
 from tinygrad_cg_kernels.loops.engine import Elementwise, Pointwise
+from tinygrad_cg_kernels.reduce.axes import contiguous_strides
 from tinygrad_cg_kernels.runtime.compile import jitable
-from tinygrad_cg_kernels.runtime.promotion import loop_dtype, no_kernel
 from tinygrad_cg_kernels.runtime.texts import compiled, digest, title_of
 
-THREADS = adapter.threads()  # in a block; a power of two
+THREADS = adapter.THREADS  # in a block; a power of two
 TILE = THREADS // 2 if adapter.simulated() else 32
 """A tile has this many rows and columns, or twice as many if that fits into `SHARED` bytes."""
-
 SHARED = 2**15
 
 _SOURCE = """
@@ -151,67 +150,70 @@ def truth(x: Any) -> Any:
     return x != 0
 
 
-def _converter(source: np.dtype, target: np.dtype) -> Callable:
-    if source == target:
-        return adapter.device_function(same)
-    return adapter.device_function(truth) if target.kind == "b" else target.type
-
-
 def converters(dtypes: Sequence[np.dtype], loop: Sequence[np.dtype]) -> dict[str, Callable]:
     """Return, by the names in texts of kernels, what converts operands to the dtypes `loop`."""
-    pairs = enumerate(zip(dtypes, loop, strict=True))
-    return {f"c{k}": _converter(*pair) for k, pair in pairs}
+    names = {}
+    for k, (source, target) in enumerate(zip(dtypes, loop, strict=True)):
+        function = same if source == target else truth if target.kind == "b" else None
+        names[f"c{k}"] = target.type if function is None else adapter.device_function(function)
+    return names
+
+
+def defined(source: str, name: str, names: dict[str, Any]) -> Callable:
+    """Return the function that a text defines, which closes over the values of `names`.
+
+    Each has a file: the simulator identifies shared arrays by file and line.
+    """
+    text = f"def make({', '.join(names)}):" + source.replace("\n", "\n    ")
+    code, scope = compiled(f"{text}\n    return {name}\n", title_of("device code")), {}
+    exec(code, globals(), scope)
+    function = scope["make"](**names)
+    function.__qualname__ = f"{name}_{digest(text)}"
+    return function
 
 
 @lru_cache(maxsize=2048, typed=True)
-def define(source: str, **names: Any) -> DeviceKernel:
-    """Return the kernel that a text defines, which closes over the values of `names`."""
-    text = f"def make({', '.join(names)}):" + source.replace("\n", "\n    ")
-    code, scope = compiled(f"{text}\n    return kernel\n", title_of("device kernel")), {}
-    exec(code, globals(), scope)
-    kernel = scope["make"](**names)
-    kernel.__qualname__ = f"kernel_{digest(text)}"
-    return DeviceKernel(adapter.device_kernel(kernel))
+def define(source: str, **names: Any) -> Any:
+    """Return the kernel that a text defines."""
+    return adapter.device_kernel(defined(source, "kernel", names))
 
 
-MAX_PLANS = 512
-"""A function keeps its launches for this many combinations of dtypes, shapes and strides."""
+def prepare(source: str, threads: int, arguments: Sequence[Any], **names: Any) -> Prepared:
+    """Return the launch of a kernel by at least `threads` threads, or as many as a grid has."""
+    kernel = define(source, **names, **integers(arguments))
+    return Prepared(kernel, adapter.blocks_for(threads), arguments)
 
 
-def plan_of(plans: dict[tuple, Any], key: tuple, make: Callable, *arguments: Any) -> Any:
-    """Return the plan of a key, made and kept if there is none. Too many others are dropped."""
-    plan = plans.get(key)
-    if plan is None:
-        plan = make(*arguments)
-        if len(plans) >= MAX_PLANS:
-            plans.clear()
-        plans[key] = plan
-    return plan
+def launch(
+    source: str, threads: int, arrays: Sequence[Any], numbers: Sequence[Any], **names: Any
+) -> None:
+    """Launch a kernel on arrays in C order, and numbers, or tuples."""
+    places = [Place(array.dtype, array.size) for array in arrays]
+    prepare(source, threads, [*places, *numbers], **names)(arrays)
 
 
-def layout_of(arrays: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the dtypes, shapes and strides of arrays, as a key."""
-    return tuple([(array.dtype, array.shape, array.strides) for array in arrays])
+planned = lru_cache(maxsize=512)
+"""Decorates a function that says what to do for layouts of operands, which it then keeps."""
 
 
 class Plan:
     """What a function does for operands of some dtypes, shapes and strides."""
 
     def __init__(self, shape: tuple[int, ...], dtypes: Sequence[np.dtype], launch: Any) -> None:
-        self.shape, self._dtypes, self._launch = shape, dtypes, launch
+        self.shape, self.dtypes, self._launch = shape, dtypes, launch
 
-    def __call__(self, arrays: Sequence[Any], outs: Sequence[Any] = ()) -> Sequence[Any]:
+    def __call__(self, arrays: Sequence[Any]) -> Any:
+        """Return the only result, a new array."""
+        return self.fill(arrays)[0]
+
+    def fill(self, arrays: Sequence[Any], outs: Sequence[Any] = ()) -> Sequence[Any]:
         """Fill `outs`, or return new arrays."""
         if not outs:
             make, shape = adapter.array_module().empty, self.shape
-            outs = [make(shape, dtype=dtype) for dtype in self._dtypes]
+            outs = [make(shape, dtype=dtype) for dtype in self.dtypes]
         if self._launch is not None:
             self._launch((*arrays, *outs))
         return outs
-
-    def one(self, arrays: Sequence[Any]) -> Any:
-        """Return the only result, a new array."""
-        return self(arrays)[0]
 
 
 class Map:
@@ -222,54 +224,42 @@ class Map:
 
     def __init__(self, name: str, function: Callable, kernel: Elementwise | None = None) -> None:
         self.name, self._function, self._kernel = name, function, kernel
-        self._plans: dict[tuple, Plan] = {}
+        self.plan = planned(self._plan)
 
-    def __call__(
-        self, arrays: Sequence[Any], loop: Sequence[np.dtype], results: Sequence[np.dtype]
-    ) -> Sequence[Any]:
-        """Return new arrays of dtypes `results`. Operands are cast to the dtypes `loop`."""
-        arrays = aligned(arrays)
-        return self.plan(arrays, loop, results)(arrays)
+    def __call__(self, arrays: Sequence[Any], loop: np.dtype, result: np.dtype) -> Any:
+        """Return a new array of dtype `result`. Operands are cast to the dtype `loop`."""
+        return self.plan(layout_of(arrays), (loop,) * len(arrays), (result,))(arrays)
 
-    def plan(
-        self, arrays: Sequence[Any], loop: Sequence[np.dtype], results: Sequence[np.dtype]
+    def _plan(
+        self, layouts: Layouts, loop: tuple[np.dtype, ...], results: tuple[np.dtype, ...]
     ) -> Plan:
-        """Return what to do for arrays such as these."""
-        key = layout_of(arrays), tuple(loop), tuple(results)
-        return plan_of(self._plans, key, self._make_plan, arrays, loop, results)
-
-    def _make_plan(
-        self, arrays: Sequence[Any], loop: Sequence[np.dtype], results: Sequence[np.dtype]
-    ) -> Plan:
-        places = [place_of(array) for array in arrays]
-        steps = tuple([place.steps for place in places])
+        places = [place_of(*layout) for layout in layouts]
         try:
-            layout = merge(tuple([array.shape for array in arrays]), steps)
+            layout = merge(places)
         except ValueError:
-            shapes = " and ".join(str(array.shape) for array in arrays)
+            shapes = " and ".join(str(place.shape) for place in places)
             raise ValueError(f"{self.name}: shapes {shapes} do not broadcast") from None
         if not layout.count:
             return Plan(layout.shape, results, None)
-        dtypes = tuple([array.dtype for array in arrays])
-        names: dict[str, Any] = integers([layout.count, *[place.size for place in places]])
+        dtypes = [place.dtype for place in places]
+        names: dict[str, Any] = converters(dtypes, loop)
         tiles = _tiles(layout, dtypes)
         if tiles is None:
             each = count_loaded([*dtypes, *results])
             source = _source(layout, len(results), each)
             arguments = [layout.count] if layout.flat else [layout.count, layout.sizes]
             own: list[tuple] = [(row,) for row in layout.steps]
-            blocks = adapter.blocks_for(-(-layout.count // each))
+            threads = -(-layout.count // each)
         else:
             reads, names["tile"], arguments, own = tiles
             source = _tiled_source(reads, len(results), names["tile"])
             names |= {f"kind{k}": dtype.type for k, dtype in enumerate(dtypes)}
-            blocks = adapter.blocks_for(arguments[0] * THREADS)
+            threads = arguments[0] * THREADS
         for place, steps in zip(places, own, strict=True):
             arguments += [place] if layout.flat else [place, *steps, place.first]
         arguments += [Place(dtype, layout.count) for dtype in results]
-        names |= converters(dtypes, loop)
         names["f"] = adapter.scalar_function(self._function, self._kernel)
-        return Plan(layout.shape, results, Prepared(define(source, **names), blocks, arguments))
+        return Plan(layout.shape, results, prepare(source, threads, arguments, **names))
 
 
 def count_loaded(dtypes: Sequence[np.dtype]) -> int:
@@ -295,7 +285,7 @@ def _tiles(
             break
     else:
         return None
-    own = [prod(layout.sizes[d + 1 :]) for d in range(last + 1)]
+    own = contiguous_strides(layout.sizes, 1)
     taken = sum([dtype.itemsize for dtype, own in zip(dtypes, turned, strict=True) if own])
     is_small = min(layout.sizes[axis], layout.sizes[last]) < 2 * TILE
     tile = TILE if is_small or 4 * TILE**2 * taken > SHARED else 2 * TILE
@@ -310,50 +300,39 @@ def _tiles(
     return reads, tile, [prod(counts), counts, *sizes[-2:], own[1][0], own[0]], steps
 
 
-def _refuse_wide(name: str, dtypes: Sequence[np.dtype]) -> None:
-    for dtype in dtypes:
-        if loop_dtype(dtype).char in "gG":
-            raise TypeError(f"{no_kernel(name, *dtypes)} on a GPU: cast to float64 first")
-
-
 class DeviceElementwise:
     """A CPU kernel for device arrays, with the same arguments, dtypes, shapes and errors."""
 
     def __init__(self, kernel: Elementwise, function: Callable | None = None) -> None:
         self._kernel = kernel
-        self._map = Map(kernel.name, function or kernel.function, kernel)
-        self._plans: dict[tuple, Plan] = {}
+        self.map = Map(kernel.name, function or kernel.function, kernel)
+        self._plan = planned(self._make_plan)
 
-    def __call__(self, *operands: Any, out: Any = None) -> Any:
+    def __call__(self, *arrays: Any, out: Any = None) -> Any:
         """Apply the function to arrays, which are broadcast."""
-        arrays: Sequence[Any] = operands
-        plan = self._plans.get(layout_of(arrays))
-        if plan is not None and out is None:
-            return plan.one(arrays)
-        kernel = self._kernel
-        if len(arrays) != kernel.inputs:
-            raise TypeError(f"{kernel.name} takes {kernel.inputs} arrays, got {len(arrays)}")
-        signature = kernel._signature(tuple([array.dtype for array in arrays]))
-        _refuse_wide(kernel.name, signature.loop)
-        if signature.checked and kernel._check is not None:
-            kernel._check(kernel.name, *arrays)
-        kernel.check_loop(signature.loop)
-        arrays = aligned(arrays)
-        plan = self._map.plan(arrays, signature.loop, (signature.result,))
-        if out is not None:
-            return self._fill(plan, arrays, signature.result, out)
-        if not signature.checked:
-            plan_of(self._plans, layout_of(arrays), lambda: plan)
-        return plan.one(arrays)
+        plan, check = self._plan(layout_of(arrays))
+        if check is not None:
+            check(self._kernel.name, *arrays)
+        return plan(arrays) if out is None else self._fill(plan, arrays, out)
 
-    def _fill(self, plan: Plan, arrays: Sequence[Any], result: np.dtype, out: Any) -> Any:
-        self._kernel.check_out(out, plan.shape, result)
+    def _make_plan(self, layouts: Layouts) -> tuple[Plan, Callable | None]:
+        """Return the plan, and what checks operands first, if anything does."""
+        kernel = self._kernel
+        if len(layouts) != kernel.inputs:
+            raise TypeError(f"{kernel.name} takes {kernel.inputs} arrays, got {len(layouts)}")
+        signature = kernel._signature(tuple([dtype for dtype, *_ in layouts]))
+        kernel.check_loop(signature.loop)
+        plan = self.map.plan(layouts, signature.loop, (signature.result,))
+        return plan, kernel._check if signature.checked else None
+
+    def _fill(self, plan: Plan, arrays: Sequence[Any], out: Any) -> Any:
+        self._kernel.check_out(out, plan.shape, *plan.dtypes)
         overlap = adapter.array_module().may_share_memory
         alone = all(array is out or not overlap(array, out) for array in arrays)
-        if out.dtype == result and out.flags.c_contiguous and alone:
-            plan(arrays, (out,))
+        if out.dtype == plan.dtypes[0] and out.flags.c_contiguous and alone:
+            plan.fill(arrays, (out,))
         else:
-            out[...] = plan.one(arrays)
+            out[...] = plan(arrays)
         return out
 
 
@@ -371,8 +350,7 @@ class DevicePointwise:
         if results is None:
             return self._single(*arrays)
         loop = self._kernel.single._signature(dtypes).loop
-        _refuse_wide(self._kernel.name, loop)
-        return self._single._map(arrays, loop, results)
+        return self._single.map.plan(layout_of(arrays), loop, tuple(results)).fill(arrays)
 
 
 _copy = Map("copy", same)
@@ -383,6 +361,4 @@ def contiguous(x: Any, dtype: Any = None) -> Any:
     if type(x) is np.ndarray:
         return adapter.array_module().asarray(x, order="C")
     dtype = dtype or x.dtype
-    if x.flags.c_contiguous and x.dtype == dtype:
-        return x
-    return _copy((x,), (dtype,), (dtype,))[0]
+    return x if x.flags.c_contiguous and x.dtype == dtype else _copy((x,), dtype, dtype)

@@ -18,18 +18,10 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels.cuda import adapter
-from tinygrad_cg_kernels.cuda.elementwise import (
-    THREADS,
-    Plan,
-    converters,
-    define,
-    layout_of,
-    plan_of,
-    same,
-)
+from tinygrad_cg_kernels.cuda.elementwise import THREADS, Plan, converters, planned, prepare, same
 from tinygrad_cg_kernels.cuda.groups import WARP, exchange, tree
-from tinygrad_cg_kernels.cuda.launches import Place, Prepared, aligned, place_of
-from tinygrad_cg_kernels.cuda.layouts import integers, split, walk
+from tinygrad_cg_kernels.cuda.launches import Layouts, Place, layout_of, place_of
+from tinygrad_cg_kernels.cuda.layouts import split, walk
 from tinygrad_cg_kernels.reduce.axes import reduced_shape
 
 PER_THREAD = 4 if adapter.simulated() else 32  # elements of a chunk of a row, per thread of a block
@@ -142,44 +134,34 @@ class Fold:
 
     def __init__(self, load: Callable, combine: Callable) -> None:
         self._load, self._combine = load, combine
-        self._plans: dict[tuple, Callable[[Sequence[Any]], Any]] = {}
+        self._plan = planned(self._make_plan)
 
     def __call__(
         self,
         arrays: Sequence[Any],
-        axes: Sequence[int],
-        loop: Sequence[np.dtype],
-        state: np.dtype,
+        axes: tuple[int, ...],
+        loop: np.dtype,
         start: Any,
-        keepdims: bool = False,
+        keepdims: bool = True,
+        state: np.dtype | None = None,
     ) -> Any:
         """Return the reduction of operands, which are broadcast, as an array of dtype `state`.
 
-        Operands are converted to the dtypes `loop`. `start` is the identity of `combine`, and the
-        result over no elements.
+        Operands of other dtypes are converted to `loop`, the default of `state`. `start` is the
+        identity of `combine`, and the result over no elements.
         """
-        arrays = aligned(arrays)
-        key = layout_of(arrays), tuple(axes), tuple(loop), state, start, keepdims
-        identity = state.type(start)
-        plan = plan_of(self._plans, key, self._plan, arrays, axes, loop, identity, keepdims)
-        return plan(arrays)
+        return self._plan(layout_of(arrays), axes, loop, start, keepdims, state or loop)(arrays)
 
-    def _plan(
-        self,
-        arrays: Sequence[Any],
-        axes: Sequence[int],
-        loop: Sequence[np.dtype],
-        start: Any,
-        keepdims: bool,
+    def _make_plan(
+        self, layouts: Layouts, axes: Any, loop: Any, start: Any, keepdims: bool, state: np.dtype
     ) -> Callable[[Sequence[Any]], Any]:
         """Return what reduces arrays such as these. Partial results are reduced in the same way."""
-        places = [place_of(array) for array in arrays]
-        steps = tuple([place.steps for place in places])
-        layout = split(tuple([array.shape for array in arrays]), steps, tuple(axes))
+        places, start = [place_of(*layout) for layout in layouts], state.type(start)
+        layout = split(places, axes)
         shape = reduced_shape(layout.shape, axes, keepdims)
         length, columns = prod(layout.inner), prod(layout.kept)
         if not length or not columns:
-            return lambda arrays: adapter.array_module().full(shape, start, dtype=start.dtype)
+            return lambda arrays: adapter.array_module().full(shape, start, dtype=state)
         is_large = columns * length >= 4 * AT_ONCE * MANY  # fewer threads save their combination
         group = group_for(length, 4 * AT_ONCE if is_large else 4)
         many = power_of_two(-(-length * columns // (PARTS * THREADS)))
@@ -189,34 +171,30 @@ class Fold:
             wide, chunk = columns if group > 1 else THREADS, COLUMN * group
         chunks = -(-length // chunk)
         units = columns * chunks
+        dtypes = [place.dtype for place in places]
         names = {
             "group": group,
             "start": start,
             "load": adapter.scalar_function(self._load),
             "combine": adapter.scalar_function(self._combine),
-            "tree": tree(self._combine, start.dtype),
-            **converters([array.dtype for array in arrays], loop),
-            **integers([units, length, *[place.size for place in places]]),
+            "tree": tree(self._combine, state),
+            **converters(dtypes, [state if dtype == state else loop for dtype in dtypes]),
         }
         if layout.by_columns:
-            names["of_thread"] = exchange(start.dtype)
-        is_line = len(layout.inner) == 1
-        kernel = define(_source(layout.by_columns, is_line, len(arrays)), **names)
+            names["of_thread"] = exchange(state)
+        source = _source(layout.by_columns, len(layout.inner) == 1, len(places))
         numbers = [chunk, chunks, units, length, layout.kept, layout.inner, wide]
-        arguments = [*numbers, *layout.operands(places), Place(start.dtype, units)]
-        launch = Prepared(kernel, adapter.blocks_for(-(-units // wide) * THREADS), arguments)
+        arguments = [*numbers, *layout.operands, Place(state, units)]
+        launch = prepare(source, -(-units // wide) * THREADS, arguments, **names)
         if chunks == 1:
-            return Plan(shape, (start.dtype,), launch).one
+            return Plan(shape, (state,), launch)
         parts = (chunks, columns) if layout.by_columns else (columns, chunks)
-        plan = Plan(parts, (start.dtype,), launch)
-        fold, axis, state = _fold_of_parts(self._combine), int(not layout.by_columns), start.dtype
-
-        def run(arrays: Sequence[Any]) -> Any:
-            return fold((plan.one(arrays),), (axis,), (state,), state, start).reshape(shape)
-
-        return run
+        plan, axis = Plan(parts, (state,), launch), int(not layout.by_columns)
+        fold = fold_of_parts(self._combine)
+        return lambda arrays: fold((plan(arrays),), (axis,), state, start).reshape(shape)
 
 
 @cache
-def _fold_of_parts(combine: Callable) -> Fold:
+def fold_of_parts(combine: Callable) -> Fold:
+    """Return the reduction of partial results."""
     return Fold(same, combine)

@@ -8,20 +8,18 @@ each run gives the same bits.
 
 from collections.abc import Callable
 from functools import cache
-from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from tinygrad_cg_kernels.cuda import adapter
 from tinygrad_cg_kernels.cuda.adapter import cuda
-from tinygrad_cg_kernels.runtime import service
-from tinygrad_cg_kernels.runtime.texts import compiled, digest, title_of
+from tinygrad_cg_kernels.cuda.elementwise import defined
 
-WARP = (
-    adapter.threads() // 2 if adapter.simulated() else 32
-)  # threads that read each other's registers
-WARPS = adapter.threads() // WARP
+WARP = adapter.THREADS // 2 if adapter.simulated() else 32
+"""Threads that read each other's registers."""
+
+WARPS = adapter.THREADS // WARP
 ALL = 0xFFFFFFFF  # threads of a warp take part
 
 TREE = """
@@ -59,7 +57,7 @@ def tree(combine: Callable, dtype: np.dtype) -> Callable:
         name="tree", later="later", first="first", kind="kind", combined="combine(value, other)"
     )
     names = {"later": later, "first": first, "combine": adapter.scalar_function(combine)}
-    return adapter.device_function(_defined(text, "tree", dtype, names)["tree"])
+    return _device_function(text, "tree", kind=dtype.type, WARP=WARP, WARPS=WARPS, **names)
 
 
 _EXCHANGE = """
@@ -76,29 +74,13 @@ def exchange(value, k):
 @cache
 def exchange(dtype: np.dtype) -> Callable:
     """Return a device function by which each thread of a block reads the value of thread `k`."""
-    return adapter.device_function(_defined(_EXCHANGE, "exchange", dtype, {})["exchange"])
+    return _device_function(_EXCHANGE, "exchange", kind=dtype.type)
 
 
-def _defined(text: str, name: str, dtype: np.dtype, names: dict[str, Any]) -> dict[str, Any]:
-    """Return the scope of a text of device code for a dtype, after running it.
-
-    The simulator identifies shared arrays by file and line, so each dtype has a file.
-    """
-    scope = {
-        "__name__": __name__,
-        "cuda": adapter.in_kernels(),
-        "THREADS": adapter.threads(),
-        "WARP": WARP,
-        "WARPS": WARPS,
-        "kind": dtype.type,
-        **names,
-    }
-    exec(compiled(text, title_of(f"device function {name}")), scope)
-    own = digest(f"{text} {dtype} {[*map(service.identity, names.values())]}")
-    for function in scope.values():
-        if isinstance(function, FunctionType) and function.__globals__ is scope:
-            function.__qualname__ += f"_{own}"
-    return scope
+def _device_function(text: str, name: str, **names: Any) -> Callable:
+    if adapter.simulated():
+        names["cuda"] = adapter.in_kernels()
+    return adapter.device_function(defined(text, name, names))
 
 
 @cache
@@ -110,8 +92,7 @@ def shuffles(dtype: Any) -> tuple[Callable, Callable]:
     """
     dtype = np.dtype(dtype)
     if adapter.simulated():
-        scope = _defined(_SIMULATED, "shuffles", dtype, {})  # the simulator has no shuffles
-        functions = scope["later"], scope["first"]
+        functions = _of_simulator(exchange(dtype))
     elif dtype.kind == "c":
         functions = _of_complex(dtype.type)
     elif dtype.kind == "f":
@@ -119,6 +100,17 @@ def shuffles(dtype: Any) -> tuple[Callable, Callable]:
     else:
         functions = _of_real(np.int64 if dtype.itemsize > 2 else np.int32, dtype.type)
     return adapter.device_function(functions[0]), adapter.device_function(functions[1])
+
+
+def _of_simulator(exchange: Callable) -> tuple[Callable, Callable]:
+    """Return functions that use shared memory, as the simulator has no shuffles."""
+    cuda = adapter.in_kernels()
+
+    def later(value, step):
+        k = cuda.threadIdx.x
+        return exchange(value, k + step if k % WARP + step < WARP else k)
+
+    return later, exchange
 
 
 def _of_real(carried: Any, result: Any) -> tuple[Callable, Callable]:
@@ -143,13 +135,3 @@ def _of_complex(result: Any) -> tuple[Callable, Callable]:
         return result(complex(real, cuda.shfl_sync(ALL, value.imag, thread % WARP)))
 
     return later, first
-
-
-_SIMULATED = f"""{_EXCHANGE}
-def later(value, step):
-    k = cuda.threadIdx.x
-    return exchange(value, k + step if k % WARP + step < WARP else k)
-
-def first(value, thread):
-    return exchange(value, thread)
-"""

@@ -7,7 +7,7 @@ gives the same bits.
 """
 
 from collections.abc import Iterator
-from functools import reduce
+from functools import partial, reduce
 from math import prod
 from typing import Any
 
@@ -15,8 +15,8 @@ import numpy as np
 
 from tinygrad_cg_kernels.cuda import adapter
 from tinygrad_cg_kernels.linear import conv as of_host
-from tinygrad_cg_kernels.linear.conv import Geometry, Pair
-from tinygrad_cg_kernels.linear.pool import Window, mean_dtype, ordered_dtype
+from tinygrad_cg_kernels.linear.conv import Geometry, Pair, inside
+from tinygrad_cg_kernels.linear.pool import Window, check_adjoint, mean_dtype, ordered_dtype
 from tinygrad_cg_kernels.move.scatter import limits
 from tinygrad_cg_kernels.runtime.errstate import cast
 from tinygrad_cg_kernels.runtime.promotion import INT64, is_floating, loop_dtype
@@ -31,11 +31,6 @@ def _pad(images: Any, padding: tuple[Pair, Pair], value: Any = 0) -> Any:
         return images
     pairs = ((0, 0),) * (images.ndim - 3) + (*padding, (0, 0))
     return adapter.array_module().pad(images, pairs, constant_values=value)
-
-
-def _inside(padded: Any, size: Pair, padding: tuple[Pair, Pair]) -> Any:
-    (top, _), (left, _) = padding
-    return padded[..., top : top + size[0], left : left + size[1], :]
 
 
 def _taps(window: Pair, out: Pair, strides: Pair, dilations: Pair = (1, 1)) -> Iterator[tuple]:
@@ -75,94 +70,73 @@ def _some(images: Any, window: Pair, out: Pair) -> Iterator[slice]:
         yield slice(start, start + step)
 
 
-def conv(images: Any, filters: Any, geometry: Geometry) -> Any:
-    """Return the convolution of images with filters, as the CPU's function."""
-    if filters.ndim > 4:
-        return of_host.each(conv, images, filters, geometry)
-    dtype, (images, filters) = of_host.promote_operands("conv", images, filters)
-    lead, groups = images.shape[:-3], geometry.groups
-    images = images.reshape(-1, *images.shape[-3:])
-    window, outputs = filters.shape[:2], filters.shape[3]
-    size = geometry.output_size(images.shape[1:3], window)
-    of_host.fit("conv", images.shape, filters.shape, (images.shape[0], *size, outputs), geometry)
-    weights = _by_group(filters, groups)
-    library = adapter.array_module()
-    out = library.empty((images.shape[0], *size, outputs), dtype=images.dtype)
+def _conv(images: Any, filters: Any, geometry: Geometry, size: Pair) -> Any:
+    window, library = filters.shape[:2], adapter.array_module()
+    weights = _by_group(filters, geometry.groups)
+    out = library.empty((images.shape[0], *size, filters.shape[3]), dtype=images.dtype)
     for some in _some(images, window, size):
         part = _patches(_pad(images[some], geometry.padding), window, size, geometry)
         product = library.matmul(part, weights).transpose(1, 0, 2)
         out[some] = product.reshape(out[some].shape)
-    return cast(out, dtype).reshape(*lead, *size, outputs)
+    return out
 
 
-def conv_input(upstream: Any, filters: Any, geometry: Geometry, size: Pair) -> Any:
-    """Return the transpose of `conv` by its images, as the CPU's function."""
-    if filters.ndim > 4:
-        return of_host.each(conv_input, upstream, filters, geometry, size)
-    dtype, (upstream, filters) = of_host.promote_operands("conv_input", upstream, filters)
-    lead, groups = upstream.shape[:-3], geometry.groups
-    upstream = upstream.reshape(-1, *upstream.shape[-3:])
+def _conv_input(upstream: Any, filters: Any, geometry: Geometry, size: Pair) -> Any:
     own, window, out = filters.shape[2], filters.shape[:2], upstream.shape[1:3]
-    count, channels = upstream.shape[0], own * groups
-    shape = count, *size, channels
-    of_host.fit("conv_input", shape, filters.shape, upstream.shape, geometry)
+    groups, library = geometry.groups, adapter.array_module()
+    shape = upstream.shape[0], *geometry.padded_size(size), own * groups
     weights = _by_group(filters, groups).transpose(0, 2, 1)
-    library = adapter.array_module()
-    padded = library.zeros((count, *geometry.padded_size(size), channels), dtype=upstream.dtype)
+    padded = library.zeros(shape, dtype=upstream.dtype)
     for some in _some(padded, window, out):
         product = library.matmul(_by_group(upstream[some], groups), weights)
         parts = product.reshape(groups, -1, *out, prod(window), own).transpose(4, 1, 2, 3, 0, 5)
-        for tap, part in zip(
-            _taps(window, out, geometry.strides, geometry.dilations), parts, strict=True
-        ):
-            padded[some][tap] += part.reshape(-1, *out, channels)
-    images = library.ascontiguousarray(_inside(padded, size, geometry.padding))
-    return cast(images, dtype).reshape(*lead, *size, channels)
+        taps = _taps(window, out, geometry.strides, geometry.dilations)
+        for tap, part in zip(taps, parts, strict=True):
+            padded[some][tap] += part.reshape(-1, *out, own * groups)
+    return library.ascontiguousarray(inside(padded, size, geometry.padding))
 
 
-def conv_filter(images: Any, upstream: Any, geometry: Geometry, window: Pair) -> Any:
-    """Return the transpose of `conv` by its filters, as the CPU's function."""
-    if max(images.ndim, upstream.ndim) > 4:
-        return of_host.each(conv_filter, images, upstream, geometry, window)
-    dtype, (images, upstream) = of_host.promote_operands("conv_filter", images, upstream)
-    groups, outputs = geometry.groups, upstream.shape[3]
-    shape = *window, images.shape[3] // groups, outputs
-    of_host.fit("conv_filter", images.shape, shape, upstream.shape, geometry)
-    library = adapter.array_module()
-    total = library.zeros((groups, prod(shape[:3]), outputs // groups), dtype=images.dtype)
-    out = upstream.shape[1:3]
+def _conv_filter(images: Any, upstream: Any, geometry: Geometry, window: Pair) -> Any:
+    groups, out, library = geometry.groups, upstream.shape[1:3], adapter.array_module()
+    shape = groups, prod(window) * (images.shape[3] // groups), upstream.shape[3] // groups
+    total = library.zeros(shape, dtype=images.dtype)
     for some in _some(images, window, out):
         part = _patches(_pad(images[some], geometry.padding), window, out, geometry)
         total += library.matmul(part.transpose(0, 2, 1), _by_group(upstream[some], groups))
-    return cast(library.ascontiguousarray(total.transpose(1, 0, 2).reshape(shape)), dtype)
+    return library.ascontiguousarray(total.transpose(1, 0, 2))
+
+
+conv = partial(of_host.conv, run=_conv)
+conv_input = partial(of_host.conv_input, run=_conv_input)
+conv_filter = partial(of_host.conv_filter, run=_conv_filter)
 
 
 # Pooling ---------------------------------------------------------------------------------------
+
+
+def _under(images: Any, window: Window, value: Any = 0) -> list[Any]:
+    """Return for each tap of the window the elements under it, of images with a value around."""
+    padded, out = _pad(images, window.padding, value), window.output_size(images.shape[-3:-1])
+    return [padded[tap] for tap in _taps(window.size, out, window.strides)]
 
 
 def max_pool(images: Any, window: Window) -> Any:
     """Return the largest element under each window, as the CPU's function."""
     dtype = ordered_dtype("max_pool", images)
     images = cast(images, loop_dtype(dtype))
-    out = window.output_size(images.shape[-3:-1])
-    padded = _pad(images, window.padding, limits(images.dtype)[0])
-    parts = [padded[tap] for tap in _taps(window.size, out, window.strides)]
+    parts = _under(images, window, limits(images.dtype)[0])
     return cast(reduce(adapter.array_module().maximum, parts, parts[0]), dtype)
 
 
 def max_pool_indices(images: Any, window: Window) -> Any:
     """Return the indices of `max_pool`, as the CPU's function."""
     images = cast(images, loop_dtype(ordered_dtype("max_pool_indices", images)))
-    library, (height, width) = adapter.array_module(), images.shape[-3:-1]
-    out = window.output_size((height, width))
-    padded = _pad(images, window.padding, limits(images.dtype)[0])
-    inside = library.arange(height * width, dtype=INT64).reshape(height, width, 1)
-    places = _pad(inside, window.padding, -1)
-    shape = *images.shape[:-3], *out, images.shape[-1]
-    best = library.full(shape, limits(images.dtype)[0], dtype=images.dtype)
-    positions = library.full(shape, -1, dtype=INT64)
-    for tap in _taps(window.size, out, window.strides):
-        part, place = padded[tap], places[tap]
+    library, size, low = adapter.array_module(), images.shape[-3:-1], limits(images.dtype)[0]
+    parts = _under(images, window, low)
+    best = library.full(parts[0].shape, low, dtype=images.dtype)
+    positions = library.full(best.shape, -1, dtype=INT64)
+    places = library.arange(prod(size), dtype=INT64).reshape(*size, 1)
+    for part, place in zip(parts, _under(places, window, -1), strict=True):
         better = (part > best) | ((positions < 0) & (place >= 0))  # the first, or a larger one
         if is_floating(part.dtype):
             better |= (part != part) & (best == best)
@@ -185,25 +159,21 @@ def mean_pool(images: Any, window: Window) -> Any:
     """Return the mean of the elements under each window, as the CPU's function."""
     dtype = mean_dtype(images.dtype)
     images, size = cast(images, loop_dtype(dtype)), images.shape[-3:-1]
-    out = window.output_size(size)
-    padded, library = _pad(images, window.padding), adapter.array_module()
-    total = library.zeros((*images.shape[:-3], *out, images.shape[-1]), dtype=images.dtype)
-    for tap in _taps(window.size, out, window.strides):
-        total += padded[tap]
-    total /= _counts(window, out, size, images.dtype)
+    parts = _under(images, window)
+    total = adapter.array_module().zeros(parts[0].shape, dtype=images.dtype)
+    for part in parts:
+        total += part
+    total /= _counts(window, total.shape[-3:-1], size, images.dtype)
     return cast(total, dtype)
 
 
 def mean_pool_adjoint(upstream: Any, window: Window, size: Pair) -> Any:
     """Return the transpose of `mean_pool` on images of `size`, as the CPU's function."""
-    dtype = mean_dtype(upstream.dtype)
-    out = window.output_size(size)
-    if out != (upstream.shape[-3], upstream.shape[-2]):
-        raise ValueError(f"mean_pool_adjoint: {window} on {size} gives {out}, not {upstream.shape}")
+    dtype, out = check_adjoint(upstream, window, size)
     upstream, library = cast(upstream, loop_dtype(dtype)), adapter.array_module()
     room = Geometry(padding=window.padding).padded_size(size)
     padded = library.zeros((*upstream.shape[:-3], *room, upstream.shape[-1]), dtype=upstream.dtype)
     share = upstream / _counts(window, out, size, upstream.dtype)
     for tap in _taps(window.size, out, window.strides):
         padded[tap] += share
-    return cast(library.ascontiguousarray(_inside(padded, size, window.padding)), dtype)
+    return cast(library.ascontiguousarray(inside(padded, size, window.padding)), dtype)

@@ -1,17 +1,13 @@
 """The device's counterparts of the CPU's kernels."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
-from weakref import WeakKeyDictionary
 
-from tinygrad_cg_kernels.cuda import bounds, images, moves
+from tinygrad_cg_kernels.cuda import adapter, bounds, images, moves
 from tinygrad_cg_kernels.cuda.elementwise import DeviceElementwise, DevicePointwise
 from tinygrad_cg_kernels.cuda.normalisations import DeviceNormalisation
-from tinygrad_cg_kernels.cuda.reductions import (
-    DeviceArgReduction,
-    DeviceMoment,
-    DeviceReduction,
-)
+from tinygrad_cg_kernels.cuda.reductions import DeviceArgReduction, DeviceMoment, DeviceReduction
 from tinygrad_cg_kernels.cuda.scans import DeviceScan
 from tinygrad_cg_kernels.linear import conv, pool
 from tinygrad_cg_kernels.linear.matmul import matmul
@@ -34,6 +30,12 @@ _MAKERS: dict[type, Callable[[Any], Callable[..., Any]]] = {
     NormalisationGradient: DeviceNormalisation,
     Scan: DeviceScan,
 }
+
+
+def _with_library(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *arguments: function(*arguments, library=adapter.array_module())
+
+
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     gather.check_positions: bounds.positions,
     gather.gather: moves.gather,
@@ -44,10 +46,10 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     scatter.segment_extremum: moves.segment_extremum,
     order.take_along_axis: moves.take_along_axis,
     order.add_along_axis: moves.add_along_axis,
-    order.sort: moves.sort,
-    order.argsort: moves.argsort,
+    order.sort: _with_library(order.sort),
+    order.argsort: _with_library(order.argsort),
     order.one_hot: moves.one_hot,
-    matmul: moves.matmul,
+    matmul: _with_library(matmul),
     conv.conv: images.conv,
     conv.conv_input: images.conv_input,
     conv.conv_filter: images.conv_filter,
@@ -56,7 +58,11 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     pool.mean_pool: images.mean_pool,
     pool.mean_pool_adjoint: images.mean_pool_adjoint,
 }
-_runs: WeakKeyDictionary[Any, Callable[..., Any]] = WeakKeyDictionary()
+
+
+@cache
+def _made(kernel: Any) -> Callable[..., Any]:
+    return _MAKERS[type(kernel)](kernel)
 
 
 def device_run(kernel: Any) -> Callable[..., Any] | None:
@@ -64,10 +70,4 @@ def device_run(kernel: Any) -> Callable[..., Any] | None:
 
     It takes the same arguments, and returns arrays of the same dtypes and shapes.
     """
-    make = _MAKERS.get(type(kernel))
-    if make is None:
-        return _FUNCTIONS.get(kernel)
-    run = _runs.get(kernel)
-    if run is None:
-        run = _runs[kernel] = make(kernel)
-    return run
+    return _made(kernel) if type(kernel) in _MAKERS else _FUNCTIONS.get(kernel)

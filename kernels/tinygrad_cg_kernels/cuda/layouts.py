@@ -1,7 +1,6 @@
 """Shapes and steps of operands that are broadcast, with as few dimensions as possible."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -12,39 +11,33 @@ from tinygrad_cg_kernels.runtime.promotion import broadcast_shapes
 
 
 class DeviceLayout(NamedTuple):
-    """The common iteration space of operands."""
+    """The common iteration space of operands: the result's shape, and its number of elements."""
 
     shape: tuple[int, ...]
-    """The result's shape."""
     count: int
-    """The number of elements of the result."""
     sizes: tuple[int, ...]
-    """The sizes of merged dimensions."""
+    """The sizes of merged dimensions, and the steps of each operand along them, in elements."""
     steps: tuple[tuple[int, ...], ...]
-    """The steps of each operand along these dimensions, in elements."""
     flat: tuple[bool, ...] | None
     """Whether each operand is a row of all elements, or else one value; None if neither."""
 
 
-@lru_cache(maxsize=4096)
-def merge(shapes: tuple[tuple[int, ...], ...], steps: tuple[tuple[int, ...], ...]) -> DeviceLayout:
+def merge(places: Sequence[Place]) -> DeviceLayout:
     """Return the layout of operands; ValueError if they cannot be broadcast."""
-    shape = broadcast_shapes(*shapes)
-    sizes, merged = _merged(shape, _widened(shape, shapes, steps))
+    shape = broadcast_shapes(*[place.shape for place in places])
+    sizes, merged = _merged(shape, _widened(shape, places))
     flat = None
     if len(sizes) == 1 and all(row[0] in (0, 1) for row in merged):
         flat = tuple([row[0] == 1 for row in merged])
     return DeviceLayout(shape, prod(shape), sizes, merged, flat)
 
 
-def _widened(
-    shape: tuple[int, ...], shapes: Sequence[tuple[int, ...]], steps: Sequence[tuple[int, ...]]
-) -> list[tuple[int, ...]]:
+def _widened(shape: tuple[int, ...], places: Sequence[Place]) -> list[tuple[int, ...]]:
     """Return the steps of operands that are broadcast to a shape: 0 where they repeat."""
     return [
-        (0,) * (len(shape) - len(own))
-        + tuple([0 if n == 1 else step for n, step in zip(own, by, strict=True)])
-        for own, by in zip(shapes, steps, strict=True)
+        (0,) * (len(shape) - len(place.shape))
+        + tuple([step * (n != 1) for n, step in zip(place.shape, place.steps, strict=True)])
+        for place in places
     ]
 
 
@@ -67,31 +60,22 @@ def _merged(
 
 
 class Split(NamedTuple):
-    """The iteration space of a reduction of operands over some dimensions."""
+    """The iteration space of a reduction of operands of a common shape over some dimensions."""
 
     shape: tuple[int, ...]
-    """The operands' common shape."""
     kept: tuple[int, ...]
     """The merged sizes of the kept dimensions, then those of the reduced ones."""
     inner: tuple[int, ...]
-    kept_steps: tuple[tuple[int, ...], ...]
-    inner_steps: tuple[tuple[int, ...], ...]
     by_columns: bool
     """Whether neighbours in memory belong to different results."""
-
-    def operands(self, places: Sequence[Place]) -> Iterator[Any]:
-        """Yield the arguments of kernels for operands."""
-        for place, *steps in zip(places, self.kept_steps, self.inner_steps, strict=True):
-            yield from (place, *steps, place.first)
+    operands: tuple[Any, ...]
+    """The arguments of kernels for operands."""
 
 
-@lru_cache(maxsize=4096)
-def split(
-    shapes: tuple[tuple[int, ...], ...], steps: tuple[tuple[int, ...], ...], axes: tuple[int, ...]
-) -> Split:
-    """Return the layout of a reduction over `axes` of operands with these shapes and steps."""
-    shape = broadcast_shapes(*shapes)
-    wide = _widened(shape, shapes, steps)
+def split(places: Sequence[Place], axes: tuple[int, ...]) -> Split:
+    """Return the layout of a reduction of operands over `axes`."""
+    shape = broadcast_shapes(*[place.shape for place in places])
+    wide = _widened(shape, places)
     sides = []
     for is_inner in (False, True):
         chosen = [d for d in range(len(shape)) if (d in axes) == is_inner]
@@ -103,7 +87,9 @@ def split(
         for sizes, row in ((kept, outer[0]), (inner, along[0]))
     ]
     by_columns = bool(finest[0]) and (not finest[1] or finest[0] < finest[1])
-    return Split(shape, kept, inner, outer, along, by_columns)
+    rows = zip(places, outer, along, strict=True)
+    operands = tuple([x for place, *steps in rows for x in (place, *steps, place.first)])
+    return Split(shape, kept, inner, by_columns, operands)
 
 
 _WALK = """
@@ -135,8 +121,9 @@ NARROW = 2**31
 """Below this many elements, indices and positions have 32 bits, whose division is much faster."""
 
 
-def integers(counts: Iterable[int]) -> dict[str, type]:
-    """Return the types of indices and positions for memory and results of some lengths."""
-    if max(counts) < NARROW:
+def integers(arguments: Iterable[Any]) -> dict[str, type]:
+    """Return the types of indices and positions for a kernel's places and numbers."""
+    sizes = [x.size if type(x) is Place else x for x in arguments if type(x) is not tuple]
+    if max(sizes) < NARROW:
         return {"index": np.uint32, "place": np.int32}
     return {"index": np.uint64, "place": np.int64}

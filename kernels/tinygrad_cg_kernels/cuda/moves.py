@@ -1,4 +1,4 @@
-"""Gather, scatter, sorting and products on the device, with the functions of the array library.
+"""Gather and scatter on the device.
 
 If indices or results are few, each thread looks for the values of its result. Other functions that
 add at repeated indices sort them first, and then add in order. So each run gives the
@@ -14,17 +14,10 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels.cuda import adapter, bounds
-from tinygrad_cg_kernels.cuda.elementwise import (
-    contiguous,
-    converters,
-    define,
-    layout_of,
-    plan_of,
-    same,
-)
-from tinygrad_cg_kernels.cuda.folds import Fold
-from tinygrad_cg_kernels.cuda.launches import Place, Prepared, aligned, place_of
-from tinygrad_cg_kernels.cuda.layouts import integers, merge, walk
+from tinygrad_cg_kernels.cuda.elementwise import contiguous, converters, launch, planned, prepare
+from tinygrad_cg_kernels.cuda.folds import fold_of_parts
+from tinygrad_cg_kernels.cuda.launches import Layouts, Place, Prepared, Shape, layout_of, place_of
+from tinygrad_cg_kernels.cuda.layouts import merge, walk
 from tinygrad_cg_kernels.move import gather as of_host
 from tinygrad_cg_kernels.move import order, scatter
 from tinygrad_cg_kernels.reduce.combine import larger, smaller
@@ -37,7 +30,6 @@ from tinygrad_cg_kernels.runtime.promotion import (
     loop_dtype,
     native,
     no_kernel,
-    promote,
 )
 
 CHUNK = 4 if adapter.simulated() else 1024  # values of an index that one thread combines
@@ -46,20 +38,24 @@ COMPARED = 128 if adapter.simulated() else 2**26
 
 LOADED = 8  # indices that a thread loads at a time
 
-_SOURCE = """
-def kernel(order, places, begins, values, parts, out, units, count, after, size):
+_UNITS = """
+def kernel({parameters}):
     for unit in range(cuda.grid(1), units, cuda.gridsize(1)):
         column = place(index(unit) % index(after))
         rest = index(index(unit) // index(after))
         j = place(rest % index(count))
         line = place(rest // index(count))
-        at = places[j]
+        {body}
+"""
+_SORTED = _UNITS.format(
+    parameters="order, places, begins, values, parts, out, units, count, after, size",
+    body="""at = places[j]
         starts = begins[j] == j
         target = (line * size + at) * after + column
         of_line = line * (count // CHUNK + 1)
-        {body}
-"""
-_CHUNKS = _SOURCE.format(
+        {body}""",
+)
+_CHUNKS = _SORTED.format(
     body="""if (j - begins[j]) % CHUNK == 0:
             total = values[(line * count + order[j]) * after + column]
             if starts:
@@ -74,7 +70,7 @@ _CHUNKS = _SOURCE.format(
                 parts[(of_line + j // CHUNK) * after + column] = total"""
 )
 """The threads of an index's first value, and of each `CHUNK`-th value after it, combine a chunk."""
-_PARTS = _SOURCE.format(
+_PARTS = _SORTED.format(
     body="""if starts and j + CHUNK < count and places[j + CHUNK] == at:
             total = out[target]
             for k in range(j + CHUNK, count, CHUNK):
@@ -91,16 +87,15 @@ def _plus(x: Any, y: Any) -> Any:
     return x + y
 
 
-def _combine_at(
-    combine: Callable, out: Any, positions: Any, values: Any, middle: tuple[int, int, int]
-) -> None:
-    """Combine values, in order, into positions along the middle of three axes.
+Middle = tuple[int, int, int]  # the sizes of three axes: before positions, theirs, after them
 
-    Sorting brings the values of each position together.
-    """
+
+def _combine_at(combine: Callable, out: Any, positions: Any, values: Any, middle: Middle) -> None:
+    """Combine values, in order, into positions. Sorting brings those of a position together."""
     if not values.size:
         return
-    library = adapter.array_module()
+    library, positions = adapter.array_module(), positions.reshape(-1)
+    values = contiguous(values, out.dtype)
     order = library.argsort(positions, kind="stable")
     places = positions[order]
     before, size, after = middle
@@ -108,39 +103,26 @@ def _combine_at(
     parts = library.empty(before * chunks * after, dtype=out.dtype)
     operands = order, places, library.searchsorted(places, places), values, parts, out
     names = {"combine": adapter.scalar_function(combine), "CHUNK": CHUNK}
-    names |= integers([units, out.size])
     for source in (_CHUNKS, _PARTS)[:chunks]:  # a single chunk has no parts
-        kernel, numbers = define(source, **names), [units, order.size, after, size]
-        kernel.launch(adapter.blocks_for(units), operands, numbers)
+        launch(source, units, operands, [units, order.size, after, size], **names)
 
 
 def flat_positions(indices: Any, sizes: tuple[int, ...], check: Any = None) -> Any:
-    """Return the row-major positions of coordinates, as the CPU's function.
-
-    `check` raises the error for a copy of wrong indices on the host, by default as the CPU does.
-    """
+    """Return the row-major positions of coordinates; `check` raises the error of wrong ones."""
     check = check or partial(scatter.flat_positions, sizes=sizes)
     return bounds.located(indices, indices.shape[:-1], sizes, False, check)
 
 
-_LOOKUP = """
-def kernel(x, indices, flag, out, units, count, between, length, after, sizes, steps, first):
-    for unit in range(cuda.grid(1), units, cuda.gridsize(1)):
-        column = place(index(unit) % index(after))
-        rest = index(index(unit) // index(after))
-        j = place(rest % index(count))
-        line = place(rest // index(count))
-        row = position(indices[{at}], length, 1)
+_LOOKUPS = {
+    name: _UNITS.format(
+        parameters="x, indices, flag, out, units, count, between, length, after, sizes, s, first",
+        body=f"""row = position(indices[{at}], length, 1)
         if row < 0:
             flag[0] = 1
             row = 0
         p = place(first)
-        {walk}
-        out[unit] = x[index(p)]
-"""
-_LOOKUPS = {
-    name: _LOOKUP.format(
-        at=at, walk=walk("(line * length + row) * after + column", "sizes", [("p", "steps")], 2)
+        {walk("(line * length + row) * after + column", "sizes", [("p", "s")], 2)}
+        out[unit] = x[index(p)]""",
     )
     for name, at in [
         ("gather", "index(line) // index(between) * index(count) + index(j)"),
@@ -149,59 +131,57 @@ _LOOKUPS = {
 }
 """Each thread checks the index that it looks up, as in `bounds`."""
 
-_plans: dict[tuple, Callable[[Any, Any], Any]] = {}
 
-
-def _look_up(name: str, x: Any, indices: Any, axis: int, batch_dims: int | None) -> Any:
-    x, indices = aligned((x, indices))
-    key = name, axis, batch_dims, *layout_of((x, indices))
-    plan = plan_of(_plans, key, _plan_lookup, name, x, indices, axis, batch_dims)
-    return plan(x, indices)
-
-
-def _plan_lookup(
-    name: str, x: Any, indices: Any, axis: int, batch_dims: int | None
+def _run(
+    shape: Shape, dtype: np.dtype, check: Callable, launch: Prepared
 ) -> Callable[[Any, Any], Any]:
-    """Return what looks up indices along an axis, in arrays of such dtypes, shapes and strides.
+    """Return what launches a kernel on an array, indices, a flag for wrong ones, and its result."""
 
-    Indices are the same for all lines of a batch. Without `batch_dims`, each line has its own.
-    """
-    if batch_dims is None:
-        axis, shape = order.check_shapes(name, x.shape, indices, axis), indices.shape
-    else:
-        axis = of_host.check_axis(name, axis, x.ndim)
-        of_host.check_batch(name, x.shape, indices, axis, batch_dims)
-        shape = x.shape[:axis] + indices.shape[batch_dims:] + x.shape[axis + 1 :]
-    length, units, empty = x.shape[axis], prod(shape), adapter.array_module().empty
-    check = bounds.check_of(name, indices, length)
-    if not units:
-        return lambda x, at: (bounds.positions(name, at, length), empty(shape, dtype=x.dtype))[1]
-    place, after = place_of(x), prod(x.shape[axis + 1 :])
-    layout = merge((x.shape,), (place.steps,))
-    types = integers([units, x.size, place.size])
-    kernel = define(_LOOKUPS[name], position=bounds.position, **types)
-    between = prod(x.shape[batch_dims or 0 : axis])
-    count = indices.shape[axis] if batch_dims is None else prod(indices.shape[batch_dims:])
-    places = [place, Place(indices.dtype, indices.size), Place(INT64, 1), Place(x.dtype, units)]
-    numbers = [units, count, between, length, after, layout.sizes, layout.steps[0], place.first]
-    launch = Prepared(kernel, adapter.blocks_for(units), [*places, *numbers])
-
-    def look_up(x: Any, indices: Any) -> Any:
-        at, out = contiguous(indices), empty(shape, dtype=x.dtype)
+    def run(x: Any, indices: Any) -> Any:
+        at, out = contiguous(indices), adapter.array_module().empty(shape, dtype=dtype)
         bounds.check_later(at, check, lambda flag: launch((x, at, flag, out)))
         return out
 
-    return look_up
+    return run
+
+
+@planned
+def _plan_lookup(
+    name: str, layouts: Layouts, axis: int, batch_dims: int | None
+) -> Callable[[Any, Any], Any]:
+    """Return what looks up indices along an axis, in arrays of such layouts.
+
+    Indices are the same for all lines of a batch. Without `batch_dims`, each line has its own.
+    """
+    (dtype, source, _), (kind, at, _) = layouts
+    if batch_dims is None:
+        axis, shape = order.check_shapes(name, source, at, axis), at
+    else:
+        axis = of_host.check_axis(name, axis, len(source))
+        of_host.check_batch(name, source, at, axis, batch_dims)
+        shape = source[:axis] + at[batch_dims:] + source[axis + 1 :]
+    length, units, empty = source[axis], prod(shape), adapter.array_module().empty
+    if not (units and length and is_integer(kind)):
+        return lambda x, at: (bounds.positions(name, at, length), empty(shape, dtype=dtype))[1]
+    place = place_of(*layouts[0])
+    layout = merge([place])
+    between = prod(source[batch_dims or 0 : axis])
+    count = at[axis] if batch_dims is None else prod(at[batch_dims:])
+    places = [place, Place(kind, prod(at)), Place(INT64, 1), Place(dtype, units)]
+    numbers = [units, count, between, length, prod(source[axis + 1 :])]
+    arguments = [*places, *numbers, layout.sizes, layout.steps[0], place.first]
+    launch = prepare(_LOOKUPS[name], units, arguments, position=bounds.position)
+    return _run(shape, dtype, partial(of_host.check_positions, name, size=length), launch)
 
 
 def gather(x: Any, indices: Any, axis: int = 0, batch_dims: int = 0) -> Any:
     """Return the slices of `x` at `indices` along `axis`, as the CPU's function."""
-    return _look_up("gather", x, indices, axis, batch_dims)
+    return _plan_lookup("gather", layout_of((x, indices)), axis, batch_dims)(x, indices)
 
 
 def take_along_axis(x: Any, indices: Any, axis: int) -> Any:
     """Return the elements of `x` at `indices` along `axis`, line by line."""
-    return _look_up("take_along_axis", x, indices, axis, None)
+    return _plan_lookup("take_along_axis", layout_of((x, indices)), axis, None)(x, indices)
 
 
 _SEEK = """
@@ -238,89 +218,73 @@ def _seek_source() -> str:
     return _SEEK.format(many=LOADED, load=between.join(load), add=between.join(add))
 
 
+@planned
 def _plan_scatter(
-    shape: tuple[int, ...], dtype: np.dtype, indices: Any, values: Any, axis: int, batch_dims: int
+    shape: Shape, dtype: np.dtype, layouts: Layouts, axis: int, batch_dims: int
 ) -> Callable[[Any, Any], Any]:
-    """Return what adds such values at such indices."""
-    axis = of_host.check_scatter(shape, indices, values, axis, batch_dims)
-    size, count = prod(shape), prod(indices.shape[batch_dims:])
+    """Return what adds values at indices, of such layouts."""
+    (source, values, _), (kind, at, _) = layouts
+    axis = of_host.check_scatter(shape, at, values, axis, batch_dims)
+    size, count, length = prod(shape), prod(at[batch_dims:]), shape[axis]
     loop = loop_dtype(native("scatter_add", dtype))
-    if not values.size or size * count > COMPARED:
-        return partial(_scatter_sorted, shape, dtype, axis, batch_dims)
-    chunks, length, after = -(-count // CHUNK), shape[axis], prod(shape[axis + 1 :])
-    check = bounds.check_of("scatter_add", indices, length)
+    if not (prod(values) and length and is_integer(kind)) or size * count > COMPARED:
+
+        def scatter_sorted(values: Any, indices: Any) -> Any:
+            positions, middle = _positions("scatter_add", shape, indices, values, axis, batch_dims)
+            return _scatter_flat(shape, dtype, middle, positions, values)
+
+        return scatter_sorted
+    chunks, after = -(-count // CHUNK), prod(shape[axis + 1 :])
     units, stored = chunks * size, dtype if chunks == 1 else loop
-    names = {"start": loop.type(0), "combine": adapter.scalar_function(_plus), "CHUNK": CHUNK}
-    names |= {"position": bounds.position, **converters([values.dtype], [loop])}
-    kernel = define(_seek_source(), **names, **integers([units, values.size, indices.size]))
-    places = [Place(values.dtype, values.size), Place(indices.dtype, indices.size)]
+    places = [Place(source, prod(values)), Place(kind, prod(at))]
     places += [Place(INT64, 1), Place(stored, units)]
     numbers = [units, count, prod(shape[batch_dims:axis]), length, after, prod(shape[:axis])]
-    launch = Prepared(kernel, adapter.blocks_for(units), [*places, *numbers])
+    names = {"start": loop.type(0), "combine": adapter.scalar_function(_plus), "CHUNK": CHUNK}
+    names |= {"position": bounds.position, **converters([source], [loop])}
+    launch = prepare(_seek_source(), units, [*places, *numbers], **names)
+    check = partial(of_host.check_positions, "scatter_add", size=length)
+    run = _run((chunks, *shape), stored, check, launch)
 
     def scatter(values: Any, indices: Any) -> Any:
-        out = adapter.array_module().empty((chunks, *shape), dtype=stored)
-        bounds.check_later(indices, check, lambda flag: launch((values, indices, flag, out)))
+        out = run(values, indices)
         if chunks > 1:
-            out = _sum_of_parts((out,), (0,), (loop,), loop, 0).astype(dtype, copy=False)
+            out = fold_of_parts(_plus)((out,), (0,), loop, 0).astype(dtype, copy=False)
         return out.reshape(shape)
 
     return scatter
 
 
-_sum_of_parts = Fold(same, _plus)
-
-
-def _scatter_sorted(
-    shape: tuple[int, ...], dtype: np.dtype, axis: int, batch_dims: int, values: Any, indices: Any
-) -> Any:
-    positions, middle = of_host.scatter_positions(
-        shape, indices, values, axis, batch_dims, bounds.positions, adapter.array_module()
-    )
-    return _scatter_flat(shape, dtype, middle, positions, values)
+def _positions(name: str, *arguments: Any) -> tuple[Any, Middle]:
+    """Return the results of `scatter_positions`, on the device."""
+    library = adapter.array_module()
+    return of_host.scatter_positions(*arguments, name, bounds.positions, library)
 
 
 def scatter_add(
-    shape: tuple[int, ...],
-    dtype: np.dtype,
-    indices: Any,
-    values: Any,
-    axis: int = 0,
-    batch_dims: int = 0,
+    shape: Shape, dtype: np.dtype, indices: Any, values: Any, axis: int = 0, batch_dims: int = 0
 ) -> Any:
     """Return zeros(shape) with `values` added at `indices` along `axis`, in order."""
-    values, indices = contiguous(values), contiguous(indices)
-    key = shape, dtype, axis, batch_dims, *layout_of((values, indices))
-    plan = plan_of(_plans, key, _plan_scatter, shape, dtype, indices, values, axis, batch_dims)
-    return plan(values, indices)
+    operands = contiguous(values), contiguous(indices)
+    return _plan_scatter(shape, dtype, layout_of(operands), axis, batch_dims)(*operands)
 
 
 def _scatter_flat(
-    shape: tuple[int, ...],
-    dtype: np.dtype,
-    middle: tuple[int, int, int],
-    positions: Any,
-    values: Any,
+    shape: Shape, dtype: np.dtype, middle: Middle, positions: Any, values: Any
 ) -> Any:
     """Return zeros(shape), seen as (before, middle, after), with values added at positions."""
-    library, loop = adapter.array_module(), loop_dtype(native("scatter_add", dtype))
-    out = library.zeros(shape, dtype=loop)
-    values = contiguous(values, loop)
-    _combine_at(_plus, out, positions.reshape(-1), values, middle)
+    out = adapter.array_module().zeros(shape, dtype=loop_dtype(native("scatter_add", dtype)))
+    _combine_at(_plus, out, positions, values, middle)
     return out.astype(dtype, copy=False)
 
 
-def index_add(shape: tuple[int, ...], dtype: np.dtype, key: tuple[Any, ...], values: Any) -> Any:
-    """Return zeros(shape) with `values` added at `key`: the transpose of ``x[key]``.
-
-    Arrays in `key` may be of the host.
-    """
+def index_add(shape: Shape, dtype: np.dtype, key: tuple[Any, ...], values: Any) -> Any:
+    """Return zeros(shape) with `values` added at `key`, whose arrays may be of the host."""
     library = adapter.array_module()
     key = tuple([library.asarray(p) if isinstance(p, np.ndarray) else p for p in key])
     return of_host.index_add(shape, dtype, key, values, library, _positions_at, _scatter_flat)
 
 
-def _positions_at(shape: tuple[int, ...], key: tuple[Any, ...]) -> Any:
+def _positions_at(shape: Shape, key: tuple[Any, ...]) -> Any:
     """Return the flat positions of the elements at a key. Indices out of range are found."""
     library, parts = adapter.array_module(), list(key)
     after, axis = sum(of_host.axes_of(part) for part in key), 0
@@ -338,12 +302,10 @@ def _combined(
     combine: Callable, start: Any, values: Any, indices: Any, size: int, batch_dims: int
 ) -> Any:
     """Return `size` rows for each batch: `start`, combined with the values sent there."""
-    library, batch = adapter.array_module(), indices.shape[:batch_dims]
-    count, tail = prod(batch), values.shape[indices.ndim :]
-    rows = bounds.positions("scatter", indices, size).reshape(count, -1)
-    rows = rows + library.arange(count, dtype=INT64).reshape(count, 1) * size
-    out = library.full((*batch, size, *tail), start, dtype=values.dtype)
-    _combine_at(combine, out, rows.reshape(-1), values, (1, count * size, prod(tail)))
+    shape = *indices.shape[:batch_dims], size, *values.shape[indices.ndim :]
+    positions, middle = _positions("scatter", shape, indices, values, batch_dims, batch_dims)
+    out = adapter.array_module().full(shape, start, dtype=values.dtype)
+    _combine_at(combine, out, positions, values, middle)
     return out
 
 
@@ -365,37 +327,17 @@ def segment_extremum(x: Any, indices: Any, size: int, largest: bool, batch_dims:
     return out.astype(x.dtype, copy=False)
 
 
-def add_along_axis(
-    shape: tuple[int, ...], dtype: np.dtype, indices: Any, values: Any, axis: int
-) -> Any:
+def add_along_axis(shape: Shape, dtype: np.dtype, indices: Any, values: Any, axis: int) -> Any:
     """Return zeros(shape) with `values` added at `indices` along `axis`, in order."""
-    axis = order.check_shapes("add_along_axis", shape, indices, axis)
-    of_host.check_values("add_along_axis", values, indices.shape)
+    axis = order.check_shapes("add_along_axis", shape, indices.shape, axis)
+    of_host.check_values("add_along_axis", values.shape, indices.shape)
     positions = bounds.positions("add_along_axis", indices, shape[axis])
     library = adapter.array_module()
     before, after = prod(shape[:axis]), prod(shape[axis + 1 :])
     lines = library.arange(before, dtype=INT64).reshape(before, 1, 1) * shape[axis]
     columns = library.arange(after, dtype=INT64)
     places = (lines + positions.reshape(before, indices.shape[axis], after)) * after + columns
-    middle = (1, prod(shape), 1)
-    return _scatter_flat(shape, dtype, middle, places, values)
-
-
-def sort(x: Any, axis: int, descending: bool = False) -> Any:
-    """Return `x` sorted along an axis. NaN comes last."""
-    library = adapter.array_module()
-    ascending = library.sort(x.astype(native("sort", x.dtype)), axis=axis)
-    return library.ascontiguousarray(library.flip(ascending, axis)) if descending else ascending
-
-
-def argsort(x: Any, axis: int, descending: bool = False, stable: bool = True) -> Any:
-    """Return the indices (int64) that sort `x` along an axis. Equal elements keep their order."""
-    library = adapter.array_module()
-    lines = library.flip(x, axis) if descending else x
-    order = library.argsort(lines, axis=axis, kind="stable").astype(INT64, copy=False)
-    if descending:
-        order = x.shape[axis] - 1 - library.flip(order, axis)
-    return library.ascontiguousarray(order)
+    return _scatter_flat(shape, dtype, (1, prod(shape), 1), places, values)
 
 
 def one_hot(indices: Any, depth: int, axis: int, dtype: np.dtype) -> Any:
@@ -405,18 +347,3 @@ def one_hot(indices: Any, depth: int, axis: int, dtype: np.dtype) -> Any:
     library = adapter.array_module()
     places = library.arange(depth, dtype=INT64).reshape(-1, *(1,) * (indices.ndim - axis))
     return (library.expand_dims(indices, axis) == places).astype(dtype)
-
-
-def matmul(x: Any, y: Any) -> Any:
-    """Return the matrix product as `np.matmul`; float16 is multiplied in float32."""
-    if not x.ndim or not y.ndim:
-        raise ValueError(f"matmul: shapes {x.shape} and {y.shape}: operands need a dimension")
-    dtype = promote(native("matmul", x.dtype), native("matmul", y.dtype))
-    loop = loop_dtype(dtype)
-    library = adapter.array_module()
-    try:
-        product = library.matmul(x.astype(loop, copy=False), y.astype(loop, copy=False))
-    except ValueError:
-        shapes = f"{x.shape} and {y.shape}"
-        raise ValueError(f"matmul: shapes {shapes} do not fit together") from None
-    return library.ascontiguousarray(product.astype(dtype, copy=False)).reshape(product.shape)

@@ -14,23 +14,15 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels import elementary
-from tinygrad_cg_kernels.cuda import adapter
-from tinygrad_cg_kernels.cuda.elementwise import (
-    THREADS,
-    Map,
-    Plan,
-    converters,
-    define,
-    layout_of,
-    plan_of,
-    same,
-)
+from tinygrad_cg_kernels.cuda import adapter, elementwise
+from tinygrad_cg_kernels.cuda.elementwise import THREADS, Map, Plan, converters, same
 from tinygrad_cg_kernels.cuda.folds import Fold, group_for, power_of_two
 from tinygrad_cg_kernels.cuda.groups import tree
-from tinygrad_cg_kernels.cuda.launches import Place, Prepared, aligned, place_of
-from tinygrad_cg_kernels.cuda.layouts import integers, split, walk
+from tinygrad_cg_kernels.cuda.launches import Layouts, layout_of, place_of
+from tinygrad_cg_kernels.cuda.layouts import split, walk
 from tinygrad_cg_kernels.cuda.reductions import exp_of_finite
 from tinygrad_cg_kernels.reduce import softmax as ksoftmax
+from tinygrad_cg_kernels.reduce.axes import contiguous_strides
 from tinygrad_cg_kernels.reduce.combine import add, larger
 from tinygrad_cg_kernels.reduce.exponentials import finite
 from tinygrad_cg_kernels.reduce.softmax import Normalisation, NormalisationGradient
@@ -74,20 +66,15 @@ def _of_first(dy: Any, y: Any) -> Any:
 
 
 _OF_ROW = (-np.inf, same, larger), (0, exp_of_finite, add)
-_STEPS: dict[Any, Sequence[tuple[float, Callable, Callable]]] = {
-    ksoftmax.softmax: _OF_ROW,
-    ksoftmax.log_softmax: _OF_ROW,
-    ksoftmax.softmax_grad: [(0, elementary.multiply_upstream, add)],
-    ksoftmax.log_softmax_grad: [(0, _of_first, add)],
+_FUNCTIONS: dict[Any, tuple[Sequence[tuple[float, Callable, Callable]], Callable]] = {
+    ksoftmax.softmax: (_OF_ROW, _softmax_of),
+    ksoftmax.log_softmax: (_OF_ROW, _log_softmax_of),
+    ksoftmax.softmax_grad: ([(0, elementary.multiply_upstream, add)], ksoftmax.softmax_pull),
+    ksoftmax.log_softmax_grad: ([(0, _of_first, add)], ksoftmax.log_softmax_pull),
 }
 """By kernel, the numbers that are computed of a row: for each the start value, the function that
-loads elements, and the one that combines them. Functions get the numbers computed before."""
-_ELEMENTS: dict[Any, Callable] = {
-    ksoftmax.softmax: _softmax_of,
-    ksoftmax.log_softmax: _log_softmax_of,
-    ksoftmax.softmax_grad: ksoftmax.softmax_grad.kernels["columns"].function,
-    ksoftmax.log_softmax_grad: ksoftmax.log_softmax_grad.kernels["columns"].function,
-}
+loads elements, and the one that combines them. Functions get the numbers computed before. The last
+function computes the results."""
 
 
 class DeviceNormalisation:
@@ -97,51 +84,50 @@ class DeviceNormalisation:
     """
 
     def __init__(self, kernel: Normalisation | NormalisationGradient) -> None:
-        self._kernel, self._steps = kernel, _STEPS[kernel]
-        self._function = _ELEMENTS[kernel]
+        self._kernel = kernel
+        self._steps, self._function = _FUNCTIONS[kernel]
         self._folds = [Fold(load, combine) for _, load, combine in self._steps]
         self._map = Map(kernel.name, self._function)
-        self._plans: dict[tuple, Callable[[Sequence[Any]], Any]] = {}
+        self._plan = elementwise.planned(self._make_plan)
 
     def __call__(self, *operands: Any) -> Any:
         """Return an array of the operands' shape. The last operand is the axis."""
-        arrays, axis = aligned(operands[:-1]), operands[-1]
-        key = axis, *layout_of(arrays)
-        return plan_of(self._plans, key, self._plan, arrays, axis)(arrays)
+        *arrays, axis = operands
+        return self._plan(layout_of(arrays), axis)(arrays)
 
     def _by_folds(self, result: np.dtype, axis: int, arrays: Sequence[Any]) -> Any:
         loop, numbers = loop_dtype(result), list(arrays)
         for fold, (start, *_) in zip(self._folds, self._steps, strict=True):
-            numbers.append(fold(numbers, (axis,), (loop,) * len(numbers), loop, start, True))
-        return self._map(numbers, (loop,) * len(numbers), (result,))[0]
+            numbers.append(fold(numbers, (axis,), loop, start))
+        return self._map(numbers, loop, result)
 
-    def _plan(self, arrays: Sequence[Any], axis: int) -> Callable[[Sequence[Any]], Any]:
+    def _make_plan(self, layouts: Layouts, axis: int) -> Callable[[Sequence[Any]], Any]:
         """Return what to do for arrays such as these: no block per row where that is slow."""
-        shape, result = arrays[0].shape, self._kernel.result_dtype(arrays[-1].dtype)
-        if not arrays[0].size:
-            return Plan(shape, (result,), None).one
-        steps = tuple([prod(shape[d + 1 :]) for d in range(len(shape))])
-        places = [*map(place_of, arrays), Place(result, prod(shape), 0, steps)]
-        layout = split((shape,) * len(places), tuple([place.steps for place in places]), (axis,))
+        dtypes, (shape, *_), _ = zip(*layouts, strict=True)
+        result = self._kernel.result_dtype(dtypes[-1])
+        if not prod(shape):
+            return Plan(shape, (result,), None)
+        out = result, shape, contiguous_strides(shape, result.itemsize)
+        places = [place_of(*layout) for layout in (*layouts, out)]
+        layout = split(places, (axis,))
         rows, length = prod(layout.kept), prod(layout.inner)
         if layout.by_columns or (length > LONG and rows < ROWS):
             return partial(self._by_folds, result, axis)
-        loop, dtypes = loop_dtype(result), [x.dtype for x in arrays]
+        loop = loop_dtype(result)
         group = group_for(length, HELD)
         names = {
             "group": group,
             "of": adapter.scalar_function(self._function),
             **converters(dtypes, (loop,) * len(dtypes)),
-            **integers([rows, *[place.size for place in places]]),
         }
         for k, (start, load, combine) in enumerate(self._steps):
             names |= {f"start{k}": loop.type(start), f"tree{k}": tree(combine, loop)}
             names[f"load{k}"] = adapter.scalar_function(load)
             names[f"combine{k}"] = adapter.scalar_function(combine)
-        kernel = define(_source(len(arrays), len(self._steps), -(-length // group)), **names)
-        arguments = [rows, length, layout.kept, *layout.operands(places)]
-        launch = Prepared(kernel, adapter.blocks_for(rows * group), arguments)
-        return Plan(shape, (result,), launch).one
+        source = _source(len(dtypes), len(self._steps), -(-length // group))
+        arguments = [rows, length, layout.kept, *layout.operands]
+        launch = elementwise.prepare(source, rows * group, arguments, **names)
+        return Plan(shape, (result,), launch)
 
 
 def _source(operands: int, numbers: int, elements: int) -> str:

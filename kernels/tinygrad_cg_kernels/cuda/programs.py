@@ -9,7 +9,6 @@ from types import ModuleType
 from typing import Any
 
 from tinygrad_cg_kernels.cuda import adapter
-from tinygrad_cg_kernels.cuda.launches import DeviceKernel
 from tinygrad_cg_kernels.runtime import generated
 from tinygrad_cg_kernels.runtime.texts import compiled, title_of
 
@@ -27,14 +26,14 @@ class _Functions:
 
 
 @lru_cache(maxsize=256)
-def kernel_of(source: str) -> DeviceKernel:
+def kernel_of(source: str) -> Any:
     """Return the function `kernel` of a text."""
     if not adapter.simulated():
-        return DeviceKernel(adapter.device_kernel(generated.load(source).__dict__["kernel"]))
+        return adapter.device_kernel(generated.load(source).__dict__["kernel"])
     scope: dict[str, Any] = {"__name__": "<tinygrad_cg device program>"}
     exec(compiled(source, title_of("device program")), scope)
     for name, value in list(scope.items()):
         own = isinstance(value, ModuleType) and value is not adapter.cuda
         if own and value.__name__.startswith("tinygrad_cg_kernels."):
             scope[name] = _Functions(value)
-    return DeviceKernel(adapter.device_kernel(scope["kernel"]))
+    return adapter.device_kernel(scope["kernel"])

@@ -20,13 +20,7 @@ from tinygrad_cg_kernels.reduce.reduction import Reduction
 from tinygrad_cg_kernels.reduce.search import ArgReduction
 from tinygrad_cg_kernels.reduce.softmax import LogSumExp
 from tinygrad_cg_kernels.runtime.compile import jitable
-from tinygrad_cg_kernels.runtime.promotion import (
-    INT64,
-    is_complex,
-    loop_dtype,
-    native,
-    no_kernel,
-)
+from tinygrad_cg_kernels.runtime.promotion import INT64, is_complex, loop_dtype, native, no_kernel
 
 
 class DeviceReduction:
@@ -35,16 +29,13 @@ class DeviceReduction:
     def __init__(self, kernel: Reduction) -> None:
         assert kernel.of_two is not None
         self._kernel = kernel
-        load = truth if kernel.kind == "logical" else same
-        self._fold = Fold(load, kernel.of_two)
+        self._fold = Fold(truth if kernel.kind == "logical" else same, kernel.of_two)
 
     def __call__(self, x: Any, axes: tuple[int, ...], keepdims: bool = False) -> Any:
         """Reduce `x` over `axes`."""
-        kernel = self._kernel
-        result = kernel.result_dtype(x.dtype)
-        logical = kernel.kind == "logical"
+        kernel, logical = self._kernel, self._kernel.kind == "logical"
+        result, shape = kernel.result_dtype(x.dtype), reduced_shape(x.shape, axes, keepdims)
         loop = native(kernel.name, x.dtype) if logical else loop_dtype(result)
-        shape = reduced_shape(x.shape, axes, keepdims)
         alone = not logical and all(x.shape[axis] == 1 for axis in axes)
         if kernel.kind == "order" and is_complex(loop):
             everything = x.ndim and len(axes) == x.ndim and not keepdims
@@ -57,9 +48,8 @@ class DeviceReduction:
         start = kernel.identity
         if start is None:
             start = limits(loop)[0 if kernel.of_two is larger else 1]
-        state = result if logical else loop
-        out = self._fold((x,), axes, (loop,), state, start, keepdims)
-        return out if out.dtype == result else out.astype(result)
+        out = self._fold((x,), axes, loop, start, keepdims, result if logical else loop)
+        return out.astype(result, copy=False)
 
 
 @jitable
@@ -80,23 +70,14 @@ _log_of_sum = Map("logsumexp", _plus_log)
 
 def _logsumexp(x: Any, axes: tuple[int, ...], loop: np.dtype) -> Any:
     """Return log(sum(exp(x))), without overflow."""
-    shift = _largest((x,), axes, (loop,), loop, -np.inf, True)
-    total = _exp_sum((x, shift), axes, (loop, loop), loop, 0, True)
-    return _log_of_sum((shift, total), (loop, loop), (loop,))[0]
-
-
-# Moments ---------------------------------------------------------------------------------------
+    shift = _largest((x,), axes, loop, -np.inf)
+    return _log_of_sum((shift, _exp_sum((x, shift), axes, loop, 0)), loop, loop)
 
 
 @jitable
 def _square_about_mean(x: Any, total: Any, count: Any) -> Any:
     centred = x - total / count
     return centred * centred
-
-
-@jitable
-def _scaled_square(x: Any, scale: Any) -> Any:
-    return (x * scale) * (x * scale)
 
 
 @jitable
@@ -112,7 +93,7 @@ def _unscaled_root(total: Any, scale: Any) -> Any:
 
 _sum = Fold(same, add)
 _squares_about_mean = Fold(_square_about_mean, add)
-_scaled_squares = Fold(_scaled_square, add)
+_scaled_squares = Fold(moments.scaled_square, add)
 _scale_of_total = Map("scale", _scale)
 _root = Map("root", _unscaled_root)
 _quotient = Map("quotient", elementary.divide)
@@ -120,47 +101,42 @@ _quotient = Map("quotient", elementary.divide)
 
 def _variance(x: Any, axes: tuple[int, ...], loop: np.dtype) -> Any:
     count = adapter.array_module().full((), prod([x.shape[axis] for axis in axes]), dtype=loop)
-    total = _sum((x,), axes, (loop,), loop, 0, True)
-    squares = _squares_about_mean((x, total, count), axes, (loop,) * 3, loop, 0, True)
-    return _quotient((squares, count), (loop, loop), (loop,))[0]
+    squares = _squares_about_mean((x, _sum((x,), axes, loop, 0), count), axes, loop, 0)
+    return _quotient((squares, count), loop, loop)
 
 
 def _norm(x: Any, axes: tuple[int, ...], loop: np.dtype) -> Any:
     """Return the norm. The first sum of squares says whether elements have to be scaled."""
     full = adapter.array_module().full
     one, *limits = (full((), number, dtype=loop) for number in (1.0, *moments.SQUARES[loop]))
-    total = _scaled_squares((x, one), axes, (loop, loop), loop, 0, True)
-    scale = _scale_of_total((total, *limits), (loop,) * 4, (loop,))[0]
-    total = _scaled_squares((x, scale), axes, (loop, loop), loop, 0, True)
-    return _root((total, scale), (loop, loop), (loop,))[0]
+    total = _scaled_squares((x, one), axes, loop, 0)
+    scale = _scale_of_total((total, *limits), loop, loop)
+    return _root((_scaled_squares((x, scale), axes, loop, 0), scale), loop, loop)
 
 
-_SEVERAL: dict[Any, tuple[Callable[..., Any], float]] = {
-    softmax.logsumexp: (_logsumexp, -np.inf),
-    moments.variance: (_variance, np.nan),
-    moments.norm: (_norm, 0.0),
+_SEVERAL: dict[Any, Callable[..., Any]] = {
+    softmax.logsumexp: _logsumexp,
+    moments.variance: _variance,
+    moments.norm: _norm,
 }
-"""By kernel, the function that makes several launches, and the result over no elements."""
+"""By kernel, the function that makes several launches."""
 
 
 class DeviceMoment:
     """logsumexp, variance or Euclidean norm over axes."""
 
     def __init__(self, kernel: LogSumExp | Moment) -> None:
-        self._kernel = kernel
-        self._run, self._empty = _SEVERAL[kernel]
+        self._kernel, self._run = kernel, _SEVERAL[kernel]
 
     def __call__(self, x: Any, axes: tuple[int, ...], keepdims: bool = False) -> Any:
         """Reduce `x` over `axes`."""
         result = self._kernel.result_dtype(x.dtype)
         shape = reduced_shape(x.shape, axes, keepdims)
         if not x.size:
-            return adapter.array_module().full(shape, self._empty, dtype=result)
+            return adapter.array_module().full(shape, self._kernel.identity, dtype=result)
         out = self._run(x, axes, loop_dtype(result))
         return out.reshape(shape).astype(result, copy=False)
 
-
-# Positions -------------------------------------------------------------------------------------
 
 _NOWHERE = np.iinfo(np.int64).max
 
@@ -193,8 +169,7 @@ class DeviceArgReduction:
             raise ValueError(f"{kernel.name} of an empty axis has no identity")
         if is_complex(loop):
             raise TypeError(no_kernel(kernel.name, loop))
-        best = self._fold((x,), (axis,), (loop,), loop, limits(loop)[self._limit], True)
+        best = self._fold((x,), (axis,), loop, limits(loop)[self._limit])
         positions = library.arange(x.shape[axis], dtype=INT64)
-        positions = positions.reshape(-1, *(1,) * (x.ndim - 1 - axis))
-        dtypes = (loop, loop, INT64)
-        return _first_position((x, best, positions), (axis,), dtypes, INT64, _NOWHERE, keepdims)
+        operands = x, best, positions.reshape(-1, *(1,) * (x.ndim - 1 - axis))
+        return _first_position(operands, (axis,), loop, _NOWHERE, keepdims, INT64)

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels.cuda import adapter
-from tinygrad_cg_kernels.cuda.elementwise import THREADS, contiguous, define
+from tinygrad_cg_kernels.cuda.elementwise import THREADS, contiguous, launch
 from tinygrad_cg_kernels.cuda.folds import power_of_two
 from tinygrad_cg_kernels.cuda.groups import WARP, shuffles
-from tinygrad_cg_kernels.cuda.layouts import integers
 from tinygrad_cg_kernels.reduce.scan import Scan, pull, recurrence
 from tinygrad_cg_kernels.runtime.promotion import FLOAT32, FLOAT64, loop_dtype
 
@@ -100,6 +99,7 @@ def _rows_source(
     """
     operands, numbers = (["x", "y"], ["factor", "effect"]) if with_factors else (["x"], ["effect"])
     factor, y, sign = numbers[0], operands[-1], "-" if backwards else "+"
+    added = {"effect": (y, y + "{}"), "factor": ("x", "no_y")}  # the first, and to a sum
     earlier = "; ".join(f"{name}_before = first({name}, max(k - {{0}}, 0))" for name in numbers)
     load, stage, combine, store = [], [], [], []
     finish = [earlier.format("1")]
@@ -114,13 +114,10 @@ def _rows_source(
             load.append(f"{name}{n} = {name}[np.uint64(p {sign} {far})] if {inside} else no_{name}")
             stage.append(f"s{name}[np.uint64({slot})] = {name}{n}")
             combine.append(f"{name}{n} = s{name}[np.uint64(blocked + {n})]")
-        combine.append(
-            f"effect = kind(advance(effect, x{n}, {y}{n}))" if n else f"effect = kind({y}0)"
-        )
-        if with_factors:
-            combine.append(
-                f"factor = kind(advance(factor, x{n}, no_y))" if n else "factor = kind(x0)"
-            )
+        for name in reversed(numbers):
+            own, other = added[name]
+            value = f"advance({name}, x{n}, {other.format(n)})" if n else f"{own}0"
+            combine.append(f"{name} = kind({value})")
         result = [f"mine = kind(advance(mine, x{n}, {y}{n}))"]
         result.insert(not exclusive, f"sx[np.uint64(blocked + {n})] = mine")
         finish += result
@@ -166,12 +163,7 @@ class DeviceScan:
         self._kernel = kernel
 
     def __call__(
-        self,
-        x: Any,
-        axis: int,
-        reverse: bool = False,
-        exclusive: bool = False,
-        y: Any = None,
+        self, x: Any, axis: int, reverse: bool = False, exclusive: bool = False, y: Any = None
     ) -> Any:
         """Return the scan of `x` (with `y`) along `axis`: an array of the same shape."""
         result = self._kernel.result_dtype(x.dtype)
@@ -223,7 +215,7 @@ class DeviceScan:
             source = _rows_source(is_pair, each, group, row, reverse, exclusive)
             names |= {"first": shuffles(starts.dtype)[1], "item": x.dtype.type, "WARP": WARP}
             names |= {"EACH": each, "GROUP": group, "LOW": min(group, WARP), "ROW": row}
-            names |= {"STAGED": THREADS * each + (THREADS * each >> row), **integers([x.size])}
+            names |= {"STAGED": THREADS * each + (THREADS * each >> row)}
             names |= {"no_x": x.dtype.type(is_pair or kernel.first), "no_y": x.dtype.type(0)}
             threads, numbers = units * group, [length, chunk, chunks, units]
-        define(source, **names).launch(adapter.blocks_for(threads), arrays, numbers)
+        launch(source, threads, arrays, numbers, **names)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels.cuda import adapter
-from tinygrad_cg_kernels.cuda.elementwise import contiguous, define
+from tinygrad_cg_kernels.cuda.elementwise import contiguous, launch
 from tinygrad_cg_kernels.runtime.promotion import INT64, is_bool, loop_dtype, promote
 
 _SEARCH = """
@@ -51,9 +51,9 @@ def search(table: Any, values: Any, right: bool) -> Any:
     kind = loop_dtype(promote(table.dtype, values.dtype))
     kind = np.dtype(np.uint8) if is_bool(kind) else kind
     operands = [contiguous(x, kind) for x in (table, values)]
-    kernel = define(_SEARCH, is_below=adapter.device_function(_is_below))
     numbers = [values.size, table.shape[-1], values.shape[-1], int(right)]
-    kernel.launch(adapter.blocks_for(values.size), (*operands, out), numbers)
+    is_below = adapter.device_function(_is_below)
+    launch(_SEARCH, values.size, (*operands, out), numbers, is_below=is_below)
     return out
 
 

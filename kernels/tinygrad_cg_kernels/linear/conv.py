@@ -201,13 +201,14 @@ def _pad(images: np.ndarray, geometry: Geometry) -> np.ndarray:
         return np.ascontiguousarray(images)
     shape = images.shape[0], *geometry.padded_size(size), images.shape[3]
     out = np.zeros(shape, images.dtype)
-    _inside(out, size, geometry)[...] = images
+    inside(out, size, geometry.padding)[...] = images
     return out
 
 
-def _inside(padded: np.ndarray, size: Pair, geometry: Geometry) -> np.ndarray:
-    (top, _), (left, _) = geometry.padding
-    return padded[:, top : top + size[0], left : left + size[1]]
+def inside(padded: Any, size: Pair, padding: tuple[Pair, Pair]) -> Any:
+    """Return the images (..., height, width, channels) within padded ones."""
+    (top, _), (left, _) = padding
+    return padded[..., top : top + size[0], left : left + size[1], :]
 
 
 def _by_group(matrix: np.ndarray, groups: int) -> np.ndarray:
@@ -278,7 +279,7 @@ def _transpose_depthwise(
     taps = _Taps(np.zeros(shape, upstream.dtype), window, upstream.shape[1:3], geometry)
     upstream = np.ascontiguousarray(upstream)
     taps.run(_transpose, taps.repeat_filters(filters), upstream, slice(0, taps.count))
-    images = _inside(taps.images, size, geometry)
+    images = inside(taps.images, size, geometry.padding)
     if outputs == groups:
         return images
     return ignore_errors(
@@ -333,80 +334,77 @@ def each(function: Any, x: np.ndarray, y: np.ndarray, *rest: Any) -> np.ndarray:
     return np.stack(parts).reshape(lead + parts[0].shape)
 
 
-def conv(images: np.ndarray, filters: np.ndarray, geometry: Geometry) -> np.ndarray:
+def _conv(images: np.ndarray, filters: np.ndarray, geometry: Geometry, size: Pair) -> np.ndarray:
+    groups, window = geometry.groups, filters.shape[:2]
+    if _alone(filters, groups):
+        return _sum_alone(images, filters, geometry)
+    patches = _Patches(_pad(images, geometry), window, size, geometry)
+    weights = _by_group(filters.reshape(patches.size, filters.shape[3]), groups)
+    out = np.empty((patches.count, filters.shape[3]), images.dtype)
+    for block, part in patches.blocks():
+        rows = patches.copy_patches(block, part)
+        ignore_errors(np.matmul, rows, weights, _by_group(out[block], groups))
+    return out
+
+
+def conv(images: Any, filters: Any, geometry: Geometry, run: Callable = _conv) -> Any:
     """Return the sum over a window of images times filters, at each position: no flipping.
 
     Images (n, height, width, channels) with filters (height, width, channels / groups, out)
     give (n, rows, columns, out). Leading axes of either broadcast. float16 is computed in
-    float32; bool is a TypeError.
+    float32; bool is a TypeError. `run` computes it for operands that fit together, here and in
+    the transposes.
     """
     if filters.ndim > 4:
-        return each(conv, images, filters, geometry)
+        return each(conv, images, filters, geometry, run)
     dtype, (images, filters) = promote_operands("conv", images, filters)
-    lead, groups = images.shape[:-3], geometry.groups
-    images = images.reshape(-1, *images.shape[-3:])
-    window, outputs = filters.shape[:2], filters.shape[3]
-    size = geometry.output_size(images.shape[1:3], window)
-    fit("conv", images.shape, filters.shape, (images.shape[0], *size, outputs), geometry)
+    lead, images = images.shape[:-3], images.reshape(-1, *images.shape[-3:])
+    size = geometry.output_size(images.shape[1:3], filters.shape[:2])
+    shape = *size, filters.shape[3]
+    fit("conv", images.shape, filters.shape, (images.shape[0], *shape), geometry)
+    return cast(run(images, filters, geometry, size), dtype).reshape(*lead, *shape)
+
+
+def _conv_input(
+    upstream: np.ndarray, filters: np.ndarray, geometry: Geometry, size: Pair
+) -> np.ndarray:
+    groups, outputs = geometry.groups, filters.shape[3]
     if _alone(filters, groups):
-        out = _sum_alone(images, filters, geometry)
-        return cast(out, dtype).reshape(*lead, *out.shape[1:])
-    patches = _Patches(_pad(images, geometry), window, size, geometry)
-    weights = _by_group(filters.reshape(patches.size, outputs), groups)
-    out = np.empty((patches.count, outputs), images.dtype)
+        return np.ascontiguousarray(_transpose_depthwise(upstream, filters, geometry, size))
+    padded = upstream.shape[0], *geometry.padded_size(size), filters.shape[2] * groups
+    window = filters.shape[:2]
+    patches = _Patches(np.zeros(padded, upstream.dtype), window, upstream.shape[1:3], geometry)
+    weights = _by_group(filters.reshape(patches.size, outputs), groups).transpose(0, 2, 1)
+    values = upstream.reshape(patches.count, outputs)
     for block, part in patches.blocks():
-        rows = patches.copy_patches(block, part)
-        ignore_errors(np.matmul, rows, weights, _by_group(out[block], groups))
-    return cast(out, dtype).reshape(*lead, *size, outputs)
+        ignore_errors(np.matmul, _by_group(values[block], groups), weights, part)
+        patches.add_patches(block, part)
+    return np.ascontiguousarray(inside(patches.images, size, geometry.padding))
 
 
 def conv_input(
-    upstream: np.ndarray, filters: np.ndarray, geometry: Geometry, size: Pair
-) -> np.ndarray:
+    upstream: Any, filters: Any, geometry: Geometry, size: Pair, run: Callable = _conv_input
+) -> Any:
     """Return the transpose of `conv` by its images, which are of `size`: the transposed
     convolution.
 
     Upstream (n, rows, columns, out) gives (n, height, width, channels); the rest as in `conv`.
     """
     if filters.ndim > 4:
-        return each(conv_input, upstream, filters, geometry, size)
+        return each(conv_input, upstream, filters, geometry, size, run)
     dtype, (upstream, filters) = promote_operands("conv_input", upstream, filters)
-    lead, groups = upstream.shape[:-3], geometry.groups
-    upstream = upstream.reshape(-1, *upstream.shape[-3:])
-    channels, outputs = filters.shape[2] * groups, filters.shape[3]
-    shape = upstream.shape[0], *size, channels
-    fit("conv_input", shape, filters.shape, upstream.shape, geometry)
-    if _alone(filters, groups):
-        out = np.ascontiguousarray(_transpose_depthwise(upstream, filters, geometry, size))
-        return cast(out, dtype).reshape(*lead, *size, channels)
-    shape = upstream.shape[0], *geometry.padded_size(size), channels
-    window = filters.shape[:2]
-    patches = _Patches(np.zeros(shape, upstream.dtype), window, upstream.shape[1:3], geometry)
-    weights = _by_group(filters.reshape(patches.size, outputs), groups).transpose(0, 2, 1)
-    values = upstream.reshape(patches.count, outputs)
-    for block, part in patches.blocks():
-        ignore_errors(np.matmul, _by_group(values[block], groups), weights, part)
-        patches.add_patches(block, part)
-    images = np.ascontiguousarray(_inside(patches.images, size, geometry))
-    return cast(images, dtype).reshape(*lead, *size, channels)
+    lead, upstream = upstream.shape[:-3], upstream.reshape(-1, *upstream.shape[-3:])
+    shape = *size, filters.shape[2] * geometry.groups
+    fit("conv_input", (upstream.shape[0], *shape), filters.shape, upstream.shape, geometry)
+    return cast(run(upstream, filters, geometry, size), dtype).reshape(*lead, *shape)
 
 
-def conv_filter(
+def _conv_filter(
     images: np.ndarray, upstream: np.ndarray, geometry: Geometry, window: Pair
 ) -> np.ndarray:
-    """Return the transpose of `conv` by its filters, which are of `window`.
-
-    Images (n, height, width, channels) and upstream (n, rows, columns, out) give
-    (height, width, channels / groups, out); the rest as in `conv`.
-    """
-    if max(images.ndim, upstream.ndim) > 4:
-        return each(conv_filter, images, upstream, geometry, window)
-    dtype, (images, upstream) = promote_operands("conv_filter", images, upstream)
     groups, outputs = geometry.groups, upstream.shape[3]
-    shape = *window, images.shape[3] // groups, outputs
-    fit("conv_filter", images.shape, shape, upstream.shape, geometry)
     if groups == images.shape[3] > 1:
-        return cast(_correlate_depthwise(images, upstream, geometry, window), dtype)
+        return _correlate_depthwise(images, upstream, geometry, window)
     patches = _Patches(_pad(images, geometry), window, upstream.shape[1:3], geometry)
     values = upstream.reshape(patches.count, outputs)
     total = np.zeros((groups, patches.size, outputs // groups), images.dtype)
@@ -414,5 +412,20 @@ def conv_filter(
         rows = patches.copy_patches(block, part).transpose(0, 2, 1)
         product = ignore_errors(np.matmul, rows, _by_group(values[block], groups))
         ignore_errors(np.add, total, product, total)
-    filters = total.transpose(1, 0, 2).reshape(shape)
-    return cast(np.ascontiguousarray(filters), dtype)
+    return np.ascontiguousarray(total.transpose(1, 0, 2))
+
+
+def conv_filter(
+    images: Any, upstream: Any, geometry: Geometry, window: Pair, run: Callable = _conv_filter
+) -> Any:
+    """Return the transpose of `conv` by its filters, which are of `window`.
+
+    Images (n, height, width, channels) and upstream (n, rows, columns, out) give
+    (height, width, channels / groups, out); the rest as in `conv`.
+    """
+    if max(images.ndim, upstream.ndim) > 4:
+        return each(conv_filter, images, upstream, geometry, window, run)
+    dtype, (images, upstream) = promote_operands("conv_filter", images, upstream)
+    shape = *window, images.shape[3] // geometry.groups, upstream.shape[3]
+    fit("conv_filter", images.shape, shape, upstream.shape, geometry)
+    return cast(run(images, upstream, geometry, window), dtype).reshape(shape)

@@ -204,14 +204,19 @@ def mean_pool(images: np.ndarray, window: Window) -> np.ndarray:
     return cast(_pool(_mean, cast(images, loop), window, loop), dtype)
 
 
-def mean_pool_adjoint(upstream: np.ndarray, window: Window, size: Pair) -> np.ndarray:
-    """Return the transpose of `mean_pool` on images of `size`."""
-    dtype = mean_dtype(upstream.dtype)
-    shape = *upstream.shape[:-3], *size, upstream.shape[-1]
-    result = np.zeros(shape, loop_dtype(dtype))
-    out = window.output_size(size)
+def check_adjoint(upstream: np.ndarray, window: Window, size: Pair) -> tuple[np.dtype, Pair]:
+    """Return the dtype of `mean_pool_adjoint`, and its windows; an error unless they fit."""
+    dtype, out = mean_dtype(upstream.dtype), window.output_size(size)
     if out != (upstream.shape[-3], upstream.shape[-2]):
         raise ValueError(f"mean_pool_adjoint: {window} on {size} gives {out}, not {upstream.shape}")
+    return dtype, out
+
+
+def mean_pool_adjoint(upstream: np.ndarray, window: Window, size: Pair) -> np.ndarray:
+    """Return the transpose of `mean_pool` on images of `size`."""
+    dtype, out = check_adjoint(upstream, window, size)
+    shape = *upstream.shape[:-3], *size, upstream.shape[-1]
+    result = np.zeros(shape, loop_dtype(dtype))
     if upstream.size:
         flat = np.ascontiguousarray(cast(upstream, result.dtype)).reshape(-1)
         _mean_adjoint(result.dtype, result.reshape(-1), flat, plan_of(shape, out, window))

@@ -37,24 +37,32 @@ def check_axis(name: str, axis: int, rank: int) -> int:
     return axis % rank
 
 
-def check_batch(name: str, shape: tuple[int, ...], indices: Any, axis: int, count: int) -> None:
+def check_batch(
+    name: str, shape: tuple[int, ...], indices: tuple[int, ...], axis: int, count: int
+) -> None:
     """Raise ValueError unless there are `count` batch axes, all before the axis of the lookup."""
-    if not 0 <= count <= min(axis, indices.ndim) or shape[:count] != indices.shape[:count]:
+    if not 0 <= count <= min(axis, len(indices)) or shape[:count] != indices[:count]:
         raise ValueError(
-            f"{name}: shapes {shape} and {indices.shape} do not share {count} axes before {axis}"
+            f"{name}: shapes {shape} and {indices} do not share {count} axes before {axis}"
         )
 
 
-def check_values(name: str, values: Any, shape: tuple[int, ...]) -> None:
-    if values.shape != shape:
-        raise ValueError(f"{name}: values have shape {values.shape}, not {shape}")
+def check_values(name: str, values: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    if values != shape:
+        raise ValueError(f"{name}: values have shape {values}, not {shape}")
 
 
-def check_scatter(shape: tuple[int, ...], indices: Any, values: Any, axis: int, count: int) -> int:
-    """Return the axis of `scatter_add` from 0; an error for operands that do not fit together."""
+def check_scatter(
+    shape: tuple[int, ...],
+    indices: tuple[int, ...],
+    values: tuple[int, ...],
+    axis: int,
+    count: int,
+) -> int:
+    """Return the axis of `scatter_add` from 0; an error for shapes that do not fit together."""
     axis = check_axis("scatter_add", axis, len(shape))
     check_batch("scatter_add", shape, indices, axis, count)
-    check_values("scatter_add", values, shape[:axis] + indices.shape[count:] + shape[axis + 1 :])
+    check_values("scatter_add", values, shape[:axis] + indices[count:] + shape[axis + 1 :])
     return axis
 
 
@@ -80,13 +88,14 @@ def scatter_positions(
     values,
     axis: int,
     count: int,
+    name: str = "scatter_add",
     check=check_positions,
     library=np,
 ) -> tuple[Any, tuple[int, int, int]]:
     """Return the positions of `scatter_add` along the middle of three axes, and the axes' sizes."""
-    axis = check_scatter(shape, indices, values, axis, count)
+    axis = check_scatter(shape, indices.shape, values.shape, axis, count)
     before, size, after = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
-    positions = check("scatter_add", indices, size)
+    positions = check(name, indices, size)
     if not count:
         return positions, (before, size, after)
     return _rows_in_batches(shape, positions, axis, count, library), (1, before * size, after)
@@ -100,7 +109,7 @@ def gather(x: np.ndarray, indices: np.ndarray, axis: int = 0, batch_dims: int = 
     """
     axis = check_axis("gather", axis, x.ndim)
     dtype = native("gather", x.dtype)
-    check_batch("gather", x.shape, indices, axis, batch_dims)
+    check_batch("gather", x.shape, indices.shape, axis, batch_dims)
     positions = check_positions("gather", indices, x.shape[axis])
     shape = x.shape[:axis] + indices.shape[batch_dims:] + x.shape[axis + 1 :]
     if batch_dims:
@@ -179,7 +188,7 @@ def index_add(
         out[key] = values
         return out
     positions = (positions_at or _flat_positions)(shape[:rank], key)
-    check_values("index_add", values, positions.shape + shape[rank:])
+    check_values("index_add", values.shape, positions.shape + shape[rank:])
     middle = (1, prod(shape[:rank]), prod(shape[rank:]))
     return scatter(shape, dtype, middle, positions, values)
 

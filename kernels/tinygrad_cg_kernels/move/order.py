@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -20,17 +21,20 @@ from tinygrad_cg_kernels.runtime.promotion import (
 )
 
 
-def sort(x: np.ndarray, axis: int, descending: bool = False) -> np.ndarray:
+def sort(x: Any, axis: int, descending: bool = False, library: Any = np) -> Any:
     """Return `x` sorted along an axis. NaN comes last; complex numbers are compared by parts.
 
-    NumPy sorts with vector instructions, which is faster than a compiled loop.
+    NumPy sorts with vector instructions, which is faster than a compiled loop. Arrays may be those
+    of another `library`, here and in `argsort`.
     """
     array = x.astype(native("sort", x.dtype), order="C")
     array.sort(axis=axis)
-    return np.ascontiguousarray(np.flip(array, axis)) if descending else array
+    return library.ascontiguousarray(library.flip(array, axis)) if descending else array
 
 
-def argsort(x: np.ndarray, axis: int, descending: bool = False, stable: bool = True) -> np.ndarray:
+def argsort(
+    x: Any, axis: int, descending: bool = False, stable: bool = True, library: Any = np
+) -> Any:
     """Return the indices (int64) that sort `x` along an axis; see `sort`.
 
     If `stable`, equal elements keep their order, in descending order, too.
@@ -38,10 +42,13 @@ def argsort(x: np.ndarray, axis: int, descending: bool = False, stable: bool = T
     lines = x.swapaxes(axis, -1).astype(native("argsort", x.dtype), copy=False)
     if descending:
         lines = lines[..., ::-1]
-    order = _stable_order(lines) if stable else np.argsort(lines, -1)
+    if stable and library is np:
+        order = _stable_order(lines)
+    else:
+        order = library.argsort(lines, axis=-1, kind="stable" if stable else None)
     if descending:
         order = lines.shape[-1] - 1 - order[..., ::-1]
-    return np.ascontiguousarray(order.swapaxes(axis, -1))
+    return library.ascontiguousarray(order.swapaxes(axis, -1))
 
 
 def _stable_order(x: np.ndarray) -> np.ndarray:
@@ -137,13 +144,11 @@ def _non_negative_indices(name: str, indices: np.ndarray, size: int) -> np.ndarr
     return np.ascontiguousarray(indices, dtype=INT64)
 
 
-def check_shapes(name: str, shape: tuple[int, ...], indices: np.ndarray, axis: int) -> int:
+def check_shapes(name: str, shape: tuple[int, ...], indices: tuple[int, ...], axis: int) -> int:
     """Return the axis as a non-negative number; ValueError unless all other axes agree."""
     axis = check_axis(name, axis, len(shape))
-    if (*shape[:axis], *shape[axis + 1 :]) != (*indices.shape[:axis], *indices.shape[axis + 1 :]):
-        raise ValueError(
-            f"{name}: shapes {shape} and {indices.shape} must agree except for axis {axis}"
-        )
+    if (*shape[:axis], *shape[axis + 1 :]) != (*indices[:axis], *indices[axis + 1 :]):
+        raise ValueError(f"{name}: shapes {shape} and {indices} must agree except for axis {axis}")
     return axis
 
 
@@ -163,7 +168,7 @@ def take_along_axis(x: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray
     IndexError.
     """
     dtype = native("take_along_axis", x.dtype)
-    axis = check_shapes("take_along_axis", x.shape, indices, axis)
+    axis = check_shapes("take_along_axis", x.shape, indices.shape, axis)
     positions = _non_negative_indices("take_along_axis", indices, x.shape[axis])
     out = np.empty(indices.shape, dtype)
     if out.size:
@@ -180,8 +185,8 @@ def add_along_axis(
 
     Repeated indices add up, in order.
     """
-    axis = check_shapes("add_along_axis", shape, indices, axis)
-    check_values("add_along_axis", values, indices.shape)
+    axis = check_shapes("add_along_axis", shape, indices.shape, axis)
+    check_values("add_along_axis", values.shape, indices.shape)
     positions = _non_negative_indices("add_along_axis", indices, shape[axis])
     loop = loop_dtype(native("add_along_axis", dtype))
     out = np.zeros(shape, loop)

@@ -60,7 +60,7 @@ def plan(
     result = reduced_shape(shape, axes, keepdims)
     if not prod(shape):
         return ReductionPlan("empty", result)
-    strides = strides or _contiguous(shape, itemsize)
+    strides = strides or contiguous_strides(shape, itemsize)
     order = sorted(range(len(shape)), key=lambda axis: (-abs(strides[axis]), axis))
     steps = [abs(step) if i in axes else step for i, step in enumerate(strides)]
     runs = [AxisRun(shape[i], steps[i], i in axes) for i in order]
@@ -68,7 +68,7 @@ def plan(
         return ReductionPlan("none", result)
     stage, copied = _first_stage(runs, itemsize), False
     if stage is None:
-        close = _contiguous(tuple(run.size for run in runs), itemsize)
+        close = contiguous_strides(tuple(run.size for run in runs), itemsize)
         runs = [run._replace(step=step) for run, step in zip(runs, close, strict=True)]
         stage, copied = _first_stage(runs, itemsize), True
         assert stage is not None
@@ -82,7 +82,7 @@ def plan(
     return stage._replace(shape=result, view=view, copied=copied, back=back)
 
 
-def _contiguous(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     return tuple(itemsize * prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 

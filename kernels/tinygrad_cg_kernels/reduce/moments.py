@@ -46,7 +46,7 @@ SQUARES = {np.dtype(np.float64): LIMITS, np.dtype(np.float32): LIMITS_32}
 
 
 @jitable
-def _scaled_square(x, scale):
+def scaled_square(x, scale):
     return (x * scale) * (x * scale)
 
 
@@ -54,11 +54,11 @@ def _scaled_square(x, scale):
 def _norm_of_row(row):
     zero, one = like(0, row[0]), like(1, row[0])
     least, largest, factor = by_width(row[0], LIMITS, LIMITS_32)
-    total = sum_terms(_scaled_square, (row, one), row.size, zero)
+    total = sum_terms(scaled_square, (row, one), row.size, zero)
     if least <= total <= largest or total != total:
         return np.sqrt(total)
     scale = factor if total < least else one / factor
-    return np.sqrt(sum_terms(_scaled_square, (row, scale), row.size, zero)) / scale
+    return np.sqrt(sum_terms(scaled_square, (row, scale), row.size, zero)) / scale
 
 
 def _variance(x: np.ndarray) -> np.ndarray:
@@ -83,20 +83,20 @@ class Moment(Compound):
     """A function of the sum of squares about a centre.
 
     Called with an array, the axes (distinct, not negative) and `keepdims`. Integers and bool
-    become float64; float16 is computed in float32. `empty` is the value over an empty axis.
+    become float64; float16 is computed in float32. `identity` is the value over an empty axis.
     """
 
-    def __init__(self, name: str, row: Callable, function: Callable, empty: float) -> None:
+    def __init__(self, name: str, row: Callable, function: Callable, identity: float) -> None:
         rows = Ranged(f"{name}_rows", rows_core, 5, (row,), reductions.BLOCK)
         self.name, self.kernels = name, {"row": rows, **_squares.kernels}
-        self._function, self.empty, self.row = function, empty, row
+        self._function, self.identity, self.row = function, identity, row
 
     def __call__(self, x: np.ndarray, axes: tuple[int, ...], keepdims: bool = False) -> np.ndarray:
         """Reduce `x` over `axes`."""
         result = self.result_dtype(x.dtype)
         shape = reduced_shape(x.shape, axes, keepdims)
         if not x.size:
-            return np.full(shape, self.empty, result)
+            return np.full(shape, self.identity, result)
         first = min(axes, default=0)
         if sorted(axes) != list(range(first, first + len(axes))):
             kept = [axis for axis in range(x.ndim) if axis not in axes]

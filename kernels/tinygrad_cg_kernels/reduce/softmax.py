@@ -142,12 +142,12 @@ def _sum_of_first(dy, y):
 
 
 @jitable
-def _softmax_pull(dy, y, total):
+def softmax_pull(dy, y, total):
     return elementary.multiply_upstream(dy - total, y)
 
 
 @jitable
-def _log_softmax_pull(dy, y, total):
+def log_softmax_pull(dy, y, total):
     return dy - elementary.multiply_upstream(total, elementary.exp(y))
 
 
@@ -258,15 +258,15 @@ log_softmax = Normalisation(
 softmax_grad = NormalisationGradient(
     "softmax_grad",
     _gradient_rows,
-    (_dot, _softmax_pull),
-    _softmax_pull,
+    (_dot, softmax_pull),
+    softmax_pull,
     lambda dy, y, axis: (dy, y, _products(dy, y, axis, dy.dtype)),
 )
 log_softmax_grad = NormalisationGradient(
     "log_softmax_grad",
     _gradient_rows,
-    (_sum_of_first, _log_softmax_pull),
-    _log_softmax_pull,
+    (_sum_of_first, log_softmax_pull),
+    log_softmax_pull,
     lambda dy, y, axis: (dy, y, reductions.sum(dy, (axis,), True)),
 )
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
+from tinygrad_cg._core import device_runs
 from tinygrad_cg_kernels.cuda import kernels
 from tinygrad_cg_kernels.cuda.launches import Prepared
 
@@ -246,8 +247,8 @@ def test_rows_are_normalised_in_one_launch(name, monkeypatch):
         for long in (100, 1):
             monkeypatch.setattr("tinygrad_cg_kernels.cuda.normalisations.LONG", long)
             monkeypatch.setattr("tinygrad_cg_kernels.cuda.normalisations.ROWS", 1000)
-            for run in kernels._runs.values():
-                getattr(run, "_plans", {}).clear()
+            kernels._made.cache_clear()
+            device_runs._implementation.cache_clear()
             results = []
             for place in (lambda x: x, lambda x: x.cpu()):
                 z = place(x)

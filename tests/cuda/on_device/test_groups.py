@@ -23,7 +23,7 @@ def numbers(dtype, count):
 
 @pytest.mark.parametrize("code", DTYPES)
 def test_every_thread_has_the_value_of_its_group(code):
-    dtype, threads = np.dtype(code), adapter.threads()
+    dtype, threads = np.dtype(code), adapter.THREADS
     values = numbers(dtype, threads)
     group = 1
     while group <= threads:
@@ -37,7 +37,7 @@ def test_every_thread_has_the_value_of_its_group(code):
 
 
 def test_a_group_has_nan_if_a_thread_has():
-    values = np.ones(adapter.threads())
+    values = np.ones(adapter.THREADS)
     values[1] = np.nan
     result = combined(values, 2)
     assert np.isnan(result[:2]).all()

@@ -216,10 +216,9 @@ def test_the_driver_is_called_with_the_address_of_the_arguments(monkeypatch):
     monkeypatch.setattr(adapter, "array_module", lambda: packages)
     real = adapter.Driver(packages)
     monkeypatch.setattr(adapter, "driver", lambda: real)
-    kernel = launches.DeviceKernel(Function)
     array = simulated.asarray(np.arange(6.0))
     vector = launches.Place(array.dtype, 3, 16)
-    prepared = [launches.Prepared(kernel, 8, [count, (1, 2), vector]) for count in (3, 4)]
+    prepared = [launches.Prepared(Function, 8, [count, (1, 2), vector]) for count in (3, 4)]
     for launch in prepared:
         launch([array])
     ((function, signature),) = compiled
@@ -234,14 +233,14 @@ def test_the_driver_is_called_with_the_address_of_the_arguments(monkeypatch):
     first, second = packages.calls[-2:]
     assert first[:-2] == second[:-2]
     *sizes, room, extra = second
-    assert sizes == [77, 8, 1, 1, adapter.threads(), 1, 1, 0, 5]
+    assert sizes == [77, 8, 1, 1, adapter.THREADS, 1, 1, 0, 5]
     assert extra == 0
     addresses = (ctypes.c_uint64 * 10).from_address(room)
     words = [ctypes.c_int64.from_address(address).value for address in addresses]
     assert words == [4, 1, 2, 0, 0, 3, 8, array.data.ptr + 16, 3, 8]
     packages.error = RuntimeError("CUDA_ERROR_OUT_OF_MEMORY")
     with pytest.raises(RuntimeError, match=r"8 blocks of 4 threads: CUDA_ERROR_OUT_OF_MEMORY"):
-        kernel.launch(8, [array], [3, (1, 2)])
+        prepared[0]([array])
 
 
 def test_kernels_of_early_versions_have_a_private_handle(monkeypatch):

@@ -23,7 +23,7 @@ from .device_blocks import THREAD, DeviceBlock, DeviceScalars, Trees, write_kern
 from .emission import combine, identity
 from .executable import Executable
 from .scalars import Sizes
-from .scope import NodeNames
+from .scope import Parameters
 from .statements import Code, Expression, Name, Statement, Suite, modules, render
 from .target import Kinds, Target
 
@@ -51,13 +51,13 @@ class DeviceExecutable(Executable):
     def sources(self) -> list[str]:
         """Return the program's texts, with comments on how kernels are launched."""
         call, *kernels = self.texts
+        head, *lines = call.splitlines(keepends=True)
         notes = [
-            f"    # segment_{k}: {segment.repeated.note}"
+            f"    # segment_{k}: {segment.repeated.note}\n"
             for k, segment in enumerate(self.dispatchers)
             if segment.repeated is not None
         ]
-        head, *lines = call.splitlines(keepends=True)
-        return ["".join([head, *[f"{note}\n" for note in notes], *lines]), *kernels]
+        return ["".join([head, *notes, *lines]), *kernels]
 
     def _run(self, arrays: Sequence[Any]) -> list[Any]:
         on_cpu = [not isinstance(array, devices.array_types) for array in arrays]
@@ -142,33 +142,28 @@ class DeviceSegment:
         self._texts: list[str] = []
         self._launches: list[tuple[Prepared, list[Any]]] = []  # with the arguments that are arrays
         self._own: dict[FusionNode | _Parts, None] = {}  # what belongs to the segment
+        self._totals = {node for block in blocks for node in block.totals}
 
     def write(self) -> None:
         """Write and compile the kernels in order. Totals are finished before their first use."""
         pending: list[_Parts] = []
-        totals = {node for block in self.blocks for node in block.totals}
         for block in self.blocks:
-            source, named = block.source()
-            read = {node for kind, node in named if kind == "array"}
-            if any(parts.node in read for parts in pending):
+            source, arguments = block.source()
+            for k, argument in enumerate(arguments):
+                if isinstance(argument, tuple):
+                    arguments[k] = self._parts(*argument)
+                elif isinstance(argument, FusionNode):
+                    arguments[k] = self._array(argument)
+            if any(parts.node is x for parts in pending for x in arguments):
                 self._finish(pending, [])
                 pending = []
-            arguments: list[Any] = []
-            for kind, value in named:
-                if kind == "array":
-                    arguments.append(self._array(value, totals))
-                elif kind == "literals":
-                    arguments.append(_literals(block.computed, value))
-                else:
-                    groups = block.groups if kind == "columns" else block.blocks
-                    arguments.append(self._parts(value, groups, totals))
             self._add(source, block.blocks, arguments, block.integers)
             for parts in arguments:
                 if isinstance(parts, _Parts) and parts.node in block.columns:
                     self._finish_columns(parts)
                 elif isinstance(parts, _Parts):
                     pending.append(parts)
-        self._finish(pending, [node for node in self.finals if node not in totals])
+        self._finish(pending, [node for node in self.finals if node not in self._totals])
         self.source = "\n\n".join(self._texts)
 
     def _add(self, source: str, blocks: int, arguments: list[Any], integers: Sequence[int]) -> None:
@@ -177,16 +172,16 @@ class DeviceSegment:
         self._texts.append(source)
         self._launches.append((launch, arguments))
 
-    def _array(self, node: FusionNode, totals: set[Any]) -> FusionNode:
-        if node in totals and node not in self.finals:
+    def _array(self, node: FusionNode) -> FusionNode:
+        if node in self._totals and node not in self.finals:
             self._own[node] = None
         else:
             self.arrays.setdefault(node)
         return node
 
-    def _parts(self, node: ReduceNode, groups: int, totals: set[Any]) -> FusionNode | _Parts:
+    def _parts(self, node: ReduceNode, groups: int) -> FusionNode | _Parts:
         """Return where a kernel stores partial results. If there is one, it is the result."""
-        result = self._array(node, totals)
+        result = self._array(node)
         if groups == 1:
             return result
         parts = _Parts(node, groups, groups * node.size, node.dtype)
@@ -205,46 +200,31 @@ class DeviceSegment:
             "            out[column] = total",
         ]
         source = write_kernel(set(), trees, ["parts", "out", "count", "columns"], lines)
-        blocks = adapter.blocks_for(node.size * adapter.threads())
+        blocks = adapter.blocks_for(node.size * adapter.THREADS)
         self._add(source, blocks, [parts, node], [parts.groups, node.size])
 
     def _finish(self, pending: list[_Parts], finals: list[FusionNode]) -> None:
         """Add the kernel, of one block, that combines totals and computes scalars from them."""
         if not pending and not finals:
             return
-        names = NodeNames()
-        arrays: dict[FusionNode, Name] = {}
-        numbers: dict[int, Name] = {}
-
-        def array(node: FusionNode) -> Name:
-            return arrays.setdefault(node, Name(names[node]))
-
-        def number_of(value: int) -> Name:
-            return numbers.setdefault(value, Name(f"n{len(numbers)}"))
-
-        scalars = DeviceScalars(array, number_of)
-        trees = Trees()
-        lines, arguments = [], {}
+        scope, trees, lines = Parameters(), Trees(), []
+        scalars, arguments = DeviceScalars(scope), {}
         for parts in pending:
-            node, name = parts.node, f"parts_{names[parts.node]}"
-            total = scalars.names[node] = Name(f"total_{names[node]}")
-            count, tree = number_of(parts.groups), trees.name(node)
+            node, name = parts.node, f"parts_{scope.names[parts.node]}"
+            total = scalars.names[node] = Name(f"total_{scope.names[node]}")
+            count, tree = scope.offset(parts.groups), trees.name(node)
             lines += render(_combine_parts(node, total, f"{name}[k]", count, tree))
             arguments[name] = parts
         stores = []
         for node in [*[parts.node for parts in pending], *finals]:
             value = scalars.value(node)
-            stores.append(f"        {array(node)}[0] = {value}")
+            stores.append(f"        {scope.array(node)}[0] = {value}")
         code = scalars.take()
         lines += [*render(code), f"    if {THREAD} == 0:", *stores]
-        for node, name in arrays.items():
-            arguments[name] = node
-            if node not in self._own:
-                self.arrays.setdefault(node)
-        for dtype in scalars.literals:
-            arguments[f"literals_{dtype.name}"] = _literals(scalars, dtype)
-        source = write_kernel(modules(code), trees, [*arguments, *numbers.values()], lines)
-        self._add(source, 1, list(arguments.values()), list(numbers))
+        arguments |= {name: self._array(node) for node, name in scope.arrays.items()}
+        arguments |= scalars.tables()
+        source = write_kernel(modules(code), trees, [*arguments, *scope.numbers.values()], lines)
+        self._add(source, 1, list(arguments.values()), list(scope.numbers))
 
     def keep(self, others: set[FusionNode]) -> None:
         """Take over written arrays that no output, no operation and none of `others` uses.
@@ -296,7 +276,3 @@ def _combine_parts(node: ReduceNode, total: Name, part: str, count: str, tree_na
     loop = Suite(Expression(f"for k in range({THREAD}, {count}, cuda.blockDim.x)"), body)
     end = Statement(total, f"{tree_name}({total}, {THREAD}, cuda.blockDim.x)")
     return [Statement(total, identity(node)), loop, end]
-
-
-def _literals(scalars: DeviceScalars, dtype: np.dtype) -> Any:
-    return devices.library().asarray(np.array(scalars.literals[dtype], dtype))

@@ -20,7 +20,23 @@ class NodeNames(dict[FusionNode, Name]):
         return name
 
 
-class BlockScope:
+class Parameters:
+    """Arrays and numbers that are parameters of a function, in the order of first use."""
+
+    def __init__(self) -> None:
+        self.names = NodeNames()
+        self.arrays: dict[FusionNode, Name] = {}  # read or written
+        self.numbers: dict[int, Name] = {}  # offsets that follow from shapes
+
+    def array(self, node: FusionNode) -> Name:
+        return self.arrays.setdefault(node, self.names[node])
+
+    def offset(self, value: int) -> Name:
+        """Return the parameter of a number that follows from shapes."""
+        return self.numbers.setdefault(value, Name(f"n{len(self.numbers)}"))
+
+
+class BlockScope(Parameters):
     """Names, parameters and passes of a kernel's block function while it is written.
 
     Each registry maps an argument of the function to the name of its parameter, in the order of
@@ -30,12 +46,10 @@ class BlockScope:
     name = "NAME"  # a placeholder, which the segment replaces
 
     def __init__(self, fusion: Fusion, kernel: Kernel):
+        super().__init__()
         self.fusion, self.kernel = fusion, kernel
         self.flat = not kernel.domain.columns
-        self.names = NodeNames()
-        self.arrays: dict[FusionNode, Name] = {}  # read or written
         self.scalars: dict[FusionNode, Name] = {}
-        self.numbers: dict[int, Name] = {}  # offsets that follow from shapes
         self.scratch: dict[tuple[FusionNode, Access], Name] = {}  # rows for a later pass
         self.transposes: dict[TransposeNode, Name] = {}  # `TILE` rows at a time
         self.columns = self._reductions("column")
@@ -68,16 +82,9 @@ class BlockScope:
             return number_text(node.number, node.dtype)
         return self.scalars.setdefault(node, Name(f"s{len(self.scalars)}"))
 
-    def array(self, node: FusionNode) -> Name:
-        return self.arrays.setdefault(node, self.names[node])
-
     def transpose(self, node: TransposeNode) -> Name:
         """Return the array of the current rows of a transpose; this row begins at `TILE_ROW`."""
         return self.transposes.setdefault(node, Name(f"turned{len(self.transposes)}"))
-
-    def offset(self, value: int) -> Name:
-        """Return the parameter of a number that follows from shapes."""
-        return self.numbers.setdefault(value, Name(f"n{len(self.numbers)}"))
 
     def column_total(self, node: FusionNode) -> Name:
         """Return the array of a block's column totals."""

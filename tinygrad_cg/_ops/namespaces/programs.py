@@ -218,9 +218,11 @@ def device(device_name: Any) -> Any:
         raise InvalidArgumentError(
             f"device: {device_name!r} is not the name of a device, such as '/CPU:0'"
         )
-    if device_name is not None and parsed[0] == "":  # a name that leaves the device open
+    kind, index = parsed
+    if device_name is not None and kind == "":  # a name that leaves the device open
         return nullcontext()
-    return devices.on(devices.find_softly(name))
+    is_there = kind == "gpu" and index < devices.count_gpus()
+    return devices.on(devices.find(name, "device") if is_there else devices.CPU)
 
 
 def get_logger() -> Any:
