@@ -338,3 +338,12 @@ def test_a_ratio_that_may_be_a_size_is_not_written_down():
     assert "Differentiating the operations of `tripled` gives the correct gradient:" in words(
         report
     )
+
+
+def test_a_gradient_in_a_list_is_corrected_inside_it():
+    @tf.custom_gradient
+    def half_square(x):
+        return x**2 / 2.0, lambda dy: [[dy]]
+
+    code = code_of(tf.check_gradients(half_square, V, order=1))
+    assert "lambda dy: dy * x" in code

@@ -158,7 +158,7 @@ RULES = {
     "a factor x, one number": (
         rule(cube, lambda dy, x: dy * 3 * x), 1.3, "A factor is missing: x."
     ),
-    "one x too much": (rule(cube, lambda dy, x: dy * 6 * x**3), V, "too many: x. Besides,"),
+    "one x too much": (rule(cube, lambda dy, x: dy * 6 * x**3), V, "extra factor: x. Besides,"),
     "sigmoid": (
         rule(tf.sigmoid, lambda dy, x: dy * tf.sigmoid(x)), V, "missing: 1 - the output."
     ),
@@ -184,7 +184,7 @@ RULES = {
     "affine": (
         rule(cube, lambda dy, x: 3 * x**2 * dy + 5.0),
         V,
-        "affine in the upstream gradient: for zeros it is 5, not 0",
+        "For a zero upstream gradient it is 5, not 0: one term is not multiplied by",
     ),
     "no upstream": (rule(cube, lambda dy, x: 3 * x**2), V, "the product with it missing?"),
     "upstream twice": (rule(cube, lambda dy, x: 3 * x**2 * dy * dy), V, "multiply by it twice?"),

@@ -183,7 +183,7 @@ def test_mermaid_has_a_node_for_each_item_and_a_subgraph_for_each_frame():
 
 def test_plain_text():
     text = str(nested(decorated))
-    assert "tape inner: its gradient is of order 1, inside tape outer" in text
+    assert "tape inner: computes gradients of order 1, inside tape outer" in text
     assert "y = decorated(x)" in text
     assert "rule serves order 1 and 2" in text
     assert "uses x, but is not differentiated with respect to it" in text

@@ -286,7 +286,7 @@ wrong(
     focal_loss_sign_of_weight, PROBABILITIES, said="The part through `weight` has the wrong sign."
 )
 right(dice_loss, PROBABILITIES)
-wrong(dice_loss_not_squared, PROBABILITIES, said="It has one factor too many: `sizes`.")
+wrong(dice_loss_not_squared, PROBABILITIES, said="It has an extra factor: `sizes`.")
 right(huber_loss, X4)
 wrong(
     huber_loss_slope,
@@ -318,7 +318,7 @@ wrong(
     said="It is wrong at 4 of 6 elements, first at scores[0, 0] (-0.668188 instead of -0.771058).",
 )
 right(cosine_distance, X3, X3[::-1] + 0.3)
-wrong(cosine_distance_not_divided, X3, X3[::-1] + 0.3, said="It has one factor too many: `length`.")
+wrong(cosine_distance_not_divided, X3, X3[::-1] + 0.3, said="It has an extra factor: `length`.")
 wrong(
     divergence_without_weights,
     np.array([0.2, 0.5, 0.3]),
@@ -972,7 +972,7 @@ wrong(
     said="It is not symmetric: the correct gradient is its mean with its transpose.",
 )
 right(largest_eigenvalue, MATRIX, order=1)
-wrong(largest_eigenvalue_scaled, MATRIX, said="It has one factor too many: the output.")
+wrong(largest_eigenvalue_scaled, MATRIX, said="It has an extra factor: the output.")
 right(sylvester_solution, BATCH[:3, :2])
 wrong(
     sylvester_solution_not_transposed,
@@ -1107,7 +1107,7 @@ wrong(
     said="The factor that multiplies the upstream gradient is too large by 1 everywhere.",
 )
 right(log_mean_exp, X4)
-wrong(log_mean_exp_not_normalised, X4, said="It has one factor too many: `total`.")
+wrong(log_mean_exp_not_normalised, X4, said="It has an extra factor: `total`.")
 right(truncated_normal, X3)
 wrong(
     truncated_normal_constant_mass,
@@ -1293,9 +1293,9 @@ wrong(
     said="It is 0.133333 times the correct gradient. 0.133333 is 1 / stiffness.",
 )
 right(sphere_distance, BATCH)
-wrong(sphere_distance_not_unit, BATCH, said="It has one factor too many: `distance`.")
+wrong(sphere_distance_not_unit, BATCH, said="It has an extra factor: `distance`.")
 right(pinhole, X3, np.array([2.0, 3.0, 1.5]))
-wrong(pinhole_depth, X3, np.array([2.0, 3.0, 1.5]), said="It has one factor too many: depth.")
+wrong(pinhole_depth, X3, np.array([2.0, 3.0, 1.5]), said="It has an extra factor: depth.")
 wrong(
     projected_point,
     np.array([0.5, -0.8, 2.0]),

@@ -130,8 +130,8 @@ wrong(
     words="It is 2.30259 times the correct gradient.",
 )
 wrong(log1p_of_x, np.array([1.0, 2.0, 5.0]))
-wrong(off_by_one_power, V, words="It has one factor too many: x.")
-wrong(off_by_one_power, 1.0, at="1", false="1 x* nearby", words="It has one factor too many: x.")
+wrong(off_by_one_power, V, words="It has an extra factor: x.")
+wrong(off_by_one_power, 1.0, at="1", false="1 x* nearby", words="It has an extra factor: x.")
 wrong(square_without_two, V, words="It is 0.5 times the correct gradient.")
 wrong(
     square_without_two,
@@ -164,16 +164,14 @@ wrong(
     np.array([0.0, -1.0]),
     at="a kink",
     false=("1 x* nearby", "1 x[1]"),
-    words="with respect to x[1], ",
+    words="with respect to x[1]: ",
     doubtful="kink",
 )
 wrong(gaussian_of_wrong_sign, V, words="The sign is wrong.")
 wrong(
     gaussian_of_wrong_sign, 0.0, at="its maximum", false="1 x* nearby", words="The sign is wrong."
 )
-wrong(
-    length_not_divided, np.array([3.0, 4.0, 1.0]), words="It has one factor too many: the output."
-)
+wrong(length_not_divided, np.array([3.0, 4.0, 1.0]), words="It has an extra factor: the output.")
 wrong(
     swish_without_second_term,
     V,
@@ -272,7 +270,7 @@ wrong(
     np.array([7e-5, 8e-5, 7e-7, 1e-5, 13.5]),
     at="mixed scale",
     false=("1 x[4]", "1 x[4] nearby"),
-    words="with respect to x[4], ",
+    words="with respect to x[4]: ",
     doubtful="kink",
 )
 wrong(relu_six, POINTS, words="wrong only at x[3] (")
@@ -308,7 +306,7 @@ wrong(
     words=("It is wrong only at index 2 of axis 0 (3 of 9", "The rule returns 0 there."),
 )
 wrong(
-    mixed_scale, np.array([1e4, 1e-4, 3.0]), false=("1 x", "1 x[1]"), words="with respect to x[1], "
+    mixed_scale, np.array([1e4, 1e-4, 3.0]), false=("1 x", "1 x[1]"), words="with respect to x[1]: "
 )
 
 
@@ -429,13 +427,13 @@ wrong(
     log_softmax_not_summed,
     W,
     false=(*OF_UPSTREAM, "1 x reverse", "2 x both"),
-    words="It is affine in the upstream",
+    words="For a zero upstream gradient it is",
 )
 wrong(softmax_of_one_element, V, words="It has only the diagonal of the Jacobian")
 wrong(
     softmax_over_rows,
     SQUARE,
-    words="It is the gradient of a softmax over axis 0; the outputs are of a softmax over axis 1.",
+    words="It is the gradient of a softmax over axis 0; the outputs are a softmax over axis 1.",
 )
 wrong(running_sum_forwards, V, words="must be summed in reverse, along axis 0")
 wrong(backwards, V, words="Its elements are in reverse order.")
@@ -721,7 +719,7 @@ wrong(
     false="1 inputs['b']*",
     words="It is 2 times the correct gradient.",
 )
-wrong(of_a_variable, V, false="1 coupling:0*", words="It has one factor too many: x.")
+wrong(of_a_variable, V, false="1 coupling:0*", words="It has an extra factor: x.")
 wrong(
     rate_without_count,
     np.array([0.5, 1.5, 1.0]),

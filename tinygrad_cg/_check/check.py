@@ -23,7 +23,7 @@ Label = tuple[int, int, str, str]  # of a row: order, index of the source, path,
 
 @dataclass
 class Property:
-    """A property that every rule must have: whether it `holds`, and a description.
+    """A property that every rule must have: whether it `holds`, and what is wrong if not.
 
     `holds` is None where it does so only because gradients were adapted.
     """
@@ -63,6 +63,16 @@ class Check:
     @property
     def indices(self) -> range:
         return range(len(self.problem.sources))
+
+    @property
+    def whole(self) -> float:
+        """Return the size of the terms of the function's value; 0 if it was not computed."""
+        return self.value.size if self.value is not None else 0.0
+
+    @property
+    def repeats(self) -> bool:
+        """Return whether repeated calls agree, as far as is known: otherwise no row is valid."""
+        return all(prop.holds is not False for prop in self.properties if prop.name == REPEATS)
 
     @property
     def names(self) -> list[str]:

@@ -35,6 +35,8 @@ def run_check(check: Check) -> None:
     for order in range(1, check.order + 1):
         if not _one_order(check, order):
             break
+    if not check.repeats:
+        return
     look_at_shapes(check)
     compare_modes(check)
     if check.is_brief:
@@ -55,6 +57,8 @@ def _one_order(check: Check, order: int) -> bool:
     check.has_zeros |= any(map(functools.partial(_has_zero, check), gradients[1]))
     if order == 1:
         check_linearity(check)
+        if not check.repeats:
+            return False
     lines = [lines_of(check, order, j) for j in check.indices]
     if check.is_brief and (order > 1 or check.complex_sources):
         fetch(first_steps(check, lines, check.problem.scales, FIRST))

@@ -16,7 +16,7 @@ from .._core.conversion import is_tensor
 from .._rules.definition import source_line
 from ..errors import GradientCountError, GradientShapeError, NotLinearError, is_ours, users_line
 from . import evaluate, rewrite, verdicts
-from .check import REPEATS
+from .check import DOUBTFUL, REPEATS
 from .evidence import Evidence, acquit_detached
 from .hypotheses import Fix, in_words
 from .patterns import Explanation, describe_patterns, describe_upstreams
@@ -32,7 +32,7 @@ from .verdicts import DerivativeRow
 
 def diagnose(evidence: Evidence, rules: Sequence[RuleReport]) -> list[Finding]:
     """Return the findings, each once; those that explain most come first."""
-    if any(prop.name == REPEATS and prop.holds is False for prop in evidence.check.properties):
+    if not evidence.check.repeats:
         return list(_not_repeated(evidence))
     deliberate = recognise_surrogate(evidence.check)
     if deliberate is None:
@@ -109,8 +109,8 @@ def _of_count(evidence: Evidence, order: int, error: GradientCountError) -> Find
     if seen.parent is not None and returned > expected:
         text += (
             f" `{name}` should not return a derivative with respect to the upstream gradient: the "
-            f"product in the rule of `{seen.parent.name}` is differentiated as written. A "
-            f"second gradient would need a second argument of `{name}`."
+            f"rule of `{seen.parent.name}` multiplies by it, and its operations are "
+            f"differentiated. A second gradient would need a second argument of `{name}`."
         )
         return _corrected(evidence, text, seen, rewrite.drop_gradients, name, expected)
     if any(is_tensor(leaf) for leaf in nest.flatten(seen.kwargs)):
@@ -133,8 +133,8 @@ def _of_shape(evidence: Evidence, error: GradientShapeError) -> Finding:
     if not error.remedy or seen is None:
         return Finding(f"{text} A gradient has the shape of its input.")
     text += (
-        f" The operation broadcasts {label}, so each of its elements is used several times: the "
-        f"gradient is the sum over these uses, over axes {error.axes}."
+        f" The operation broadcasts {label}, so each of its elements is used several times: sum "
+        f"the gradient over axes {error.axes}."
     )
     change = (rewrite.wrap_gradient, name, error.index or 0, error.remedy)
     return _corrected(evidence, text, seen, *change)
@@ -205,6 +205,7 @@ def _detachments(evidence: Evidence) -> Iterator[Finding]:
     if explained or any(seen.captured for seen in evidence.calls):
         return
     names = sorted({row.argument for row in false if row.order == first})
+    name = evidence.check.problem.name
     if first == 1:
         text = (
             f"The gradient with respect to {in_words(names)} is None: the rule returns None for "
@@ -212,10 +213,9 @@ def _detachments(evidence: Evidence) -> Iterator[Finding]:
         )
     else:
         text = (
-            f"Tapes do not see how the gradient of order {first - 1} depends on {in_words(names)}: "
-            "its rule uses values that are not recorded, such as numbers, NumPy arrays or earlier "
-            f"tensors. If the rule uses a result of `{evidence.check.problem.name}`, call it again "
-            "in the rule."
+            "The rule uses unrecorded values (numbers, NumPy arrays, tensors computed earlier), so "
+            f"tapes do not see how the gradient of order {first - 1} depends on "
+            f"{in_words(names)}. If the rule uses a result of `{name}`, call `{name}` in the rule."
         )
     text = f"{text} {_describe(evidence, false)}"
     problem, check = evidence.check.problem, evidence.check
@@ -249,7 +249,8 @@ def _of_detach_site(
             f"{text} If this is a deliberate estimator, declare the function whose derivative it "
             f"returns: `tf.check_gradients({arguments}, against=surrogate)`."
         )
-    text += " Use tensor operations."
+    is_removable = point.what == "stop_gradient"
+    text += " Remove `stop_gradient`." if is_removable else " Use tensor operations."
     return Finding(f"{text} Write it like this:" if code else text, code)
 
 
@@ -281,8 +282,8 @@ def _not_finite(evidence: Evidence) -> Iterator[Finding]:
     text = (
         f"The derivative of order {row.order} with respect to {row.argument} is "
         f"{number(row.value)}{detail}, but {number(row.reference)} is correct. "
-        f"{_origin(evidence, row.order, row.argument)}The rule itself may be finite, but its "
-        "derivative is computed from its parts, which are not. Use operations that stay finite."
+        f"{_origin(evidence, row.order, row.argument)}The rule may be finite, but its derivative "
+        "uses intermediate values that are not. Use operations that stay finite."
     )
     functions = [*evidence.calls, None]
     findings = [_corrected(evidence, text, seen, rewrite.stabilise) for seen in functions]
@@ -300,8 +301,11 @@ def _values_not_finite(evidence: Evidence) -> Iterator[Finding]:
     for kind in sorted(kinds):
         origin = _origin(evidence, 1, problem.sources[0].name, kind)
         text = f"The value of `{problem.name}` is {kind}, so it has no derivative here."
+        if all(np.isfinite(value).all() for value in problem.base_values):
+            dtype = problem.values[0].dtype
+            text = f"In {dtype}, the value of `{problem.name}` is {kind}; in float64 it is finite."
         yield Finding(f"{text} {origin}".strip(), remark=True)
-    unknown = [row for row in evidence.rows if row.verdict == verdicts.INCONCLUSIVE]
+    unknown = [row for row in evidence.rows if row.verdict in DOUBTFUL]
     for row in unknown if not kinds else ():
         if row.value is not None and not math.isfinite(row.value) and row.path == "x":
             origin = _origin(evidence, row.order, row.argument)
@@ -330,19 +334,22 @@ def _origin(evidence: Evidence, order: int, argument: str, of_values: str = "") 
     origins = [_of_non_finite(first[what]) for what in kinds if what in first]
     if not origins:
         return ""
-    place = _element(evidence, argument, problem.values if of_values else gradients)
+    kind = next(what for what in reversed(kinds) if what in first)
+    place = _element(evidence, argument, problem.values if of_values else gradients, kind)
     return f"{place}{'; '.join(origins)}. "
 
 
-def _element(evidence: Evidence, argument: str, arrays: Sequence) -> str:
-    """Return words for the first element of an argument whose gradient is not finite."""
+def _element(evidence: Evidence, argument: str, arrays: Sequence, kind: str) -> str:
+    """Return words for the first element of an argument whose gradient is NaN, or infinite."""
     problem, names = evidence.check.problem, evidence.check.names
     j = names.index(argument) if argument in names else 0
     x = problem.point[j]
     for array in arrays:
-        if array is not None and array.shape == x.shape and not np.isfinite(array).all():
-            index = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-            return f"At {names[j]}{list(index) or ''} = {x[index]:.6g}, "
+        if array is not None and array.shape == x.shape:
+            bad = np.isnan(array) if kind == "NaN" else np.isinf(array)
+            if bad.any():
+                index = tuple(int(i) for i in np.argwhere(bad)[0])
+                return f"At {names[j]}{list(index) or ''} = {x[index]:.6g}, "
     return ""
 
 
@@ -350,7 +357,7 @@ def _of_non_finite(bad: NonFinite) -> str:
     location = _location(bad.site)
     if bad.operation == "divide" and bad.what == "NaN":
         if bad.operands[-1:] in (("inf",), ("-inf",)):
-            return f"the slope at {bad.operands[-1]} is undefined{location}"
+            return f"the slope of a division by {bad.operands[-1]} is undefined{location}"
         return f"{' / '.join(bad.operands)} is NaN{location}"
     does = "overflows" if bad.what == "infinite" else "is NaN"
     if bad.what == "infinite" and (bad.operation == "divide" or bad.operands == ("0",)):
@@ -397,23 +404,21 @@ def _wrong(
             f"derivative, is not the second derivative of {whose}. {_describe(evidence, rows)}"
         )
         return
-    before = f" of order {order - 1}" if order > 1 else ""
-    if order == 1 and evidence.check.problem.against is not None:
-        before = " of the surrogate"
-    text = _describe(evidence, rows, f"Order {order} is not the derivative{before}")
+    text = _describe(evidence, rows, f"Order {order} is wrong")
+    blame = ""
     blamed = [rule for rule in rules if rule.first_false_order is not None]
     inner = [seen for seen in evidence.calls if seen.order == order > 1]
     if blamed:
         rule = min(blamed, key=lambda rule: (rule.first_false_order, -rule.order))
-        text += f" On its own, the rule of `{rule.name}` ({rule.site}) is wrong, too."
+        blame = f"On its own, the rule of `{rule.name}` ({rule.site}) is wrong, too."
     elif inner:
         name, site = inner[-1].name, where(source_line(inner[-1].function))
-        text += (
-            f" The rule of `{name}` ({site}) is used at this order: it must be the derivative of "
+        blame = (
+            f"The rule of `{name}` ({site}) is used at this order: it must be the derivative of "
             f"the result of `{name}`."
         )
     explanation = _explain(evidence, rows, order, bool(blamed))
-    text = " ".join(filter(None, (text, explanation.text, deliberate)))
+    text = " ".join(filter(None, (text, explanation.text, blame, deliberate)))
     code, ending = None, ""
     if not deliberate:
         code, ending = _fixed(evidence, explanation, inner[-1] if inner else None)
@@ -516,12 +521,14 @@ def _remarks(evidence: Evidence) -> Iterator[str]:
     if kinks:
         yield (
             f"There is a kink with respect to {in_words(kinks)}: the slopes on both sides differ, "
-            "so the derivative does not exist. Check at a nearby point."
+            "so the derivative does not exist."
+            + " Check at a nearby point."
+            * (evidence.check.second is None)
         )
     if any(row.verdict == verdicts.INCONCLUSIVE for row in rows):
         yield (
-            "The verdict 'inconclusive' means that the difference is smaller than the error of the "
-            "reference, or that the reference is missing."
+            "The verdict 'inconclusive' means that the reference is missing or not accurate "
+            "enough, or that rounding hides the derivative."
         )
 
 
@@ -556,9 +563,9 @@ def _describe(evidence: Evidence, rows: Sequence[DerivativeRow], head: str = "")
     what = f"for {problem.name}({', '.join(names)})**2, ".replace("<lambda>", "f")
     what = what if row.path == "both" else ""
     index = "" if row.index is None else str(list(row.index))
-    by = f"with respect to {row.argument}{index}, " if len(names) > 1 or index or not what else ""
+    by = f" with respect to {row.argument}{index}" if len(names) > 1 or index or not what else ""
     location = f"at a nearby point, {row.nearby}, " if row.nearby else ""
-    text = f"{head or f'Order {row.order}'}: {what}{by}{location}"
+    text = f"{head or f'Order {row.order}'}{by}: {what}{location}"
     if row.detail.startswith("outside"):
         value = number(row.value)
         return f"{text}there is a kink, and the value lies {row.detail}: got {value}."

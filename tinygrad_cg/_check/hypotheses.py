@@ -289,10 +289,12 @@ def _factors(
             ratio = _fitted_ratio(elements, scaled)
             if not _is_simple(ratio):
                 continue
-            what = "A factor is missing" if is_missing else "It has one factor too many"
+            what = "A factor is missing" if is_missing else "It has an extra factor"
             text, fix = f"{what}: {words}.", f"gradient {'*' if is_missing else '/'} {code}"
             if not np.isclose(ratio, 1.0):
-                text += f" Besides, {times_correct(ratio)[0].lower()}{times_correct(ratio)[1:]}"
+                more = f"it has a constant factor of {ratio:.6g}"
+                more = "the sign is wrong" if np.isclose(ratio, -1.0) else more
+                text += f" Besides, {more}."
                 fix = f"gradient * {1.0 / ratio:.9g} {'*' if is_missing else '/'} {code}"
             yield gives(text, lambda sample, r=ratio, of=scaled: r * of(sample), 2, fix)
 
@@ -659,7 +661,7 @@ def _softmax(elements: Elements) -> Iterator[Hypothesis]:
         for axes in sets if right else ():
             for of in (outputs, own) if axes != right[0] else ():
                 yield gives(
-                    f"It is the gradient of a softmax over {_axes(axes)}; the outputs are of a "
+                    f"It is the gradient of a softmax over {_axes(axes)}; the outputs are a "
                     f"softmax over {_axes(right[0])}.",
                     lambda sample, of=of, axes=axes, is_log=is_log: pull(
                         sample, of(sample, axes, is_log), axes, is_log
@@ -720,8 +722,9 @@ def _offset(elements: Elements) -> Iterator[Hypothesis]:
     if not is_known or elements.upstream.shape != elements.actual.shape:
         return
     slope = np.ravel(elements.actual / elements.upstream)[0]
+    words = f"It is {slope:.6g} times the upstream gradient at every point."
     yield gives(
-        f"It is {slope:.6g} times the upstream gradient, at every point.",
+        "It equals the upstream gradient everywhere." if np.isclose(slope, 1.0) else words,
         lambda sample: slope * sample.upstream,
         fitted=1,
     )
@@ -883,43 +886,41 @@ FAMILIES: tuple[Callable[[Elements], Iterator[Hypothesis]], ...] = (
 
 # The upstream gradient -----------------------------------------------------------------------
 
-OfUpstream = Callable[[np.ndarray, np.ndarray], tuple[Any, Any, Any]]
-"""Gradients for no, twice and minus an upstream gradient, from those for no and for one."""
+OfUpstream = Callable[[np.ndarray, np.ndarray, float], Any]
+"""The gradient for k times an upstream gradient, from those for none and for one, and k."""
 
 OF_UPSTREAMS: tuple[tuple[str, OfUpstream], ...] = (
     (
         "It does not depend on the upstream gradient: is the product with it missing?",
-        lambda none, once: (once, once, once),
+        lambda none, once, k: once,
     ),
     (
-        "It is affine in the upstream gradient: for zeros it is {constant:.6g}, not 0. One of "
-        "its terms lacks the product with the upstream gradient.",
-        lambda none, once: (none, 2 * once - none, 2 * none - once),
+        "For a zero upstream gradient it is {constant:.6g}, not 0: one term is not multiplied by "
+        "the upstream gradient.",
+        lambda none, once, k: none + k * (once - none),
     ),
     (
         "It grows with the square of the upstream gradient: does the rule multiply by it twice?",
-        lambda none, once: (0 * once, 4 * once, once),
+        lambda none, once, k: k * k * once,
     ),
     (
         "It depends on the absolute value of the upstream gradient, whose sign is lost.",
-        lambda none, once: (0 * once, 2 * once, once),
+        lambda none, once, k: abs(k) * once,
     ),
     (
         "It depends only on the sign of the upstream gradient, or is divided by its size.",
-        lambda none, once: (0 * once, once, -once),
+        lambda none, once, k: np.sign(k) * once,
     ),
 )
 
 
-def explain_upstreams(
-    none: np.ndarray, once: np.ndarray, twice: np.ndarray, minus: np.ndarray
-) -> str | None:
+def explain_upstreams(gradients: dict[float, np.ndarray]) -> str | None:
     """Return the first sentence that explains gradients for multiples of an upstream."""
-    actual = (none, twice, minus)
-    close = partial(np.allclose, rtol=1e-5, atol=1e-7 * largest(np.stack([once, twice, minus])))
-    if close(none, 0.0) and close(twice, 2 * once) and close(minus, -once):
+    none, once = gradients[0.0], gradients[1.0]
+    close = partial(np.allclose, rtol=1e-5, atol=1e-7 * largest(np.stack([*gradients.values()])))
+    if all(close(gradient, k * once) for k, gradient in gradients.items()):
         return None
     for words, of in OF_UPSTREAMS:
-        if all(map(close, actual, of(none, once))):
+        if all(close(gradient, of(none, once, k)) for k, gradient in gradients.items()):
             return words.format(constant=np.ravel(none)[np.argmax(np.abs(none))])
     return None

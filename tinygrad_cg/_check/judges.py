@@ -43,7 +43,7 @@ def judge_of(
 
     of_reals = all(is_floating(value.dtype) for value in (*check.base, *problem.values))
     exact = complex_line if order == 1 and of_reals and check.precision < 1e-12 else None
-    return Judge(line, problem.scales[j], check.precision, exact)
+    return Judge(line, problem.scales[j], check.precision, exact, check.whole)
 
 
 def _has_complex_step(check: Check, j: int, lines: Lines) -> bool:

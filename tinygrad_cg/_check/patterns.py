@@ -103,7 +103,8 @@ def _multiple(check: Check, row: DerivativeRow, j: int) -> Hypothesis | None:
 def describe_upstreams(check: Check, name: str) -> str | None:
     """Return a sentence on how a gradient depends on its upstream, if not as a product with it."""
     problem, j = check.problem, check.names.index(name)
-    upstreams = [[k * weight for weight in problem.weights] for k in (0.0, 1.0, 2.0, -1.0)]
+    factors = (0.0, 1.0, 2.0, -1.0, 1e-3)
+    upstreams = [[k * weight for weight in problem.weights] for k in factors]
     try:
         pulled = evaluate.pull_back(problem, check.base, upstreams)
     except Exception:
@@ -113,4 +114,4 @@ def describe_upstreams(check: Check, name: str) -> str | None:
         return None
     if not np.isfinite(none).all():  # it divides by the upstream
         none = np.zeros_like(others[0])
-    return explain_upstreams(none, *others)
+    return explain_upstreams(dict(zip(factors, (none, *others), strict=True)))

@@ -27,8 +27,8 @@ def values_repeat(check: Check) -> bool:
         check.value = total(problem.weights, values)
         return True
     words = (
-        f"{problem.name} returns another value when it is called again: it draws random numbers, "
-        "or keeps a state. Its derivatives can only be checked once that is fixed"
+        "repeated calls differ: the function draws random numbers or keeps state. Its derivatives "
+        "can only be checked once that is fixed"
     )
     check.properties.append(Property(REPEATS, False, words))
     return False
@@ -56,8 +56,10 @@ def check_linearity(check: Check) -> None:
     except Exception:
         return
     agree = is_similar(check.first, pulled[0])
-    words = "" if agree else "the gradient differs when the rule runs again: the rule has a state"
-    check.properties.append(Property(REPEATS, agree, words))
+    words = "the gradient differs between calls: the rule keeps state or draws random numbers"
+    check.properties.append(Property(REPEATS, agree, "" if agree else words))
+    if not agree:
+        return
     for j, source in enumerate(problem.sources):
         first, other, both, *multiples = products_along(check, j, *pulled)
         expected, got = first.number + other.number, both.number
@@ -71,8 +73,9 @@ def check_linearity(check: Check) -> None:
             check.rows.append(DerivativeRow(1, source.name, "upstream", "reverse", *comparison))
         _check_multiples(check, j, first, dict(zip(factors, multiples, strict=True)), parts)
     multiples = [row.detail for row in check.rows if row.verdict == verdicts.NOT_LINEAR]
-    words = "the gradients for two upstream gradients do not add up to that for their sum"
-    words = "" if check.is_linear else next(filter(None, multiples), words)
+    words = "the gradient for a sum of upstream gradients is not the sum of the gradients"
+    words = next((f"not linear {detail}" for detail in multiples if detail), words)
+    words = "" if check.is_linear else words
     check.properties.append(Property("linear in the upstream", check.is_linear, words))
 
 
@@ -101,11 +104,7 @@ def _check_multiples(
         ):
             continue
         check.is_linear = False
-        words = (
-            f"for {factor:g} times the upstream gradient"
-            if factor
-            else "for an upstream gradient of zeros"
-        )
+        words = f"for an upstream gradient {f'scaled by {factor:g}' if factor else 'of zeros'}"
         multiple = (got, expected, 0.0, LINEARITY, verdicts.NOT_LINEAR, words)
         name = check.problem.sources[j].name
         check.rows.append(DerivativeRow(1, name, "upstream", "reverse", *multiple))
@@ -132,7 +131,10 @@ def check_symmetry(check: Check) -> None:
         )
     if not holds and any(row.verdict in DOUBTFUL for row in check.rows):
         return  # they need not be symmetric where they are not continuous
-    words = f"{first.number:.6g} in one order, {other.number:.6g} in the other"
+    words = (
+        "second derivatives differ when their two directions are exchanged: "
+        f"{first.number:.6g} and {other.number:.6g}"
+    )
     name = "second derivatives are symmetric"
     check.properties.append(Property(name, holds, "" if holds else words))
 
@@ -148,7 +150,10 @@ def look_at_shapes(check: Check) -> None:
 
 def compare_modes(check: Check) -> None:
     """Compare forward mode with reverse mode, from the rows."""
-    for order, name in ((1, "forward mode is the adjoint"), (2, "forward over reverse agrees")):
+    for order, name, what in (
+        (1, "forward and reverse mode agree", "forward and reverse mode differ"),
+        (2, "forward over reverse agrees too", "forward over reverse differs from reverse mode"),
+    ):
         finite = [
             row
             for row in check.rows
@@ -173,4 +178,5 @@ def compare_modes(check: Check) -> None:
                 values = f"{reverse:.6g} in reverse and {two:.6g} in forward mode"
                 words.append(f"for {row.argument}, {values}")
         if pairs:
-            check.properties.append(Property(name, not words, "; ".join(words)))
+            detail = f"{what}: {'; '.join(words)}" if words else ""
+            check.properties.append(Property(name, not words, detail))

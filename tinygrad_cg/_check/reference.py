@@ -17,7 +17,7 @@ EPSILON = float(np.finfo(np.float64).eps)
 COMPLEX_STEP = "complex step"
 DIFFERENCES = "central differences"
 SECOND_DIFFERENCES = "second differences"
-LINEARITY = "linearity"
+LINEARITY = "linearity in dy"
 
 
 class Line(Protocol):
@@ -33,6 +33,7 @@ class ReferenceValue(NamedTuple):
     """A derivative with its error and origin, and whether there is a kink.
 
     `size` is the typical size of a derivative: that of the function's terms, divided by its scale.
+    `terms` is the size of the terms that the derivative is computed from, if these cancel.
     """
 
     value: float
@@ -40,10 +41,11 @@ class ReferenceValue(NamedTuple):
     kind: str = DIFFERENCES
     kink: bool = False
     size: float = 0.0
+    terms: float = 0.0
 
     def with_terms(self, noise: float, precision: float) -> ReferenceValue:
         """Return this for a derivative whose terms cancel, with the noise of their rounding."""
-        return self._replace(size=max(self.size, noise / (3 * precision)))
+        return self._replace(terms=noise / (3 * precision))
 
 
 LEVELS = 14  # steps at most; each is half the one before

@@ -104,7 +104,7 @@ class GradientReport:
         if false is not None:
             return f"{self.name}: wrong from order {false} onwards"
         if not self.ok:
-            return f"{self.name}: a property fails"
+            return f"{self.name}: {'; '.join(_broken(self))}"
         if self.rows and not self.conclusive:
             return f"{self.name}: inconclusive"
         unsure = any(row.verdict in DOUBTFUL for row in self.rows)
@@ -178,7 +178,12 @@ def _errors(row: DerivativeRow) -> tuple[str, str]:
     size = max(abs(row.reference), abs(row.value or 0.0))
     if not row.false and row.error <= 1e-6 * (size or 1.0):
         return f"< {1e-6 * (size or 1.0):.0e}", "< 1e-06"
-    return f"{row.error:.3g}", f"{row.relative_error:.2g}"
+    return f"{row.error:.3g}", "rounding" if row.is_rounding else f"{row.relative_error:.2g}"
+
+
+def _broken(report: GradientReport | RuleReport) -> list[str]:
+    """Return the properties that fail, in a few words each."""
+    return [prop.detail.partition(":")[0] for prop in report.properties if prop.holds is False]
 
 
 def _lines(report: GradientReport) -> str:
@@ -201,15 +206,15 @@ def _lines(report: GradientReport) -> str:
         )
     passed = [prop.name for prop in report.properties if prop.holds]
     lines += [f"Passed: {'; '.join(passed)}."] if passed else []
-    failed = [prop for prop in report.properties if prop.holds is False]
-    lines += [f"Failed: {prop.name}: {prop.detail}." for prop in failed]
+    lines += [f"Failed: {prop.detail}." for prop in report.properties if prop.holds is False]
     for rule in report.rules:
         false = rule.first_false_order
         verdict = "is correct" if false is None else f"is wrong at order {false}"
         if rule.rows and not rule.conclusive:
             verdict = "is inconclusive"
-        broken = [prop.name for prop in rule.properties if prop.holds is False]
-        verdict += "".join(f"; failed: {name}" for name in broken)
+        if not rule.rows:
+            verdict = "was not checked"
+        verdict += "".join(f"; {words}" for words in _broken(rule))
         lines.append(
             f"On its own, the rule of `{rule.name}` ({rule.site}, used for order {rule.order}) "
             f"{verdict}."

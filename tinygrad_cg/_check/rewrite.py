@@ -10,7 +10,7 @@ import linecache
 import math
 import re
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -182,11 +182,20 @@ class Returned:
         self.node = node
         self.field = "body" if isinstance(node, ast.Lambda) else "value"
         value = getattr(node, self.field) or ast.Constant(None)
-        self.gradients = value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]
+        self.gradients = list(_leaves(value))
 
     def replace(self, gradients: list[ast.expr]) -> None:
         value = gradients[0] if len(gradients) == 1 else ast.Tuple(gradients, ast.Load())
         setattr(self.node, self.field, value)
+
+
+def _leaves(value: ast.expr) -> Iterator[ast.expr]:
+    """Yield the expressions in nested tuples and lists."""
+    if not isinstance(value, (ast.Tuple, ast.List)):
+        yield value
+        return
+    for element in value.elts:
+        yield from _leaves(element)
 
 
 def drop_gradients(source: SourceCode, inner: str, count: int) -> None:

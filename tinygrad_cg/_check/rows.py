@@ -43,7 +43,8 @@ def row_of(
         reference = judge.refine_reference()
         size = max(abs(reference.value), reference.size)
         is_sharp = math.isfinite(reference.value) and reference.error <= 1e-3 * size
-        verdict = _overflow(check, reference) if is_sharp else verdicts.INCONCLUSIVE
+        verdict = verdicts.KINK if reference.kink else verdicts.INCONCLUSIVE
+        verdict = _overflow(check, reference) if is_sharp else verdict
     else:
         verdict, reference = judge.verdict(value, again)
         before = [row for row in check.rows if row.order < order]
@@ -62,6 +63,9 @@ def row_of(
         if not math.isfinite(own.number) and is_sure:
             verdict, shown = _overflow(check, reference), own.value
             detail = f"in {check.problem.point[j].dtype}; finite in float64"
+    if verdict == verdicts.INCONCLUSIVE and math.isfinite(value.number):
+        gap = abs(value.number - reference.value)  # rounding or another branch may explain it
+        reference = reference._replace(error=max(reference.error, gap))
     compared = (shown, reference.value, reference.error, reference.kind, verdict, detail)
     row = DerivativeRow(order, check.names[j], path, mode, *compared)
     row.rounding = judge.floor / check.precision_of(j)
@@ -144,7 +148,7 @@ def add_upstream_row(check: Check, order: int) -> None:
         verdict = verdicts.NOT_FINITE if is_known else verdicts.INCONCLUSIVE
     else:
         floor = 100 * check.precision * max(value.size, exact.size)
-        verdict = decide(value.number, reference, check.precision, floor)
+        verdict = decide(value.number, reference, check.precision, floor, check.whole)
         if verdict is None and value.value is None:
             verdict = verdicts.WRONG
         if verdict is None:
@@ -157,7 +161,8 @@ def add_upstream_row(check: Check, order: int) -> None:
             reference = reference._replace(error=reference.error + noise)
             reference = reference.with_terms(noise, check.precision)
             floor += noise
-            verdict = decide(value.number, reference, check.precision, floor) or verdicts.WRONG
+            verdict = decide(value.number, reference, check.precision, floor, check.whole)
+            verdict = verdict or verdicts.WRONG
     if verdict == verdicts.TRUE and not math.isfinite(own.number):
         verdict, shown = _overflow(check, reference), own.value
     comparison = (shown, reference.value, reference.error, LINEARITY, verdict)

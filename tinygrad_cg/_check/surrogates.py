@@ -66,9 +66,7 @@ def recognise_surrogate(check: Check) -> str | None:
             f"{text} If so, declare a function of the same arguments whose derivative the rule "
             f"returns: `tf.check_gradients({arguments}, against=surrogate)`."
         )
-    return (
-        f"{text} If so, declare it: `tf.check_gradients({arguments}, against={surrogate})` passes."
-    )
+    return f"{text} If so, `tf.check_gradients({arguments}, against={surrogate})` passes."
 
 
 def _moved(problem: Problem, point: Point, step: float) -> Point:

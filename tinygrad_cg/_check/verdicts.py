@@ -77,14 +77,14 @@ class DerivativeRow:
 
     @property
     def relative_error(self) -> float:
-        """Return the error in units of the reference (of the value if that is 0).
-
-        If the error is rounding, in units of the terms that cancel.
-        """
+        """Return the error in units of the reference (of the value if that is 0)."""
         size = abs(self.reference) or abs(self.value or 0.0)
-        if not self.false:
-            size = max(size, self.rounding)
         return self.error / size if size else 0.0
+
+    @property
+    def is_rounding(self) -> bool:
+        """Return whether the row passed because the difference is rounding: the terms cancel."""
+        return self.verdict == TRUE and self.relative_error > max(1e-3, self.tolerance)
 
     @property
     def false(self) -> bool:
@@ -108,12 +108,20 @@ def _gap(value: float, reference: ReferenceValue) -> float:
     return min(abs(value - reference.value), abs(reference.value))
 
 
-def is_nothing(value: float, reference: ReferenceValue, precision: float) -> bool:
-    """Return whether a value and its reference are within the rounding of the terms."""
-    return max(abs(value), abs(reference.value)) <= 100 * precision * reference.size
+def is_nothing(
+    value: float, reference: ReferenceValue, precision: float, whole: float = 0.0
+) -> bool:
+    """Return whether a value and its reference are within the rounding of the function's terms.
+
+    `whole` is the size of the terms of the function's own value.
+    """
+    size = max(reference.size, whole)
+    return max(abs(value), abs(reference.value)) <= 100 * precision * size
 
 
-def decide(value: float, reference: ReferenceValue, precision: float, floor: float) -> str | None:
+def decide(
+    value: float, reference: ReferenceValue, precision: float, floor: float, whole: float = 0.0
+) -> str | None:
     """Return a verdict, or None for a difference that needs a closer look."""
     expected, error = reference.value, reference.error
     if not (isfinite(expected) and isfinite(error)):
@@ -123,10 +131,9 @@ def decide(value: float, reference: ReferenceValue, precision: float, floor: flo
     if agrees(value, reference, relative, floor):
         return TRUE
     if gap <= 3 * error + floor:
-        if error <= max(1e-4, relative) * size:
-            return TRUE
-        near = gap <= floor or gap <= 0.5 * size or is_nothing(value, reference, precision)
-        return TRUE if near and error <= 0.1 * relative * reference.size else INCONCLUSIVE
+        near = gap <= 0.1 * size or is_nothing(value, reference, precision, whole)
+        terms = 0.1 * relative * max(reference.size, reference.terms)
+        return TRUE if near and error <= max(1e-4 * size, relative * size, terms) else INCONCLUSIVE
     return INCONCLUSIVE if gap <= 10 * error + relative * size + floor else None
 
 
@@ -143,10 +150,12 @@ class Judge:
         scale: float,
         precision: float,
         complex_line: Callable[[complex], Any] | None = None,
+        whole: float = 0.0,
     ):
         self.line = line
         self.scale = scale
         self.precision = precision
+        self.whole = whole
         self.noise_of = partial(noise_of, line.lines.problem)
         self.ladder = Ladder(self.line, scale, precision)
         self.exact: ReferenceValue | None = None
@@ -204,7 +213,7 @@ class Judge:
         if outcome is None:
             return self._accuse(number, noise)
         sized = reference.with_terms(noise, self.precision)
-        return decide(number, sized, self.precision, self.floor) or outcome, reference
+        return decide(number, sized, self.precision, self.floor, self.whole) or outcome, reference
 
     def refine_reference(self, number: float = 0.0, floor: float = 0.0) -> ReferenceValue:
         """Return the reference at the first level that decides about the value, or at the last."""
@@ -268,14 +277,15 @@ class Judge:
         self, number: float, again: Callable[[], float], reference: ReferenceValue, rounding: float
     ) -> tuple[str, ReferenceValue]:
         """Return the verdict if the function's values do not change: their derivative is 0."""
+        whole = self.whole
         if not is_nothing(number, reference._replace(value=0.0), self.precision):
             rounding = max(rounding, self.rounding)
             noise = self.noise_of(number, again, abs(number))
             self.floor += noise
             terms = max(noise, rounding / self.scale)
-            reference = reference.with_terms(terms, self.precision)
+            whole = max(whole, terms / (3 * self.precision))
         zero = reference._replace(value=0.0, error=2 * rounding / self.ladder.step)
-        if is_nothing(number, zero, self.precision) and abs(number) <= zero.error:
+        if is_nothing(number, zero, self.precision, whole) and abs(number) <= zero.error:
             self.floor = max(self.floor, 100 * self.precision * zero.size)
             return TRUE, zero
         is_clear = abs(number) > 10 * zero.error and not self.ladder.may_oscillate(rounding)
@@ -298,7 +308,8 @@ class Judge:
         rounding = noise + self.noise_of(number, again, gap) + 10 * exact.error
         if gap <= self.floor + rounding + SHARP * size:
             self.floor += rounding
-            return TRUE
+            is_zero = is_nothing(number, exact, self.precision, self.whole)
+            return TRUE if gap <= 0.1 * size or is_zero else INCONCLUSIVE
         if noise > 1e-2 * max(abs(exact.value), gap):
             return None
         if gap <= tolerance(self.precision) * size:  # less than differences need to tell at once
@@ -339,7 +350,7 @@ class Judge:
         reference = reference.with_terms(noise, self.precision)
         if not (isfinite(reference.error) and ladder.has_converged(rounding, variation)):
             return INCONCLUSIVE, reference
-        verdict = decide(number, reference, self.precision, self.floor)
+        verdict = decide(number, reference, self.precision, self.floor, self.whole)
         if verdict is None and (
             self._is_seen_closer(number, reference.value) or ladder.may_oscillate(rounding)
         ):

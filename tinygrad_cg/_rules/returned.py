@@ -68,11 +68,13 @@ def gradients_of_variables(call: Any, returned: Any) -> tuple[Any, list]:
             f"its grad_fn returned {len(flat)} gradients for them ({_where(call)})"
         )
     homes = devices.homes(used) or [None] * count
+    values = [variable._kept_value() for variable in used]  # a check may hold them in float64
+    labels = [f"the variable `{variable.name}`" for variable in used]
     return inputs, [
-        _fit_gradient(
-            call, gradient, variable, f"of variable {i}", f"the variable `{variable.name}`", home
+        _fit_gradient(call, gradient, value, f"of variable {i}", label, home)
+        for i, (gradient, value, label, home) in enumerate(
+            zip(flat, values, labels, homes, strict=True)
         )
-        for i, (gradient, variable, home) in enumerate(zip(flat, used, homes, strict=True))
     ]
 
 
@@ -104,8 +106,8 @@ def _fit_gradient(
         if is_inexact(tensor.dtype) and not np.can_cast(tensor.dtype, dtype, "safe"):
             call.definition.warn(
                 "dtype",
-                f"gradient {number} of `{name}` is {tensor.dtype}, its input {dtype}: it is "
-                "cast, and loses precision",
+                f"the gradient of {_label(call, number, label)} in the rule of `{name}` is "
+                f"{tensor.dtype} and loses precision: it is cast to {dtype}",
                 number,
             )
         tensor = cast(tensor, dtype)
@@ -150,8 +152,8 @@ def _fit_shape(call: Any, tensor: Tensor, wanted: tuple, number: str, label: str
         )
     call.definition.warn(
         "scalar",
-        f"gradient {number} of `{name}` is a scalar, {label} has shape {tuple(wanted)}: the "
-        "scalar is used for every element",
+        f"the gradient of {label} (shape {tuple(wanted)}) in the rule of `{name}` is a scalar: it "
+        "is used for every element",
         number,
     )
     return broadcast_to(tensor, wanted)

@@ -115,7 +115,7 @@ class Region:
     def detail(self) -> str:
         if self.kind != "tape":
             return self.remark
-        return f"its gradient is of order {self.order}" if self.order is not None else ""
+        return f"computes gradients of order {self.order}" if self.order is not None else ""
 
 
 class Sketch:
