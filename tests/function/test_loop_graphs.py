@@ -139,6 +139,24 @@ def test_what_is_the_same_in_all_rounds_is_computed_once():
     assert outside["exp"] == outside["sin"] == 1
 
 
+def growing(w, h):
+    """Return a sum of what 50 rounds of a recurrence give."""
+    grown = ops.fori_loop(0, 50, lambda _, h: tf.tanh(h * w) + 0.1 * tf.exp(-h), h)
+    return tf.reduce_sum(grown)
+
+
+@pytest.mark.parametrize(("size", "stored"), [(4, True), (10_000, False)])
+def test_small_slopes_are_stored_by_the_primal_loop(size, stored):
+    _, inside, _ = loops(tf.value_and_grad(growing, (0, 1)), normal(size), normal(size))
+    assert [names["tanh_slope"] for names in inside] == [int(stored), int(not stored)]
+    assert [names["exp"] for names in inside] == [1, int(not stored)]
+
+
+def test_stored_slopes_keep_derivatives():
+    run, args = two_orders(growing), (normal(4), normal(4))
+    same(unfused(run)(*args), run(*args), 1e-9)
+
+
 def test_what_nothing_reads_is_left_out():
     def first(xs):
         end, rows = ops.scan(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinygrad_cg_kernels.runtime import memory, service, signatures
+from tinygrad_cg_kernels.runtime import memory, service, signatures, texts
 
 from ..._core import devices
 from ..fusion.fuse import Fusion, Kernel
@@ -23,6 +23,7 @@ from ..graph.values import FuncGraph
 from .array_operations import ArrayOperations, UnfitError
 from .blocks import Block
 from .executable import cut_stages
+from .expressions import type_name
 from .loop_segment import LoopLayout, LoopSegment, RoundOperation, Stage
 from .scalarized import scalarize
 from .segment import is_large
@@ -182,41 +183,62 @@ class CompiledLoop:
         operations: ArrayOperations | None = None,
     ):
         segment.write_rounds(layout)
-        self.loop, self._layout, self._segment = loop, layout, segment
+        self.body, self._layout, self._segment = loop.body, layout, segment
         self.source, self._otherwise = segment.source, otherwise
-        self._parts = layout.chosen
         kinds = [(node.dtype, 1) for node in segment.arrays] + [(np.dtype(np.int64), 1)]
         source = service.TextSource(segment.source, "rounds")
         self._function, self.owner = compiler(source, signatures.program(kinds))
-        body = self.loop.body
-        self._length, self._first = body.length or 0, body.constants
-        self._work = {
-            part.array[1]: (node.size, node.dtype)
-            for part, node in zip(layout.chosen, segment.arrays, strict=True)
-            if part.array[0] == "work"
-        }
         work = operations.work if operations else 1
         self._at_once = max(1, min(MAX_ROUNDS, MAX_MULTIPLICATIONS // max(work, 1)))
-        used = {part.array for part in self._parts}
-        self._inputs = sorted(k for kind, k in used if kind == "input")
-        self._rows = [(k, (self._length, *row.shape), row.dtype) for k, row in enumerate(body.rows)]
-        self._rows = [row for row in self._rows if ("row", row[0]) in used]
-        self._new_rows = np.zeros if body.limited else memory.empty
-        self._carries = []
-        for k, value in enumerate(self.loop.graph.inputs[self._first :][: body.carries]):
-            is_kept = k in layout.kept
-            count = self._length + 1 if is_kept else 1 if layout.carried else 2
-            new = self._new_rows if is_kept else np.empty
-            self._carries.append((self._first + k, new, (count, *value.shape), value.dtype))
-        order = [("input", k) for k in self._inputs]
-        order += [("carry", k) for k in range(body.carries)]
-        order += [("row", k) for k, _, _ in self._rows]
-        order += [("constant", k) for k in range(len(layout.constants))]
-        order += [("work", k) for k in self._work]
-        self._order = order
-        self._slots = [order.index(part.array) for part in self._parts]
+        self._inputs = [value.aval for value in loop.graph.inputs]
+        self._length = self.body.length or 0
         self._sizes = lru_cache(8)(self._sizes_for)
-        self._usual = self._sizes(self._length)
+        constants = enumerate(layout.constants)
+        self._constants = {f"constant{k}": array for k, array in constants}
+        self._call: Run | None = None
+
+    def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return the last carries and the stacks of rows, or the number of rounds."""
+        if self._call is None:
+            self._call = self._defined()
+        return self._call(arrays)
+
+    def _defined(self) -> Run:
+        """Return the call as a function in Python."""
+        body = self.body
+        lines, arguments, results = self._lines(in_numba=False)
+        flags = f"[carry{body.carries - 1}]" if body.length is None else "()"
+        names = [f"x{k}" for k in range(len(self._inputs))]
+        flattened = [
+            f"{name} = {name}.reshape(-1)"
+            for name, aval in zip(names, self._inputs, strict=True)
+            if len(aval.shape) != 1
+        ]
+        text = [
+            *(f"{', '.join(names)}, = arrays", *flattened),
+            f"n = {'x0.item()' if body.limited else self._length}",
+            *lines,
+            f"count = run([{', '.join(arguments)}], sizes(n), n, {flags})",
+            *["if count < 0:", "    return otherwise(arrays)"] * (self._otherwise is not None),
+            f"return [{', '.join(results)}]",
+        ]
+        scope = {"np": np, "run": self._run, "sizes": self._sizes, "otherwise": self._otherwise}
+        scope |= {"empty": memory.empty, **self._constants}
+        code = "\n    ".join(["def call(arrays):", *text])
+        return texts.define(code, "call of a loop", scope, "call")
+
+    def _run(self, arrays: list[np.ndarray], sizes: np.ndarray, n: int, flags: Any) -> int:
+        """Run rounds; return how many, or -1 if one gave up. A flag ends a `while` loop."""
+        count, until = 0, self.body.length is None
+        while flags[0].item(count % flags[0].size) if until else count < n:
+            end = count + self._at_once
+            plan = np.array((count, end if until or end < n else n))
+            while self._function(*arrays, plan, sizes) is False:
+                arrays = list(map(contiguous, arrays))
+            if plan[0] < 0:
+                return -1
+            count = int(plan[1])
+        return count
 
     def _sizes_for(self, n: int) -> np.ndarray:
         """Return the sizes for `n` rounds.
@@ -229,98 +251,75 @@ class CompiledLoop:
                 sizes[position] -= (self._length - n) * elements
         return sizes
 
-    def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return the last carries and the stacks of rows, or the number of rounds."""
-        body, kept = self.loop.body, self._layout.kept
-        n = self._length if body.length is None else body.count(arrays)
-        flat = [contiguous(arrays[k]).reshape(-1) for k in self._inputs]
-        sizes = self._usual if n == self._length else self._sizes(n)
-        carried = []
-        for k, (position, new, shape, dtype) in enumerate(self._carries):
-            if shape[0] == 1:
-                carry = np.array(arrays[position], order="C")
-            else:
-                carry = new(shape, dtype)
-                carry[n if k in kept and body.reverse else 0] = arrays[position]
-            carried.append(carry)
-            flat.append(carry.reshape(-1))
-        rows: list[Any] = [None] * len(body.rows)
-        for r, shape, dtype in self._rows:
-            rows[r] = self._new_rows(shape, dtype)
-            flat.append(rows[r].reshape(-1))
-        flat += self._layout.constants
-        flat += [np.empty(*array) for array in self._work.values()]
-        count = self._run([flat[slot] for slot in self._slots], sizes, n, carried[-1:])
-        if count < 0:
-            assert self._otherwise is not None
-            return self._otherwise(arrays)
-        for k, r in kept.items():
-            rows[r] = carried[k][1:] if body.reverse else carried[k][:-1]
-        ends = []
-        for k, carry in enumerate(carried):
-            if self._carries[k][2][0] > 1:
-                carry = carry[(0 if body.reverse else count) if k in kept else count & 1, ...]
-                carry = carry.copy() if k in kept or carry.size > MAX_KEPT_SIZE else carry
-            ends.append(carry)
-        return [*ends, *rows] if body.length is not None else [*ends, np.array(count)]
-
-    def _run(self, arrays: list[np.ndarray], sizes: np.ndarray, n: int, flags: list) -> int:
-        """Run rounds; return how many, or -1 if one gave up. A flag ends a `while` loop."""
-        count, plan = 0, np.empty(2, np.int64)
-        until = self.loop.body.length is None
-        while flags[0].item(count % flags[0].size) if until else count < n:
-            end = count + self._at_once if until else min(count + self._at_once, n)
-            plan[:] = count, end
-            if self._function(*arrays, plan, sizes) is False:
-                raise AssertionError("an array of a loop is not contiguous")
-            if plan[0] < 0:
-                return -1
-            count = int(plan[1]) if until else end
-        return count
-
     def numba_lines(self) -> tuple[list[str], dict[str, Any]]:
         """Return a call as lines of Numba code, and their globals.
 
         The arrays x0, x1, ... and the results have one axis.
         """
-        body, kept = self.loop.body, self._layout.kept
-        until, length = body.length is None, self._length
-        scope = {"rounds": self._function, "usual": self._usual.copy()}
-        scope |= {f"constant{k}": array for k, array in enumerate(self._layout.constants)}
-        lines = [f"n = {'x0[0]' if body.limited else length}", "sizes = usual.copy()"]
+        body, until = self.body, self.body.length is None
+        scope = {"rounds": self._function, "usual": self._sizes(self._length).copy()}
+        lines = [f"n = {'x0[0]' if body.limited else self._length}", "sizes = usual.copy()"]
         for position, (ufunc, dtype) in self._segment.ufuncs.items():
             scope["usual"][position] = 0  # it is another one in each process
             scope[f"loop{position}"] = service.numba_callable().loop_address(ufunc, dtype)
             lines.append(f"sizes[{position}] = loop{position}()")
         for position, elements, step in self._segment.own_starts:
             if step < 0 and body.limited:
-                lines.append(f"sizes[{position}] -= ({length} - n) * {elements}")
-        ends, new_rows = [], "zeros" if body.limited else "empty"
-        for k, (position, _, shape, dtype) in enumerate(self._carries):
-            size, new = prod(shape[1:]), new_rows if k in kept else "empty"
-            lines.append(f"carry{k} = np.{new}({prod(shape)}, np.dtype({dtype.name!r}))")
-            start = f"n * {size}" if k in kept and body.reverse else "0"
-            lines.append(f"carry{k}[{start} : {start} + {size}] = x{position}")
-            row = "0" if shape[0] == 1 else "(count & 1)"
-            if k in kept:
-                row = "0" if body.reverse else "count"
-            ends.append(f"carry{k}[{row} * {size} : ({row} + 1) * {size}].copy()")
-        rows: dict[int, str] = {}
-        for r, shape, dtype in self._rows:
-            lines.append(f"row{r} = np.{new_rows}({prod(shape)}, np.dtype({dtype.name!r}))")
-            rows[r] = f"row{r}"
-        for k, (size, dtype) in self._work.items():
-            lines.append(f"work{k} = np.empty({size}, np.dtype({dtype.name!r}))")
-        for k, r in kept.items():
-            size = prod(self._carries[k][2][1:])
-            rows[r] = f"carry{k}[{size}:]" if body.reverse else f"carry{k}[: {length * size}]"
-        names = [f"x{k}" if kind == "input" else f"{kind}{k}" for kind, k in self._order]
-        arguments = ", ".join([names[slot] for slot in self._slots])
-        end = 2**62 if until else "n"
-        lines += ["plan = np.array([0, 0])", f"plan[1] = {end}"]
+                lines.append(f"sizes[{position}] -= ({self._length} - n) * {elements}")
+        creation, arguments, results = self._lines(in_numba=True)
+        lines += [*creation, "plan = np.array([0, 0])", f"plan[1] = {2**62 if until else 'n'}"]
         lines.append(f"if carry{body.carries - 1}[0]:" if until else "if n > 0:")
-        lines += [f"    rounds({arguments}, plan, sizes)", "else:", "    plan[1] = 0"]
+        lines += [f"    rounds({', '.join(arguments)}, plan, sizes)", "else:", "    plan[1] = 0"]
         lines += ["if plan[0] < 0:", f"    raise ValueError({body.name + GAVE_UP!r})"]
-        lines += ["count = plan[1]"]
-        results = [*ends, "np.array([count])"] if until else [*ends, *map(rows.get, sorted(rows))]
-        return [*lines, f"return ({', '.join(results)},)"], scope
+        lines += ["count = plan[1]", f"return ({', '.join(results)},)"]
+        return lines, scope | self._constants
+
+    def _lines(self, in_numba: bool) -> tuple[list[str], list[str], list[str]]:
+        """Return lines that make the arrays of a call, the arguments of `rounds`, and the results.
+
+        The arrays x0, x1, ... have one axis, as all arrays have in Numba code.
+        """
+        body, kept, length, lines = self.body, self._layout.kept, self._length, list[str]()
+
+        def add(name: str, size: int, dtype: np.dtype, returned: bool = True) -> None:
+            if returned and not in_numba and size * dtype.itemsize >= memory.MIN_MMAPPED_BYTES:
+                text = f"empty(({size},), np.dtype({dtype.name!r}))"
+            else:
+                text = f"np.empty({size}, {type_name(dtype)})"
+            if returned and body.limited:
+                text = f"np.zeros({size}, {type_name(dtype)})"
+            lines.append(f"{name} = {text}")
+
+        def shaped(text: str, shape: tuple[int, ...]) -> str:
+            return text if in_numba or len(shape) == 1 else f"{text}.reshape({shape})"
+
+        ends, rows = list[str](), dict[int, str]()
+        for k, aval in enumerate(self._inputs[body.constants :][: body.carries]):
+            size, is_kept = prod(aval.shape), k in kept
+            count = length + 1 if is_kept else 1 if self._layout.carried else 2
+            add(f"carry{k}", count * size, aval.dtype, is_kept)
+            start = f"n * {size}" if is_kept and body.reverse else "0"
+            lines.append(f"carry{k}[{start} : {start} + {size}] = x{body.constants + k}")
+            row = "0" if count == 1 or (is_kept and body.reverse) else "count"
+            row += " % 2" * (count == 2 and not is_kept)
+            end = f"carry{k}[{row} * {size} : ({row} + 1) * {size}]"
+            copied = in_numba or is_kept or (count > 1 and size > MAX_KEPT_SIZE)
+            ends.append(shaped(end + ".copy()" * copied, aval.shape))
+            if is_kept:
+                part = f"[{size}:]" if body.reverse else f"[: {length * size}]"
+                rows[kept[k]] = shaped(f"carry{k}{part}", (length, *aval.shape))
+        used = {part.array for part in self._layout.chosen}
+        for r, aval in enumerate(body.rows):
+            if ("row", r) in used:
+                add(f"row{r}", length * prod(aval.shape), aval.dtype)
+                rows[r] = shaped(f"row{r}", (length, *aval.shape))
+        for part, node in zip(self._layout.chosen, self._segment.arrays, strict=True):
+            if part.array[0] == "work":
+                add(f"work{part.array[1]}", node.size, node.dtype, False)
+        arguments = [
+            f"x{k}" if kind == "input" else f"{kind}{k}"
+            for kind, k in [part.array for part in self._layout.chosen]
+        ]
+        if body.length is None:
+            return lines, arguments, [*ends, f"np.array({'[count]' if in_numba else 'count'})"]
+        return lines, arguments, [*ends, *[rows[r] for r in range(len(body.rows))]]

@@ -18,18 +18,13 @@ from tinygrad_cg_kernels import elementary as kmath
 from tinygrad_cg_kernels.runtime.promotion import broadcast_shapes
 
 from ..._core.kinds import is_bool
+from ..graph.partition import QUICK
 from .domains import ANYWHERE, COLUMN, ELEMENT, ROW, SCALAR, Access, Domain, broadcasting, pattern
 
 TILE = 8  # rows of a transpose that are made at a time: a cache line has that many elements
 COPY, CAST = "copy", "cast"  # the functions of an `ApplyNode` that are not scalar functions
 
-_CHEAP_NAMES = """
-    absolute add clip divide divide_unbounded divide_upstream equal greater greater_equal
-    isfinite isinf isnan less less_equal logical_and logical_not logical_or logical_xor maximum
-    minimum multiply multiply_tangent multiply_upstream negative not_equal relu sign square subtract
-    unless_masked where
-"""
-CHEAP: set[Any] = {COPY, CAST, *[getattr(kmath, name) for name in _CHEAP_NAMES.split()]}
+CHEAP: set[Any] = {COPY, CAST, *[getattr(kmath, name) for name in QUICK]}
 """Functions that take less time than a pass over memory. All others are polynomials."""
 
 _ARITHMETIC_NAMES = """

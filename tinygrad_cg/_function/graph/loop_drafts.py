@@ -10,10 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._core.tensor import Aval
+from .partition import MAX_STACK_BYTES
 from .values import FuncGraph, Value, in_order, with_operands
-
-_MAX_STACK_BYTES = 2**28
-"""The largest stack that is made before a loop, or kept for use after it."""
 
 
 class Body(NamedTuple):
@@ -98,11 +96,11 @@ class Draft:
     def is_input(self, value: Value) -> bool:
         return value in self.fixed or value in self.slices or value in self.carried
 
-    def fits(self, value: Value) -> bool:
-        """Return whether the rows of this value for all rounds fit into the memory allowed."""
-        if isinstance(value.aval, list):
+    def fits(self, value: Value, limit: int = MAX_STACK_BYTES) -> bool:
+        """Return whether the rows of this value for all rounds fit into so many bytes."""
+        if isinstance(value.aval, list) or not limit:
             return False
-        return self.length * prod(value.shape) * value.dtype.itemsize <= _MAX_STACK_BYTES
+        return self.length * prod(value.shape) * value.dtype.itemsize <= limit
 
     def stack(self, value: Value) -> Value:
         """Return the stack of a value of the body: that of a slice, or a new row of the loop."""

@@ -2,7 +2,9 @@
 
 Passes (`loop_passes`) rewrite drafts of the loops. Besides, the loop of a gradient computes again
 the body of its primal loop: it reads the primal loop's results instead, unless they are cheap to
-compute. Finally rows, loop variables and operands that nothing reads are removed.
+compute. Small results of functions such as `exp`, and of their derivatives, are stored, too: the
+rounds of a gradient wait for one another, so they take less time. Finally rows, loop variables and
+operands that nothing reads are removed.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import Any
 
 from .loop_drafts import Draft, Row, is_loop
 from .loop_passes import COUNTING, MOVING, OF_ANY_LOOP, counts_or_writes
-from .partition import is_cheap
+from .partition import is_cheap, most_stored
 from .simplify import simplify
 from .values import FuncGraph, OutputItem, Value, identity_of, in_turn, reach, with_operands
 
@@ -72,14 +74,19 @@ def _share(earlier: Draft, later: Draft, drafts: Mapping[Value, Draft]) -> None:
     computed = {identity_of(value, value.inputs): value for value in earlier.values()}
     for value in later.values():
         if value not in equivalents and (value.inputs or value.array is not None):
-            operands = [equivalents.get(operand) for operand in value.inputs]
-            same = None if None in operands else computed.get(identity_of(value, operands))
+            operands = [equivalents[operand] for operand in value.inputs if operand in equivalents]
+            if len(operands) < len(value.inputs):
+                continue
+            same = computed.get(identity_of(value, operands))
+            if same is None and is_cheap(value):
+                same = with_operands(value, operands)  # part of the earlier loop if it is read
             if same is not None:
                 equivalents[value] = same
     substitutions: dict[Value, Value] = {}
     for value in reach(later.results, lambda value: () if value in substitutions else value.inputs):
-        dear = value.array is None and not (later.is_input(value) or is_cheap(value))
-        if dear and value in equivalents and earlier.fits(value):
+        if value.array is not None or later.is_input(value) or value not in equivalents:
+            continue
+        if earlier.fits(value, most_stored(value)):
             substitutions[value] = read = Value(value.aval)
             later.slices[read] = earlier.stack(equivalents[value])
     later.replace(substitutions)

@@ -11,12 +11,32 @@ from .values import FuncGraph, Value, in_order, reach
 _CHEAP = frozenset(
     ("broadcast_to", "cast", "expand_dims", "getitem", "reshape", "squeeze", "transpose")
 )
+MAX_STACK_BYTES = 2**28
+"""The largest stack that is made before a loop, or kept for use after it."""
+_MAX_CACHED_BYTES = 2**18
+
+_QUICK_NAMES = """
+    absolute add clip divide divide_unbounded divide_upstream equal greater greater_equal
+    isfinite isinf isnan less less_equal logical_and logical_not logical_or logical_xor maximum
+    minimum multiply multiply_tangent multiply_upstream negative not_equal relu sign square subtract
+    unless_masked where
+"""
+QUICK = frozenset(_QUICK_NAMES.split())
+"""Elementwise operations that take less time than a pass over memory."""
 
 
 def is_cheap(value: Value) -> bool:
     """Return whether a value is cheaper to compute again than to store and load."""
     primitive = value.primitive
     return primitive is not None and (primitive.kind == "elementwise" or primitive.name in _CHEAP)
+
+
+def most_stored(value: Value) -> int:
+    """Return the most bytes that the rows of a value in all rounds may take if they are stored."""
+    primitive = value.primitive
+    if primitive is None or not is_cheap(value):
+        return MAX_STACK_BYTES
+    return 0 if primitive.name in QUICK | _CHEAP else _MAX_CACHED_BYTES
 
 
 def cut(

@@ -7,7 +7,7 @@ the rest of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -15,13 +15,14 @@ import numpy as np
 
 from tinygrad_cg_kernels.runtime.texts import define
 
+from ... import nest
 from ..._core.conversion import FLOAT64
 from ..._core.levels import state
 from ..._core.record import Node, attach, attach_all
 from ..._core.tensor import Tensor
 from ..._core.transformed import Transformed
 from ..._reverse.variable import Variable, assigning, records_assignments
-from .compiled import Program
+from .compiled import OutputMark, Traced
 from .gradient import Gradient
 from .signature import FunctionCall
 
@@ -47,18 +48,17 @@ def _rule(node: Node, dy: Any) -> Sequence:
 class EntryWriter:
     """The source of one entry, and the names in it.
 
-    Arguments are positional: tensors, floats, Variables and simple Python values. `pack` makes the
-    result from the list of outputs; without it the result is the only output. For one tensor and
-    one output the text is ``(x0,) = args``, then checks of the type, record, shape and dtype, then
-    ``r = run((d0,))`` and the tensor of ``r[0]``.
+    Arguments are positional: tensors, floats, Variables and simple Python values. The outputs are
+    returned in the structure of the function's result. For one tensor and one output the text is
+    ``(x0,) = args``, then checks of the type, record, shape and dtype, then ``r = run((d0,))`` and
+    the tensor of ``r[0]``.
     """
 
-    def __init__(
-        self, call: FunctionCall, program: Program, pack: Any, gradient: Gradient | None = None
-    ):
-        self.call, self.program, self.pack, self.gradient = call, program, pack, gradient
+    def __init__(self, call: FunctionCall, traced: Traced, gradient: Gradient | None = None):
+        self.call, self.program, self.gradient = call, traced.program, gradient
+        self.structure = traced.structure
         self.names: dict[str, Any] = {"Tensor": Tensor, "new": object.__new__, "state": state}
-        self.names |= {"pack": pack, "assigning": assigning, "array": np.array, "float64": FLOAT64}
+        self.names |= {"assigning": assigning, "array": np.array, "float64": FLOAT64}
         self.names |= {"attach": attach, "attach_all": attach_all, "rule": _rule, "self": gradient}
         self.checks: list[str] = []  # lines that come before the program runs
         self.leaves: list[str] = []
@@ -92,7 +92,7 @@ class EntryWriter:
             lines.append(f"a{i}._data = r[{program.count + i}]")
         if program.assigned:
             lines = ["with assigning:", *[f"    {line}" for line in lines]]
-        return self._compile("args", [*lines, *self._tensors(), self._result()])
+        return self._compile("args", [*lines, *self._tensors()])
 
     def recorded(self, single: bool) -> Callable:
         """Return ``enter(frame, args)`` for calls that tapes record in the same way as `call`.
@@ -124,7 +124,7 @@ class EntryWriter:
             lines.append(f"attach_all(group, {nodes}, rule, saved, [{self._outputs()}])")
         elif gradient.upstream:
             lines.append(f"attach(t0, group, {nodes}, rule, saved)")
-        return self._compile("frame, args", [*lines, self._result()])
+        return self._compile("frame, args", lines)
 
     def _with_residuals(self, gradient: Gradient) -> list[str]:
         parts, arrays = gradient.parts, self.arrays[: len(self.leaves)]
@@ -191,6 +191,8 @@ class EntryWriter:
         taken = [f"if len(args) != {count}: return None"]
         if count:
             taken.append(f"{_tuple([f'x{i}' for i in range(count)])} = args")
+        tensors = map("t{}".format, range(self.program.count))
+        lines.append(f"return {self._result(self.structure, tensors)}")
         text = "\n ".join([f"def enter({parameters}):", *taken, *self.checks, *lines])
         return define(text, "entry of a program", self.names, "enter")
 
@@ -204,11 +206,20 @@ class EntryWriter:
     def _outputs(self) -> str:
         return ", ".join(f"t{i}" for i in range(self.program.count))
 
-    def _result(self) -> str:
-        if self.pack is None:
-            return "return t0"
-        outputs = self._outputs()
-        return f"return ({outputs},)" if self.pack is tuple else f"return pack([{outputs}])"
+    def _result(self, structure: Any, tensors: Iterator[str]) -> str:
+        """Return the text of a structure with these tensors as its outputs."""
+        if structure is OutputMark:
+            return next(tensors)
+        if type(structure) in (tuple, list):
+            items = _tuple([self._result(item, tensors) for item in structure])
+            return f"({items})" if type(structure) is tuple else f"[{items}]"
+        name = f"part{len(self.names)}"
+        self.names[name] = structure
+        if not nest.is_nested(structure):
+            return name
+        self.names["pack"] = nest.pack_sequence_as
+        leaves = [self._result(leaf, tensors) for leaf in nest.flatten(structure)]
+        return f"pack({name}, [{', '.join(leaves)}])"
 
 
 def _tuple(names: Sequence[str]) -> str:

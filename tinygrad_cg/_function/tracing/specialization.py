@@ -32,7 +32,7 @@ class Specialization(Traced):
     def enter(self, call: FunctionCall) -> Callable[[tuple], Any] | None:
         """Return the entry for calls of this form, if the program has outputs."""
         if self._enter is None and self.program.count and takes(call):
-            self._enter = EntryWriter(call, self.program, self._pack()).unrecorded()
+            self._enter = EntryWriter(call, self).unrecorded()
         return self._enter
 
     def enter_recorded(self, call: FunctionCall) -> Callable[[Any, tuple], Any] | None:
@@ -42,7 +42,7 @@ class Specialization(Traced):
         if self.latest not in self._recorded_entries:
             (gradient, single), entry = self.latest, None
             if gradient.has_entries(single):
-                entry = EntryWriter(call, self.program, self._pack(), gradient).recorded(single)
+                entry = EntryWriter(call, self, gradient).recorded(single)
             self._recorded_entries[gradient, single] = entry
         return self._recorded_entries[self.latest]
 
@@ -107,15 +107,6 @@ class Specialization(Traced):
         remaining, flat = iter(outputs), nest.flatten(self.structure)
         leaves = [next(remaining) if leaf is OutputMark else leaf for leaf in flat]
         return nest.pack_sequence_as(self.structure, leaves)
-
-    def _pack(self) -> Callable[[list], Any] | None:
-        """Return a function that packs the outputs; None if the result is the only output."""
-        kind = type(self.structure)
-        if self.structure is OutputMark:
-            return None
-        if kind in (tuple, list) and all(leaf is OutputMark for leaf in self.structure):
-            return kind
-        return self.pack_outputs
 
 
 def _alike(group: Any, tensors: Sequence[Tensor]) -> bool:
