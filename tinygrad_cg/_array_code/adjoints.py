@@ -133,31 +133,14 @@ class _Adjoints:
         self.states: dict[ir.Statement, _Checkpoints] = {}
         targets = [x for x in program.outputs if x.is_float and not isinstance(x, ir.FixedNumber)]
         self.active = ir.active(program, sources, targets)
-        self.home: dict[ir.Number, ir.Block] = {}
-        self.definitions: dict[ir.Number, ir.Statement] = {}
-        self.counts: dict[ir.Statement, ir.Number] = {}
         self.saved: dict[int, list[ir.Number]] = {}  # by the id of a block
         self.bars: dict[ir.Number, ir.Number] = {}
         self.arrays: dict[ir.Array, ir.Array] = {}
         self.scope = _BackwardScope(program.body, None, True, self)
         self.b = OpBuilder()
         self.copies: dict[tuple[ir.Array, ir.Loop], ir.Array] = {}  # of arrays that change later
-        self.enter(program.body)
-        self.reloading = Reloading(program)
-
-    def enter(self, block: ir.Block) -> None:
-        """Note where values are defined."""
-        for statement in block:
-            for value in ir.results(statement):
-                self.home[value] = block
-                self.definitions[value] = statement
-            if isinstance(statement, ir.Loop):
-                self.home |= dict.fromkeys(ir.bound(statement), statement.body)
-                if isinstance(statement, ir.While) or statement.leaves is not None:
-                    count = self.counts[statement] = ir.Number("i64", "rounds", 0)
-                    self.home[count] = block
-            for inner in ir.blocks_of(statement):
-                self.enter(inner)
+        self.reloading = places = Reloading(program)
+        self.home, self.definitions, self.counts = places.home, places.sources, places.counts
 
     def program(self) -> ir.ArrayProgram:
         p = self.primal

@@ -66,22 +66,6 @@ def fmin(x, y):
     return np.where((x <= y) | (y != y), x, y)
 
 
-def logical_and(x, y):
-    return bool(x) and bool(y)
-
-
-def logical_or(x, y):
-    return bool(x) or bool(y)
-
-
-def logical_xor(x, y):
-    return bool(x) != bool(y)
-
-
-def logical_not(x):
-    return not x
-
-
 def argmax(a):
     if len(a) == 0:
         raise ValueError("an empty array")

@@ -70,15 +70,13 @@ class BlockReader:
         self.node: ast.AST | None = None
         self.choices: dict[ir.Number, ir.Op] = {}  # results of branches
         self.ranges: dict[ir.Number, ir.Bounds] = {}  # of loops' indices
-        self.sizes: set[ir.Number] = set()  # inputs, and what `program.sizes` defines
+        self.sizes: set[ir.Number] = set()  # inputs, and what follows from these alone
         self.inputs: set[ir.Array] = set()
         self.replaced_inputs: list[str] = []
         self.replacements: dict[ir.Array, str] = {}  # memory of what may be an input in Python
         self.twins: list[Twin] = []
         self.held: list[Any] = []  # values that callers and loops hold, besides names
         self.pending: list[Any] = []  # operands of expressions that are being read
-        self.copies: dict[ir.Number, ir.Number] = {}
-        self.originals: dict[ir.Number, ir.Number] = {}  # of sizes that `program.sizes` computes
         self.frozen: list[tuple[np.ndarray, View]] = []
 
     @abstractmethod
@@ -272,50 +270,37 @@ class BlockReader:
         self, element_type: str, shape: ir.Index, value: ir.Number | None, hint: str = "a"
     ) -> View:
         """Return a new array; of an undefined content, or filled with a number."""
-        sizes, own = [], []
+        sizes = []
         for size in shape:
-            most = self.early(size)
-            own.append(size if most is None else most)
-            if most is None:
-                most = self.bound(size, True)
-                if size.low is None or size.low < 0:
-                    test = self.b.op("greater_equal", size, 0)
-                    self.check(test, ValueError, "negative dimensions are not allowed")
+            if self.is_early(size):
+                sizes.append(size)
+                continue
+            most = self.bound(size, True)
+            if size.low is None or size.low < 0:
+                test = self.b.op("greater_equal", size, 0)
+                self.check(test, ValueError, "negative dimensions are not allowed")
             if most is None:
                 raise self.refuse(
                     "the size of a new array depends on an element, or on a number that a loop "
                     "changes: allocate an array of the largest size first, and use a part of it"
                 )
-            sizes.append(most if own[-1] is most else self._of_sizes("maximum", most, 0))
+            sizes.append(self._of_sizes("maximum", most, 0))
         array = ir.Array(element_type, tuple(sizes), hint)
         self.program.scratch.append(array)
         self.b.block.append(ir.Fill(array, value))
-        return View(array, whole(array).axes, tuple(own))
+        return View(array, whole(array).axes, tuple(shape))
 
-    def early(self, value: ir.Number) -> ir.Number | None:
-        """Return a number where memory is allocated, before the body; None if it is not known."""
-        if isinstance(value, ir.FixedNumber) or value in self.sizes:
-            return value
-        if not self._is_early(value):
-            return None
-        if value not in self.copies:
-            op, out = self.definitions[value], ir.like(value)
-            args = [x for x in map(self.early, op.args) if x is not None]
-            self.program.sizes.append(ir.Op(out, op.function, tuple(args)))
-            self.sizes.add(out)
-            self.copies[value], self.originals[out] = out, value
-        return self.copies[value]
-
-    def _is_early(self, value: ir.Number) -> bool:
+    def is_early(self, value: ir.Number) -> bool:
+        """Return whether a number is known where memory is allocated, before the body."""
         op = self.definitions.get(value)
-        is_computed = op is not None and all(map(self._is_early, op.args))
-        return isinstance(value, ir.FixedNumber) or value in self.sizes or is_computed
+        if value not in self.sizes and op is not None and all(map(self.is_early, op.args)):
+            self.sizes.add(value)
+        return isinstance(value, ir.FixedNumber) or value in self.sizes
 
     def bound(self, value: ir.Number, upper: bool) -> ir.Number | None:
         """Return a bound of an integer, from what is known before the body; None without one."""
-        early = self.early(value)
-        if early is not None:
-            return early
+        if self.is_early(value):
+            return value
         if not upper and value.low is not None:
             return ir.constant(value.low)
         if value in self.ranges:
@@ -350,17 +335,11 @@ class BlockReader:
 
     def _of_sizes(self, function: str, x: ir.Number, y: ir.Number | int) -> ir.Number:
         """Compute a number of sizes, before the body."""
-        out = OpBuilder(self.program.sizes).op(function, x, y, hint="n")
-        self.sizes.add(out)
-        return out
+        return OpBuilder([], self.definitions).op(function, x, y, hint="n")
 
     def is_whole(self, view: View) -> bool:
         """Return whether a view is all of its memory."""
-        sizes, shape = (
-            tuple(self.originals.get(size, size) for size in sizes)
-            for sizes in (view.array.shape, view.shape)
-        )
-        return shape == sizes and view.axes == whole(view.array).axes
+        return view == whole(view.array)
 
     def materialize(self, value: View | Lazy, hint: str = "a") -> View:
         """Return an array in memory of its own."""

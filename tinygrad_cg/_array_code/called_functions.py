@@ -122,6 +122,11 @@ _OF_FLOATS += "erf erfc gamma lgamma sinc floor ceil"
 """Functions of floats by their names here and in NumPy; in `math`, asin is arcsin."""
 
 
+def _of_truths(name: str) -> Handler:
+    """Return the handler of an operation on truths."""
+    return _mapped(lambda b, *xs: b.op(name, *[b.cast(x, "b1") for x in xs]))
+
+
 def _either(function: Callable, of_integers: Callable[..., Number]) -> Callable[..., Number]:
     """Return a function of numbers that has another form for integers."""
 
@@ -645,6 +650,8 @@ FUNCTIONS |= {builtins.bool: _to("b1"), np.bool_: _to("b1")}
 _OPERATORS = ("add", "subtract", "multiply", "divide", "mod", "power", "floor_divide")
 _OPERATORS += ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
 FUNCTIONS |= {getattr(np, name): _binary(name) for name in _OPERATORS}
+FUNCTIONS |= {getattr(np, f"logical_{x}"): _of_truths(x) for x in ("and", "or", "not")}
+FUNCTIONS[np.logical_xor] = _of_truths("not_equal")
 for _name in _OF_FLOATS.split():
     for _module, _alias in ((np, _name), (math, _name), (math, _name.replace("arc", "a"))):
         if hasattr(_module, _alias):

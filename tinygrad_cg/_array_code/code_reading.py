@@ -266,6 +266,10 @@ def read(
         return program.outputs.index(value)
 
     structure = leave(result)
+    shapes = [size for array in program.scratch for size in array.shape]
+    ops = reader.definitions
+    needed = ir.reachable(shapes, lambda size: ops[size].args if size in ops else ())
+    program.sizes = [op for size, op in ops.items() if size in needed]
     return share(program), structure
 
 

@@ -280,7 +280,7 @@ def sizes_of(program: ir.ArrayProgram) -> list[ir.Number]:
     arrays = [*(x for x in program.inputs if isinstance(x, ir.Array)), *program.scratch]
     arrays += [array for array, _ in program.constants]
     shapes = [size for array in arrays for size in array.shape]
-    computed = [op.out for op in program.sizes if isinstance(op, ir.Op)]
+    computed = [op.out for op in program.sizes]
     every = dict.fromkeys([*inputs, *shapes, *computed])
     return [value for value in every if not isinstance(value, ir.FixedNumber)]
 

@@ -229,7 +229,7 @@ class ArrayProgram:
     name: str
     inputs: list[Number | Array] = field(default_factory=list)
     outputs: list[Number | Array] = field(default_factory=list)
-    sizes: Block = field(default_factory=list)
+    sizes: list[Op] = field(default_factory=list)
     scratch: list[Array] = field(default_factory=list)
     body: Block = field(default_factory=list)
     constants: list[tuple[Array, Any]] = field(default_factory=list)

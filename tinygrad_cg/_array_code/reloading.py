@@ -14,6 +14,11 @@ class Reloading:
 
     def __init__(self, program: ir.ArrayProgram):
         self.places: dict[ir.Statement, Place] = {}
+        self.home: dict[ir.Number, ir.Block] = {}
+        self.sources: dict[ir.Number, ir.Statement] = {}
+        """The blocks and the statements that define numbers."""
+        self.counts: dict[ir.Statement, ir.Number] = {}
+        """Rounds of loops that the program does not know before."""
         self.stores: dict[ir.Array, list[ir.Store | ir.Fill]] = {}
         self.stored: dict[ir.Number, ir.Store] = {}
         """Where values are stored in the block that computes them."""
@@ -25,6 +30,8 @@ class Reloading:
         own: set[ir.Number] = set()
         for statement in block:
             own.update(ir.results(statement))
+            self.home |= dict.fromkeys(ir.results(statement), block)
+            self.sources |= dict.fromkeys(ir.results(statement), statement)
             self.places[statement] = len(self.places), loops
             match statement:
                 case ir.Store(array, _, value, False) if value in own:
@@ -32,7 +39,13 @@ class Reloading:
                         self.stored[value] = statement
             if isinstance(statement, (ir.Store, ir.Fill)):
                 self.stores.setdefault(statement.array, []).append(statement)
-            inner = (*loops, statement) if isinstance(statement, ir.Loop) else loops
+            inner = loops
+            if isinstance(statement, ir.Loop):
+                inner = (*loops, statement)
+                self.home |= dict.fromkeys(ir.bound(statement), statement.body)
+                if isinstance(statement, ir.While) or statement.leaves is not None:
+                    count = self.counts[statement] = ir.Number("i64", "rounds", 0)
+                    self.home[count] = block
             for part in ir.blocks_of(statement):
                 self.number(part, inner)
 

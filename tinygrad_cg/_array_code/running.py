@@ -12,7 +12,7 @@ import numpy as np
 from tinygrad_cg_kernels.runtime import memory, service, signatures
 
 from .kernel_text import FULL, KernelWriter
-from .program import DTYPES, Array, ArrayProgram, FixedNumber, Number, Op
+from .program import DTYPES, Array, ArrayProgram, FixedNumber, Number
 from .scalar_operations import fold
 
 FIRST_STACK = 256
@@ -88,9 +88,8 @@ class Runner:
         for array, value in self.program.constants:
             numbers |= zip(array.shape, value.shape, strict=True)
         for op in self.program.sizes:
-            if isinstance(op, Op):
-                values = [x.number if isinstance(x, FixedNumber) else numbers[x] for x in op.args]
-                numbers[op.out] = fold(op.function, values)
+            values = [x.number if isinstance(x, FixedNumber) else numbers[x] for x in op.args]
+            numbers[op.out] = fold(op.function, values)
         return numbers
 
     def _shape(self, array: Array, numbers: dict[Number, Any]) -> tuple[int, ...]:

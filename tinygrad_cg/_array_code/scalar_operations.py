@@ -247,28 +247,19 @@ def scaled(
             return b.op("select", operands[0], *pair)
         case str():
             return None
-    steps = derivative(op.function, position, op.args[0].type)
-    return None if steps is None else b.multiply(factor, steps.add_to(b, operands))
-
-
-class DerivativeSteps:
-    """A derivative as a list of functions of numbers, of the arguments and of the result."""
-
-    def __init__(self, names: Sequence[str], trace: ScalarTrace, result: Tensor, kind: str):
-        self.names, self.trace, self.kind = names, trace, kind
-        self.result = trace.number(result)
-
-    def add_to(self, b: OpBuilder, operands: Operands) -> ir.Number:
-        """Add the operations, and return the derivative."""
-        values = []
-        for name in self.names:
-            if name == "dy":
-                values.append(ir.fixed(self.kind, 1.0))
-            else:
-                values.append(operands.out if name == "out" else operands[int(name)])
-        for kernel, inputs in self.trace.steps:
-            values.append(_step(b, kernel.function, [_value(values, x) for x in inputs]))
-        return _value(values, self.result)
+    kind = op.args[0].type
+    names, trace, result = derivative(op.function, position, kind)
+    if result is None:
+        return None
+    values = []
+    for name in names:
+        if name == "dy":
+            values.append(ir.fixed(kind, 1.0))
+        else:
+            values.append(operands.out if name == "out" else operands[int(name)])
+    for kernel, inputs in trace.steps:
+        values.append(_step(b, kernel.function, [_value(values, x) for x in inputs]))
+    return b.multiply(factor, _value(values, result))
 
 
 def _value(values: Sequence[ir.Number], operand: int | np.ndarray) -> ir.Number:
@@ -296,21 +287,22 @@ def _step(b: OpBuilder, function: Callable, operands: list[ir.Number]) -> ir.Num
 
 
 @cache
-def derivative(function: Callable, position: int, kind: str) -> DerivativeSteps | None:
-    """Return the derivative of a function of the kernels' by an argument; None for zero.
+def derivative(function: Callable, position: int, kind: str) -> tuple[list[str], ScalarTrace, Any]:
+    """Return what the derivative of a function of the kernels' by an argument is computed from.
 
+    These are the names of its inputs, its steps, and which of these is the result, None for zero.
     It is the gradient function of the operation, for an upstream gradient of 1.
     """
     record = record_of(function)
     rule = None if record.vjp is None else record.vjp[position]
     if rule is None:
-        return None
+        return [], ScalarTrace(0, Aval((), ir.DTYPES[kind])), None
     places = {name: str(k) for k, name in enumerate(record.inputs)}
     names = [places.get(name, name) for name in inspect.signature(rule).parameters]
     trace = ScalarTrace(len(names), Aval((), ir.DTYPES[kind]))
     one = Tensor(np.ones((), ir.DTYPES[kind]))
     inputs = [one if name == "dy" else x for name, x in zip(names, trace.tensors, strict=True)]
-    return DerivativeSteps(names, trace, trace.run(rule, inputs), kind)
+    return names, trace, trace.number(trace.run(rule, inputs))
 
 
 @cache

@@ -6,6 +6,7 @@ Each operation is a function here, which says in which shapes these functions ta
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
 
@@ -121,32 +122,34 @@ def _gather(node: OpaqueNode) -> Code:
     back = node.op.name == "gather_adjoint"
     axis, count = node.params["axis"], node.params["batch_dims"]
     shape = node.shape if back else x
-    outer = prod(shape[:count]), prod(shape[count:axis])
-    after, found = prod(shape[axis + 1 :]), prod(indices[count:])
-    whole, parts = (*outer, shape[axis], after), (*outer, found, after)
+    whole, places_of = _joined(shape, count, axis, axis + 1), _joined(indices, count)
+    parts = (*whole[:2], places_of[1], whole[3])
     function = arrays.gather_adjoint if back else arrays.gather
     ends = [whole, parts] if back else [parts, whole]
-    return CodeOnArrays(function, [*ends, (outer[0], found)])
+    return CodeOnArrays(function, [*ends, places_of])
 
 
-def _joined(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
-    """Return a shape with the axes before and after one axis joined."""
-    return prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
+def _joined(shape: tuple[int, ...], *cuts: int) -> tuple[int, ...]:
+    """Return a shape with the axes between cuts joined."""
+    return tuple([prod(shape[i:k]) for i, k in pairwise((0, *cuts, len(shape)))])
 
 
 def _along_axis(node: OpaqueNode) -> Code:
     shapes = [node.shape, *[operand.shape for operand in node.operands]]
     function = getattr(arrays, node.op.name)
-    return CodeOnArrays(function, [_joined(shape, node.params["axis"]) for shape in shapes])
+    axis = node.params["axis"]
+    return CodeOnArrays(function, [_joined(shape, axis, axis + 1) for shape in shapes])
 
 
 def _one_hot(node: OpaqueNode) -> Code:
-    before, _, after = shape = _joined(node.shape, node.params["axis"])
+    axis = node.params["axis"]
+    before, _, after = shape = _joined(node.shape, axis, axis + 1)
     return CodeOnArrays(arrays.one_hot, [shape, (before, after)])
 
 
 def _set_row(node: OpaqueNode) -> Code:
-    shape = _joined(node.shape, node.params["batch_dims"])
+    axis = node.params["batch_dims"]
+    shape = _joined(node.shape, axis, axis + 1)
     dtypes = [node.dtype, node.dtype, node.operands[2].dtype]
     return CodeOnArrays(arrays.set_row, [shape, shape, (shape[0], shape[2]), None], (), dtypes)
 
@@ -154,8 +157,7 @@ def _set_row(node: OpaqueNode) -> Code:
 def _segment_extremum(node: OpaqueNode) -> Code:
     x, indices = [operand.shape for operand in node.operands]
     count, largest = node.params["batch_dims"], node.params["largest"]
-    batch, after = prod(x[:count]), prod(x[len(indices) :])
-    found = prod(indices[count:])
+    batch, found, after = _joined(x, count, len(indices))
     shapes = [(batch, node.params["size"], after), (batch, found, after), (batch, found)]
     first = np.array(limits(node.dtype)[0 if largest else 1], node.dtype)[()]
     return CodeOnArrays(arrays.segment_extremum(largest), shapes, [first])
@@ -163,10 +165,8 @@ def _segment_extremum(node: OpaqueNode) -> Code:
 
 def _last_sources(node: OpaqueNode) -> Code:
     count, shape = node.params["batch_dims"], node.operands[0].shape
-    batch = prod(shape[:count])
-    return CodeOnArrays(
-        arrays.last_sources, [(batch, node.shape[-1]), (batch, prod(shape[count:]))]
-    )
+    batch, found = _joined(shape, count)
+    return CodeOnArrays(arrays.last_sources, [(batch, node.shape[-1]), (batch, found)])
 
 
 def _flat_positions(node: OpaqueNode) -> Code:
