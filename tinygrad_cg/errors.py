@@ -70,7 +70,21 @@ class WithFields:
         vars(self).update(fields)
 
 
-class InvalidArgumentError(ValueError):
+class NamesCall:
+    """Base of exceptions whose message begins with the name of the function that was called.
+
+    That is not always the function that raises it, which begins the message with its own name.
+    """
+
+    def __init__(self, *args: Any):
+        if args and isinstance(args[0], str):
+            name, _, rest = args[0].partition(": ")
+            if called := called_function(name):
+                args = f"{called}: {rest if name.isidentifier() and rest else args[0]}", *args[1:]
+        super().__init__(*args)
+
+
+class InvalidArgumentError(NamesCall, ValueError):
     """Operands whose shapes, dtypes or values do not fit the operation."""
 
 
@@ -78,7 +92,7 @@ class AxisError(InvalidArgumentError, np.exceptions.AxisError):
     """An axis that a tensor does not have: NumPy's AxisError, and so an IndexError."""
 
 
-class OutOfRangeError(IndexError, ValueError):
+class OutOfRangeError(NamesCall, IndexError, ValueError):
     """An index out of range, or an iteration that has ended."""
 
 
@@ -86,7 +100,7 @@ class MatrixError(InvalidArgumentError, np.linalg.LinAlgError):
     """A matrix without an inverse, or without a Cholesky factor."""
 
 
-class ArgumentTypeError(TypeError, ValueError):
+class ArgumentTypeError(NamesCall, TypeError, ValueError):
     """An argument of the wrong type, where TensorFlow raises ValueError."""
 
 
@@ -311,10 +325,11 @@ def users_line() -> tuple[str, int, int]:
     return frame.f_code.co_filename, frame.f_lineno, depth
 
 
-def called_function() -> str | None:
+def called_function(word: str = "") -> str | None:
     """Return the name of the public function that code outside this package called, if known.
 
-    It is not known of methods, nor of functions that are made by others.
+    It is not known of methods. With `word`, the first one of an error, functions do not count if
+    that is an argument of theirs, or if they take a function, which the error would be about.
     """
     package = __name__.rpartition(".")[0]
     modules = [
@@ -325,8 +340,15 @@ def called_function() -> str | None:
     public = {name for module in modules for name in dir(module)}
     frame, public_name = sys._getframe(1), None
     while frame is not None and is_ours(frame.f_code.co_filename):
-        name = frame.f_code.co_qualname
-        public_name = name if name in public else public_name
+        code, values = frame.f_code, frame.f_locals
+        name = code.co_qualname.removesuffix(".__init__")
+        if name in public:
+            arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+            if word in arguments or (word and any(callable(values.get(x)) for x in arguments[:3])):
+                break
+            public_name = name
+        elif code.co_name == "as_tensors":
+            public_name = values["primitive"].label
         frame = frame.f_back
     return public_name
 

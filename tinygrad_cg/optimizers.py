@@ -93,7 +93,10 @@ class Optimizer(ABC):
             refuse_arguments(type(self).__name__, ("learning_rate",), others)
         limits = [limit for limit in (clipnorm, clipvalue, global_clipnorm) if limit is not None]
         if len(limits) > 1:
-            raise ValueError("only one of clipnorm, clipvalue and global_clipnorm can be given")
+            raise ValueError(
+                f"{type(self).__name__}: only one of clipnorm, clipvalue and global_clipnorm can "
+                f"be given, got {len(limits)}: pass None for the others"
+            )
         self.name: str = type(self).__name__.lower() if name is None else name
         self.weight_decay = weight_decay
         self.clipnorm = clipnorm
@@ -257,15 +260,17 @@ class Optimizer(ABC):
 
 def _check_pairs(pairs: list, sums_rows: bool) -> list[tuple[Any, Variable]]:
     """Return the pairs that have a gradient: a tensor like the Variable, or rows of it."""
-    for _, variable in pairs:
-        if not isinstance(variable, Variable):
-            raise TypeError(
-                f"apply_gradients: needs pairs (gradient, Variable), got {type(variable).__name__} "
-                "for the Variable"
-            )
+    for pair in pairs:
+        pair = pair if isinstance(pair, (tuple, list)) else (pair,)
+        if len(pair) != 2 or not isinstance(pair[1], Variable):
+            came = ", ".join(type(item).__name__ for item in pair)
+            raise TypeError(f"apply_gradients: needs pairs (gradient, Variable), got ({came})")
     names = [variable.name for gradient, variable in pairs if gradient is None]
     if names and len(names) == len(pairs):
-        raise ValueError(f"No gradients provided for any variable: {', '.join(names)}")
+        raise ValueError(
+            f"No gradients provided for any variable: {', '.join(names)}: "
+            "tape.explain(loss, variable) says why"
+        )
     if names:
         warn(
             f"Gradients do not exist for variables {', '.join(names)}: tape.explain(loss, "

@@ -102,7 +102,6 @@ class Checkpoint:
         """Write the current values to the file `file_prefix` + ".npz"; returns `file_prefix`."""
         prefix = os.fspath(file_prefix)
         path = Path(f"{prefix}.npz")
-        path.parent.mkdir(parents=True, exist_ok=True)
         values = {name: variable.numpy() for name, variable in self._variables().items()}
 
         def write(file: Any) -> None:
@@ -111,7 +110,12 @@ class Checkpoint:
                     with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                         np.lib.format.write_array(member, value, allow_pickle=False)
 
-        write_complete(path, write)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_complete(path, write)
+        except OSError as error:
+            words = f"Checkpoint.write: cannot write {path}: {error.strerror}"
+            raise OSError(error.errno, words) from None
         return prefix
 
     def save(self, file_prefix: Any, options: Any = None) -> str:
@@ -250,6 +254,9 @@ class CheckpointManager:
             raise ValueError(
                 f"CheckpointManager: max_to_keep must be at least 1, got {max_to_keep}"
             )
+        if not isinstance(checkpoint, Checkpoint):
+            kind = type(checkpoint).__name__
+            raise TypeError(f"CheckpointManager: checkpoint must be a Checkpoint, got {kind}")
         self.checkpoint = checkpoint
         self.directory: str = os.fspath(directory)
         self._name, self._most = checkpoint_name, max_to_keep

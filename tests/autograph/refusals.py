@@ -38,14 +38,14 @@ def dtypes_differ(x):
     return y
 
 
-@case("`y` is assigned in only one of two cases", "if x > 0:")
+@case("`y` has a value only after one branch", "if x > 0:")
 def assigned_in_one_case(x):
     if x > 0:
         y = x * 2.0
     return y
 
 
-@case("`y` is assigned in only one of two cases", "if x > 0:")
+@case("`y` has a value only after one branch", "if x > 0:")
 def deleted_in_one_case(x):
     y = x * 2.0
     if x > 0:

@@ -363,3 +363,77 @@ def test_quoted_warnings(words, program):
     with pytest.warns(tf.errors.TapeWarning, match=re.escape(words)):
         program()
     assert_next_gradient_is_right()
+
+
+SQUARE = np.zeros((2, 2))
+
+
+def tape_of_square(source):
+    with tf.GradientTape() as tape:
+        y = tf.square(tf.Variable(2.0))
+    return tape.gradient(y, source)
+
+
+NAMED = {  # by the function that is called, though another one raises the error
+    "concat: shapes": lambda: tf.concat([np.ones((2, 3)), np.ones((3, 2))], 0),
+    "reduce_sum: axis 5": lambda: tf.reduce_sum(SQUARE, 5),
+    "reduce_max: max of an empty axis has no identity": lambda: tf.reduce_max(np.zeros(0)),
+    "inv: Singular matrix": lambda: tf.linalg.inv(SQUARE),
+    "stft: frame_length must be an integer, got str 'a'": lambda: tf.signal.stft(SQUARE, "a", 2),
+    "conv2d: images must have shape": lambda: tf.nn.conv2d(SQUARE, SQUARE, 1, "SAME"),
+    "max_pool2d: images must have shape": lambda: tf.nn.max_pool2d(SQUARE, 2, 2, "SAME"),
+    "fill: sizes in shape": lambda: tf.fill([-3], 1.0),
+    "stateless_normal: seed must": lambda: tf.random.stateless_normal([2], 3),
+    "softmax_cross_entropy_with_logits: shapes": lambda: tf.nn.softmax_cross_entropy_with_logits(
+        labels=np.ones(4), logits=np.ones((2, 3))
+    ),
+    "cast: Attempt to convert a value ('a')": lambda: tf.cast("a", tf.float32),
+    "sin: Attempt to convert a value ('a')": lambda: tf.sin("a"),
+    "Adam: Attempt to convert a value ('a')": lambda: tf.optimizers.Adam("a"),
+    "zeros: 3 is not a supported dtype: pass sizes as one list": lambda: tf.zeros(2, 3),
+    "constant: Cannot convert 1.5 to EagerTensor": lambda: tf.constant(1.5, tf.int32),
+    "inv: Singular": lambda: tf.map_fn(tf.linalg.inv, np.zeros((1, 2, 2))),
+    "source must be a Tensor or Variable, got str: wrap": lambda: tape_of_square("a"),
+    "matmul: shapes (2, 3) and (2, 3) do not fit: axis -1 of the first (3) and axis -2 of the "
+    "second (2) must be equal": lambda: tf.matmul(np.ones((2, 3)), np.ones((2, 3))),
+    "tensordot: axes (1,) of shape (2, 3) and axes (0,) of shape (2, 3) must": lambda: tf.tensordot(
+        np.ones((2, 3)), np.ones((2, 3)), 1
+    ),
+    "solve: matrix (2, 2) and rhs (3,) do not fit": lambda: tf.linalg.solve(SQUARE, np.ones(3)),
+    "TensorSpec: shape must be a list of sizes or None, got 'a'": lambda: tf.TensorSpec("a"),
+    "SGD: only one of": lambda: tf.optimizers.SGD(0.1, clipnorm=1.0, clipvalue=1.0),
+    "apply_gradients: needs pairs (gradient, Variable), got (Tensor)": lambda: tf.optimizers.SGD(
+        0.1
+    ).apply_gradients([tf.constant(1.0)]),
+    "CheckpointManager: checkpoint must be a Checkpoint, got int": lambda: (
+        tf.train.CheckpointManager(3, "folder", 1)
+    ),
+    "autograd: a function is expected, got int": lambda: tf.autograd.grad(3),
+    "while_loop: The two structures don't have the same number of elements": lambda: tf.while_loop(
+        lambda i: i < 3, lambda i: (i + 1, i), [tf.constant(0)]
+    ),
+    "the integer 300 does not fit into uint8: choose": lambda: tf.constant(300, tf.uint8),
+    "uniform: maxval is missing": lambda: tf.random.uniform([2], dtype=tf.int32),
+    "jacobian_sparsity: argnums contains 0, but <lambda> was called with 0 positional arguments: "
+    "pass": lambda: tf.jacobian_sparsity(lambda x: x),
+    "module 'tinygrad_cg.nn' has no attribute 'softmaxx': use tf.": lambda: tf.nn.softmaxx,
+    "module 'tinygrad_cg' has no attribute 'eq': use tf.equal": lambda: tf.eq,
+    "module 'tinygrad_cg.autograd.numpy' has no attribute 'foo'": lambda: tf.autograd.numpy.foo,
+    "Checkpoint.write: cannot write /dev/null/c.npz": lambda: tf.train.Checkpoint().write(
+        "/dev/null/c"
+    ),
+}
+
+
+@pytest.mark.parametrize("words", NAMED)
+def test_errors_name_the_function_that_was_called(words):
+    with pytest.raises(Exception, match=rf"^(\[Errno \d+\] )?{re.escape(words)}"):
+        NAMED[words]()
+
+
+def test_an_error_of_the_users_function_keeps_its_words():
+    def f(x):
+        raise tf.errors.InvalidArgumentError("f: x must be small")
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"^f: x must be small$"):
+        tf.map_fn(f, tf.ones(2))

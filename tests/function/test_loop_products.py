@@ -362,7 +362,9 @@ def test_a_singular_matrix_is_the_error_that_it_is_eagerly():
         assert texts(loop, start) == (1, 1)
         singular = tf.constant([[1.0, 2.0], [2.0, 4.0]], tf.float64)
         for run in (loop, tf.function(loop)):
-            with pytest.raises(tf.errors.InvalidArgumentError, match="inverse: Singular matrix"):
+            with pytest.raises(
+                tf.errors.InvalidArgumentError, match=r"inv(erse)?: Singular matrix"
+            ):
                 run(singular)
     same(tf.function(counted)(start), counted(start))
     nothing = np.full((2, 2), np.nan)

@@ -79,5 +79,5 @@ def test_what_cannot_have_a_gradient_is_filled_as_before():
 
 def test_a_fill_with_what_is_no_scalar_is_refused():
     for value in (tf.constant([1.0, 2.0]), [1.0, 2.0]):
-        with pytest.raises(tf.errors.InvalidArgumentError, match=r"full: value .*\(2,\)"):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"fill: value .*\(2,\)"):
             tf.fill([2], value)

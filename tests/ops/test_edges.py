@@ -136,7 +136,9 @@ def test_cross_entropy_with_distributions_of_more_axes():
     chances = logits - np.log(np.exp(logits).sum(0))
     loss = tf.nn.softmax_cross_entropy_with_logits(labels, logits, axis=0)
     np.testing.assert_allclose(loss, -(labels * chances).sum(1), rtol=1e-12)
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"softmax_cross_entropy: .*\(2,\)"):
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match=r"softmax_cross_entropy_with_logits: .*\(2,\)"
+    ):
         tf.nn.softmax_cross_entropy_with_logits(tf.zeros(2), tf.zeros(3))
 
 

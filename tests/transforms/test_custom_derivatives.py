@@ -55,7 +55,7 @@ def test_beyond_the_last_order_the_last_one_is_differentiated_where_the_user_cho
 def test_without_a_derivative_there_is_a_value():
     f = tf.custom_derivatives(lambda x: x**2)
     assert f(3.0).numpy() == 9.0
-    with pytest.raises(OrderError, match="it declares none"):
+    with pytest.raises(OrderError, match="none is declared"):
         derivative(f, 3.0)
 
 

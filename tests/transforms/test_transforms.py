@@ -262,7 +262,7 @@ class TestErrors:
             return x * 2.0
 
         refused(ValueError, r"loss needs a scalar output, got shape \(3,\); use jacobian", loss)
-        refused(TypeError, "returned None: function returned None", lambda x: None)
+        refused(TypeError, "function returned None: return a Tensor", lambda x: None)
         refused(TypeError, "did the function leave the library", lambda x: 3.0)
         refused(TypeError, "did the function leave the library", lambda x: np.float64(3.0))
         refused(TypeError, "dtype int64, which has no derivative", tf.argmax)

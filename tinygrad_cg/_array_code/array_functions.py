@@ -280,7 +280,10 @@ class ArrayFunction:
     def _family_of(self, args: Any, keywords: Any) -> tuple[Family, list[Any]]:
         """Return the programs for some arguments, and the numbers and arrays in these."""
         if keywords or len(args) != len(self._names):
-            arguments = self._signature.bind(*args, **keywords).arguments.items()
+            try:
+                arguments = self._signature.bind(*args, **keywords).arguments.items()
+            except TypeError as error:
+                raise TypeError(f"{self.__name__}{self._signature}: {error}") from None
         else:
             arguments = zip(self._names, args, strict=True)
         leaves: list[Any] = []

@@ -430,7 +430,8 @@ class BlockReader:
         """Return the part of a view at integers, slices (tuples), None and Ellipsis."""
         used = sum(not isinstance(part, Known) for part in parts)
         if used > len(view.shape):
-            raise self.refuse(f"{used} indices for an array of {len(view.shape)} axes", node)
+            axes = "1 axis" if len(view.shape) == 1 else f"{len(view.shape)} axes"
+            raise self.refuse(f"{used} indices for an array of {axes}", node)
         full = (None, None, None)
         missing = [full] * (len(view.shape) - used)
         at = parts.index(Known(...)) if Known(...) in parts else len(parts)

@@ -294,7 +294,8 @@ def _array(reader: BlockReader, value: Any) -> Arraylike:
         return value
     if isinstance(value, tuple):
         return _stacked(reader, value)
-    raise reader.refuse("an array is expected here")
+    value = unwrapped(value)
+    raise reader.refuse(f"an array is expected here, got {type(value).__name__}")
 
 
 def _stacked(reader: BlockReader, items: tuple) -> View:
@@ -554,11 +555,11 @@ def call(
         if not hasattr(python, "__code__") or module.partition(".")[0] == "numpy":
             name = getattr(function, "__name__", repr(function))
             module = getattr(function, "__module__", None)
-            raise reader.refuse(
-                f"{f'{module}.' if module else ''}{name} is not among the functions that can be "
-                "differentiated here",
-                node,
-            )
+            what = f"{f'{module}.' if module else ''}{name} is not among the functions that can be "
+            what += "differentiated here: write it in loops, or call it outside"
+            if getattr(function, "__wrapped__", None) in reader.calls:
+                what = f"{name} calls itself: write a loop"
+            raise reader.refuse(what, node)
         args = [reader.kept(arg) for arg in args]
         return reader.call(python, args, {k: reader.kept(v) for k, v in keywords.items()})
     return _handled(handler, reader, args, keywords, "the call", node)

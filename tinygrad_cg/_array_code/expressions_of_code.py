@@ -40,7 +40,7 @@ _COMPARISONS: dict[type, str] = {
 }
 REMEDIES: dict[type, str] = {
     ast.Try: "catching exceptions is not supported: test first",
-    ast.With: "`with` is not supported",
+    ast.With: "`with` is not supported: put it around the call",
     ast.FunctionDef: "define functions outside",
     ast.ClassDef: "define classes outside",
     ast.Lambda: "define functions outside",
@@ -316,7 +316,7 @@ class ExpressionReader(BlockReader):
         """Return the part of a view that an index names, to write to it."""
         parts = self.index(key, node)
         if any(isinstance(part, (View, Lazy)) for part in parts):
-            raise self.refuse("elements at array indices can only be read: write a loop", node)
+            raise self.refuse("cannot assign through an array index: write a loop", node)
         return self.part(view, parts, node)
 
     def index(self, key: ast.expr, node: ast.AST) -> list[Any]:
@@ -348,9 +348,9 @@ class ExpressionReader(BlockReader):
         ]
         kinds = {type(part) for part in parts} - {type(indices), tuple}
         if others or kinds or indices.type == "b1" or indices.type in FLOATS:
-            raise self.refuse(
-                "an index may have one array of integers, with slices beside it: write a loop", node
-            )
+            what = "an index may have one array of integers, with slices beside it"
+            what = "masks are not supported as indices" if indices.type == "b1" else what
+            raise self.refuse(f"{what}: write a loop", node)
         whole = self.part(view, [*parts[:place], (None,) * 3, *parts[place + 1 :]], node)
         end, size = place + len(indices.shape), whole.shape[place]
 

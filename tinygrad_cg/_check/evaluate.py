@@ -32,6 +32,7 @@ from .._ops.complex import conj, real
 from .._ops.elementwise import add, multiply, square
 from .._ops.reductions import reduce_sum
 from .._ops.shape import cast
+from .._reverse.arguments import NO_TENSOR
 from .._reverse.variable import Variable
 from .._transforms.batching import Batch, BatchTensor
 from .._transforms.forward import ForwardAccumulator
@@ -164,8 +165,7 @@ def run(problem: Problem, sources: list, other: Callable[..., Any] | None = None
             raise TypeError(NO_FLOATS.format(name))
         if not is_tensor(leaf):
             raise TypeError(
-                f"check_gradients: {name} returned {type(leaf).__name__}, not a Tensor; "
-                "did the function leave the library? Declare its derivative with custom_gradient"
+                f"check_gradients: {name} returned {type(leaf).__name__}, not a Tensor; {NO_TENSOR}"
             )
         if is_differentiable(leaf.dtype):
             outputs.append(convert(leaf))

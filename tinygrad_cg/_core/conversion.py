@@ -78,8 +78,8 @@ def as_dtype(dtype: Any) -> np.dtype:
         name = getattr(dtype, "name", dtype)
         remedy = ": use float32, which holds all its values" if name == "bfloat16" else ""
         if type(dtype) is int:  # zeros(3, 4)
-            remedy = ": sizes go into one list, [3, 4]"
-        raise TypeError(
+            remedy = ": pass sizes as one list"
+        raise ArgumentTypeError(
             f"{name!r} is not a supported dtype{remedy}: tensors hold bool, integers, float16, "
             "float32, float64, complex64 and complex128"
         ) from None
@@ -260,7 +260,8 @@ def to_array(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> np
         if dtype is None:
             dtype = scalar_dtype(value)
         elif isinstance(value, (float, complex)) and is_exact(dtype):
-            raise TypeError(f"Cannot convert {value} to EagerTensor of dtype {dtype}")
+            words = f"Cannot convert {value} to EagerTensor of dtype {dtype}"
+            raise ArgumentTypeError(f"{words}: cast() it, or choose another dtype")
         return number_array(value, dtype)
     if value is None or callable(value) or isinstance(value, (str, bytes, set, dict)):
         raise ArgumentTypeError(_refusal(value))
@@ -300,8 +301,8 @@ def _too_large(value: Any, dtype: np.dtype) -> str:
     if is_inexact(dtype):
         return f"the integer {number} is too large for {dtype}: use float('inf'), or scale it down"
     return (
-        f"the integer {number} does not fit into {dtype}: write it as a float, or "
-        "choose a dtype that holds it"
+        f"the integer {number} does not fit into {dtype}: choose a dtype that "
+        "holds it, such as float64"
     )
 
 
@@ -324,7 +325,8 @@ def _own_array(array: np.ndarray, dtype: np.dtype | None, copy: bool) -> np.ndar
     if dtype is not None and dtype != wanted:
         complex_lost = is_complex(wanted) and not is_complex(dtype)
         if not array.ndim and (complex_lost or (is_inexact(wanted) and is_exact(dtype))):
-            raise TypeError(f"Cannot convert {array[()]} to EagerTensor of dtype {dtype}")
+            words = f"Cannot convert {array[()]} to EagerTensor of dtype {dtype}"
+            raise ArgumentTypeError(f"{words}: cast() it, or choose another dtype")
         return cast_in_range(array, dtype)
     return np.array(array, dtype=wanted, copy=True if copy else None, subok=False)
 

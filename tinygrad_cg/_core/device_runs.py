@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy import ndarray
 
-from ..errors import ArgumentTypeError, DeviceError, called_function
+from ..errors import ArgumentTypeError, DeviceError
 from . import devices
 from .kinds import is_native_float
 from .tensor import transfers
@@ -103,9 +103,8 @@ def _on_gpu(primitive: Any, arrays: Sequence[Any], position: int) -> Any:
     names = primitive.inputs
     if len(arrays) > len(names):  # the last stands for several
         names = [f"{names[min(i, len(names) - 1)]}[{i}]" for i in range(len(arrays))]
-    label, called = primitive.label, called_function()
-    what = "its operands" if called in (None, label) else f"operands of `{label}`"
-    raise _different_devices(f"{called or label}: {what}", dict(zip(names, arrays, strict=False)))
+    operands = dict(zip(names, arrays, strict=False))
+    raise _different_devices(f"{primitive.label}: its operands", operands)
 
 
 def check_devices(function: str, **operands: Any) -> None:

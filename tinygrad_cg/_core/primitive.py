@@ -195,7 +195,8 @@ def _of_input(primitive: Primitive, error: ValueError) -> ValueError:
     own = (InvalidArgumentError, ArgumentTypeError, DeviceError)
     if primitive.kind == "user" or isinstance(error, own):
         return error
-    return InvalidArgumentError(str(error))
+    words = str(error)
+    return InvalidArgumentError(words if ": " in words else f"{primitive.label}: {words}")
 
 
 def runner(primitive: Primitive, params: dict[str, Any]) -> Callable[..., Any]:

@@ -6,6 +6,7 @@ The tables are in `suggestions.txt`. A suggestion goes by meaning: ``expit`` is 
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import sys
@@ -45,19 +46,20 @@ _LIBRARY = __name__.partition(".")[0]
 def suggest(name: str) -> str:
     """Return what to use instead of a name that a namespace does not have; empty if unknown.
 
-    A name of another namespace of the library is found there.
+    A name of another namespace of the library is found there, also if it is misspelled.
     """
     if name in NAMES:
         return NAMES[name]
+    paths: dict[str, str] = {}
     for namespace in _NAMESPACES:
         path = f"{_LIBRARY}.{namespace}".rstrip(".")
         try:
             names = getattr(import_module(path), "__all__", ())
         except ImportError:  # it is being loaded, and asks for something itself
             continue
-        if name in names:
-            return f"{path}.{name}".replace(_LIBRARY, "tf", 1)
-    return ""
+        paths = {other: f"{path}.{other}".replace(_LIBRARY, "tf", 1) for other in names} | paths
+    alike = [name] if name in paths else difflib.get_close_matches(name, paths, 1, 0.85)
+    return paths[alike[0]] if alike else ""
 
 
 def refuse_name(module: str, name: str) -> NoReturn:

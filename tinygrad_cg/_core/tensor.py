@@ -382,9 +382,9 @@ class ArrayLike(NamesOfOtherLibraries):
         value = ask_for_value(self)
         if value is None:
             raise NoValueError(
-                f"this {type(self).__name__} has a shape and a dtype but no values yet: "
-                "inside a transformation use tensor operations instead of NumPy values, or call "
-                "code that needs values through numpy_function or py_function"
+                f"this {type(self).__name__} has no values yet, inside vmap or another "
+                "transformation: use where() instead of `if`, and tensor operations instead of "
+                "NumPy's, or call code that needs values through numpy_function or py_function"
             )
         return value
 

@@ -333,12 +333,12 @@ def solve(x: Any, y: Any) -> Tensor:
 
 def _system(name: str, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, bool]:
     """Return the matrices and right sides of systems, and whether these were a vector."""
-    column = y._data.ndim == 1
+    shape, column = tuple(y.shape), y._data.ndim == 1
     y = expand_dims(y, 1) if column else y
     if y._data.ndim < 2 or y._data.shape[-2] != x._data.shape[-1]:
         raise InvalidArgumentError(
-            f"{name}: shapes {tuple(x.shape)} and {tuple(y.shape)} do not fit: the matrices need "
-            "as many columns as y has rows"
+            f"{name}: matrix {tuple(x.shape)} and rhs {shape} do not fit: the columns of the "
+            "matrix must equal the rows of rhs"
         )
     return x, y, column
 

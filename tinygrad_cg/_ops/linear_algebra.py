@@ -156,7 +156,10 @@ def tensordot(x: Any, y: Any, axes: Any = 2) -> Tensor:
     x, y = convert_operands((x, y))
     left, right = _contracted_axes(axes, x._data.ndim, y._data.ndim)
     if [x._data.shape[i] for i in left] != [y._data.shape[i] for i in right]:
-        _refuse("tensordot", x, y)
+        raise InvalidArgumentError(
+            f"tensordot: axes {tuple(left)} of shape {tuple(x.shape)} and axes {tuple(right)} of "
+            f"shape {tuple(y.shape)} must have equal sizes"
+        )
     rows = [i for i in range(x._data.ndim) if i not in left]
     columns = [i for i in range(y._data.ndim) if i not in right]
     contracted = prod(x._data.shape[i] for i in left)
@@ -218,8 +221,9 @@ def _refuse(
         f"{tuple(operand.shape)}{' (transposed)' if transposed else ''}"
         for operand, transposed in ((x, transposed_x), (y, transposed_y))
     )
-    raise InvalidArgumentError(
-        f"{name}: shapes {left} and {right} do not fit: the last axis of the first and the "
-        "second-to-last axis of the second must have the same size; scalars are not supported; for "
-        "a matrix times a vector use linalg.matvec(a, x)"
-    )
+    remedy = "scalars are not supported: use multiply"
+    if x.ndim and y.ndim:
+        m, n = x.shape[-1 - (transposed_x and x.ndim > 1)], y.shape[-min(y.ndim, 2 - transposed_y)]
+        remedy = f"axis -1 of the first ({m}) and axis -2 of the second ({n}) must be equal"
+        remedy += "; for a matrix times a vector use linalg.matvec(a, x)" * (y.ndim == 1)
+    raise InvalidArgumentError(f"{name}: shapes {left} and {right} do not fit: {remedy}")

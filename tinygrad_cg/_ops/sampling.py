@@ -142,7 +142,7 @@ def normal(
 
 def _integers(sizes: tuple, minval: Any, maxval: Any, dtype: np.dtype, seed: Any) -> Tensor:
     if maxval is None:
-        raise InvalidArgumentError("uniform: integers need maxval")
+        raise InvalidArgumentError(f"uniform: maxval is missing: pass maxval= for {dtype}")
     low, high = as_int("uniform", "minval", minval), as_int("uniform", "maxval", maxval)
     limits = np.iinfo(dtype)
     if not limits.min <= low < high <= int(limits.max) + 1:

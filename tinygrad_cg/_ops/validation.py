@@ -16,7 +16,12 @@ from tinygrad_cg_kernels.runtime import promotion
 from .._core.conversion import convert, is_tensor
 from .._core.kinds import COMPLEX, FLOATING, INTEGERS, REAL, is_integer
 from .._core.tensor import Tensor
-from ..errors import AxisError, InvalidArgumentError, OperatorNotAllowedInGraphError
+from ..errors import (
+    ArgumentTypeError,
+    AxisError,
+    InvalidArgumentError,
+    OperatorNotAllowedInGraphError,
+)
 
 T = TypeVar("T")
 
@@ -39,7 +44,7 @@ def as_int(name: str, argument: str, value: Any) -> int:
     except OperatorNotAllowedInGraphError:
         raise
     except TypeError:
-        raise TypeError(
+        raise ArgumentTypeError(
             f"{name}: {argument} must be an integer, got {type(value).__name__} {value!r}"
         ) from None
 

@@ -26,8 +26,8 @@ class ImageLayout:
     def __init__(self, name: str, data_format: Any, space: int, most: int = 2):
         if not 1 <= space <= most:
             raise InvalidArgumentError(
-                f"{name}: is for one or two axes of space, between a batch and channels: "
-                f"got {space}"
+                f"{name}: images must have shape (batch, height, width, channels), with one or "
+                f"two axes of space: got {space + 2} axes"
             )
         last, first = _FORMATS[space]
         if data_format is not None:

@@ -12,6 +12,8 @@ from .._core.kinds import is_complex, is_differentiable
 from .._core.tensor import Tensor
 from ..errors import ArgumentTypeError, InvalidArgumentError, TapeWarning, warn
 
+NO_TENSOR = "did the function leave the library? Use tensor operations, or custom_gradient"
+
 
 class UnconnectedGradients(enum.Enum):
     """The gradient if the target does not depend on a source."""
@@ -29,13 +31,13 @@ def flat_targets(target: Any) -> list:
     flat = nest.flatten(target)
     for leaf in flat:
         if not is_tensor(leaf):
-            _refuse("target", leaf, "; did the function leave the library?")
+            _refuse("target is {}, not a Tensor; " + NO_TENSOR, leaf)
     return flat
 
 
 def check_source(source: Any) -> None:
     if not is_tensor(source):
-        _refuse("source", source, "; wrap it in constant() and watch it before it is used")
+        _refuse("source must be a Tensor or Variable, got {}: wrap it in constant()", source)
     if not is_differentiable(source._data.dtype):
         warn(
             "The dtype of the source tensor must be floating (e.g. float32) when calling "
@@ -44,17 +46,13 @@ def check_source(source: Any) -> None:
         )
 
 
-def _refuse(role: str, value: Any, remedy: str) -> NoReturn:
+def _refuse(words: str, value: Any) -> NoReturn:
     kind = type(value)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-    words = ""
     if value is None:
+        words = f"Cannot convert the argument `type_value`: None to a TensorFlow DType. {words}"
         name = "None"
-        words = "Cannot convert the argument `type_value`: None to a TensorFlow DType. "
-    raise TypeError(
-        f"{words}{role} must be a Tensor or Variable, got {name}: {role} is {name}, not a "
-        f"Tensor{remedy}"
-    )
+    raise TypeError(words.format(name))
 
 
 def check_upstream(output_gradients: Any, targets: list, optional: bool = False) -> list:

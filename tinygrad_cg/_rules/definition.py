@@ -317,13 +317,12 @@ def check_result(definition: Definition, result: Any) -> tuple[Any, Callable[...
         if result is None:
             words = "cannot unpack non-iterable NoneType object; "
         elif isinstance(result, ArrayLike):
-            kind = "a scalar Tensor"
+            kind = f"Tensor of shape {tuple(result.shape)}"
             scalar = "Cannot iterate over a scalar tensor. "
-            words = "unsupported callable; " if result.ndim else scalar
+            words = "unsupported callable: " if result.ndim else scalar
         raise TypeError(
-            f"{name} must return (output, grad_fn), got {type(result).__name__}: "
-            f"{words}add the rule: `return y, grad_fn` ({kind} at "
-            f"{definition.where()})"
+            f"{name} must return (output, grad_fn), got {kind}: {words}add the rule: "
+            f"`return y, grad_fn` (at {definition.where()})"
         )
     if len(result) != 2:
         words = "too many values to unpack (expected 2)"

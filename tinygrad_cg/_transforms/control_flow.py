@@ -100,7 +100,11 @@ def _after_round(body: Callable[..., Any], values: list) -> list:
     results = body(*values)
     if not isinstance(results, (list, tuple)):
         results = [results]
-    nest.assert_same_structure(values, list(results))
+    try:
+        nest.assert_same_structure(list(values), list(results))
+    except (TypeError, ValueError) as error:
+        words = str(error).rpartition("More specifically: ")[2]
+        raise type(error)(f"while_loop: {words}: body must return what loop_vars has") from None
     return list(results)
 
 
@@ -216,10 +220,7 @@ def _traced_while(trace: Any, cond: Any, body: Any, loop_vars: Any, maximum: Any
     counted = maximum is not None
 
     def run(values: Any, _: list) -> list:
-        results = body(*values)
-        results = results if isinstance(results, (list, tuple)) else [results]
-        nest.assert_same_structure(list(loop_vars), list(results))
-        return list(results)
+        return _after_round(body, values)
 
     def goes_on(values: list) -> Tensor:
         with again():

@@ -37,11 +37,14 @@ class Declared:
     def refuse_order(self) -> NoReturn:
         """Raise an error: no derivative after the last one is declared."""
         name, last = self.definition.name, self.last
-        declared = f"the last declared one is of order {last}" if last else "it declares none"
+        declared, remedy = "none is declared", "Declare one"
+        if last:
+            declared = f"the last declared one is of order {last}"
+            remedy = "Declare the next one, or pass beyond='differentiate' to differentiate the "
+            remedy += "operations of the last one"
         raise DerivativeOrderError(
             f"`{name}`: the derivative of order {last + 1} was requested, but {declared} "
-            f"({self.definition.where()}). Declare the next one, or pass beyond='differentiate' "
-            "to differentiate the operations of the last one",
+            f"({self.definition.where()}). {remedy}",
             function=name,
             line=source_line(self.definition.function),
             order=last + 1,

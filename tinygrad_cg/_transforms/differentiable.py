@@ -20,6 +20,7 @@ from .._core.transformed import Transformed
 from .._ops.creation import fill_zeros
 from .._ops.shape import cast, identity, repeat
 from .._ops.validation import as_int
+from .._reverse.arguments import NO_TENSOR
 from .._reverse.sweep import differentiate_once
 from .._rules.definition import Definition
 from ..errors import InvalidArgumentError
@@ -78,7 +79,8 @@ class Differentiable:
             if not -count <= number < count:
                 raise ValueError(
                     f"{self.name}: argnums contains {number}, but {self.definition.name} was "
-                    f"called with {count} positional arguments"
+                    f"called with {count} positional argument{'s' * (count != 1)}: pass the "
+                    "arguments of the function by position"
                 )
         chosen = [number % count for number in self.argnums]
         if len(set(chosen)) < len(chosen):
@@ -163,12 +165,9 @@ class Differentiable:
     def _output(self, leaf: Any) -> Tensor:
         name = f"{self.name}: {self.definition.name}"
         if leaf is None:
-            raise TypeError(f"{name} returned None: function returned None; return a Tensor")
+            raise TypeError(f"{name}: function returned None: return a Tensor")
         if not is_tensor(leaf):
-            raise TypeError(
-                f"{name} returned {type(leaf).__name__}, not a Tensor; did the function leave the "
-                "library? Declare its derivative with custom_gradient"
-            )
+            raise TypeError(f"{name} returned {type(leaf).__name__}, not a Tensor; {NO_TENSOR}")
         tensor = convert(leaf)
         if not is_differentiable(tensor.dtype):
             raise TypeError(

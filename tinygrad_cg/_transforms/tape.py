@@ -156,7 +156,7 @@ class GradientTape(levels.Listener):
             if not is_differentiable(leaf._data.dtype):
                 warn(
                     "The dtype of the watched tensor must be floating (e.g. tf.float32), "
-                    f"got tf.{leaf.dtype}",
+                    f"got tf.{leaf.dtype}: watch cast(x, tf.float32) instead",
                     TapeWarning,
                 )
             else:

@@ -262,6 +262,8 @@ def _as_float64(leaf: Any) -> Any:
 
 def _of_one_number(fun: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function like `fun` that returns a result of one element as a scalar."""
+    if not callable(fun):
+        raise TypeError(f"autograd: a function is expected, got {type(fun).__name__}")
 
     @functools.wraps(fun, updated=())
     def run(*args: Any, **kwargs: Any) -> Any:

@@ -127,8 +127,8 @@ class Helper:
             raise self.refusal(
                 line,
                 f"`{word}` gives {error}, depending on a tensor",
-                "Return tensors of the same shape and dtype in both cases, with zeros_like, cast "
-                "or broadcast_to",
+                "Return tensors of the same shape and dtype in both branches, with zeros_like, "
+                "cast or broadcast_to",
             ) from None
         return kind.pack(choose(test, values, samples, kind.tensors))
 

@@ -364,11 +364,12 @@ class SiteRun(Watch):
     def _check_defined(self, key: Any, ways: frozenset) -> None:
         if isinstance(key, int) or not any(key in self.site.live[way] for way in ways):
             return
+        is_loop = self.site.kind in ("while", "for")
+        when = "if the loop runs" if is_loop else "after one branch"
         raise self.helper.refusal(
             self.site.line,
-            f"`{key}` is assigned in only one of two cases, depending on a tensor, and is read "
-            "afterwards",
-            f"Assign `{key}` before, or in both cases",
+            f"`{key}` has a value only {when}, which a tensor decides, and is read later",
+            f"Assign `{key}` before the {'loop' if is_loop else '`if`'}",
         )
 
     def _plan(self, key: Any, value: Any, other: Any) -> Plan:
@@ -378,10 +379,12 @@ class SiteRun(Watch):
             return plan(value, other)
         except Mismatch as error:
             what = "the result" if key == "@ret" else f"`{self.text(key)}`"
+            is_loop = self.site.kind in ("while", "for")
+            where = "before and after the loop body" if is_loop else "in the two branches"
             raise self.helper.refusal(
                 self.site.line,
-                f"{what} becomes {error}, depending on a tensor",
-                "Make it a tensor of the same shape and dtype in both cases, with zeros_like, "
+                f"{what} becomes {error}, {where}, and a tensor decides",
+                f"Make it a tensor of the same shape and dtype {where}, with zeros_like, "
                 "cast or broadcast_to; collect results in a TensorArray rather than a list",
                 isinstance(value, list) and isinstance(other, list) and len(value) != len(other),
             ) from None

@@ -31,9 +31,9 @@ class NaNDetector(Watcher):
         if all(map(_finite, outputs)):
             return
         nan_in, inf_in = _any(np.isnan, inputs), _any(np.isinf, inputs)
-        verb, what, question = "made", "a NaN", np.isnan
+        verb, what, question = "returned", "a NaN", np.isnan
         if self.nans and _any(np.isnan, outputs):
-            verb = "received" if nan_in else "made"
+            verb = "received" if nan_in else "returned"
         elif self.infs and _any(np.isinf, outputs) and not (nan_in or inf_in):
             what, question = "an infinity", np.isinf
             if site().kind == "call" and self._handed_on:  # the infinity may be a mask
@@ -69,9 +69,9 @@ def _refuse(
     subject = of[site.kind].format(site.name)
     rule = f", in the rule of {site.rule}" if site.rule and site.kind == "operation" else ""
     many = f"{int(bad.sum())} of {bad.size} elements, the first at {list(index)}"
-    count = many if bad.ndim else "the result"
+    detail = (many if bad.ndim else "") + _example(site, index, operands, out)
     lines = [
-        f"{subject} {what}: {count}{_example(site, index, operands, out)}",
+        f"{subject} {what}: {detail.lstrip(',; ') or 'the result'}",
         f"  {site.way}, order {site.order}{rule}",
         _where("at", site.line),
     ]
@@ -121,7 +121,7 @@ def _range(array: Any) -> str:
         return "not real numbers"
     finite = array[np.isfinite(array)] if is_floating(array.dtype) else array
     if not finite.size:
-        return "no finite number"
+        return f"{array.item():g}" if array.size == 1 else "no finite number"
     low, high = finite.min(), finite.max()
     return f"{low:.6g}" if low == high else f"{low:.6g} to {high:.6g}"
 

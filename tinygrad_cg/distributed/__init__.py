@@ -252,7 +252,7 @@ def _total(
             with closing(run_in_order(name, task, source.read_rows(), engine)) as results:
                 result = add_up(results)
         if result is None:
-            raise InvalidArgumentError(f"{name}: over= has no blocks, or none with examples")
+            raise InvalidArgumentError(f"{name}: over= has no blocks, or only empty ones")
         arrays = transform.are_arrays(parameters)
         return nest.map_structure(lambda leaf: leaf[()] if arrays else constant(leaf), result[1])
 

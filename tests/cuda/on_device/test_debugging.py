@@ -55,7 +55,9 @@ def test_check_numerics_of_a_thread_sees_results_on_a_device():
     x = tf.constant([1.0, 2.0]).gpu()
     tf.debugging.enable_check_numerics()
     try:
-        with pytest.raises(NonFinite, match=r"log made a NaN: 1 of 2 elements, the first at \[0\]"):
+        with pytest.raises(
+            NonFinite, match=r"log returned a NaN: 1 of 2 elements, the first at \[0\]"
+        ):
             tf.math.log(x - 1.5)
     finally:
         tf.debugging.disable_check_numerics()

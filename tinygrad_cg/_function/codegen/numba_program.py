@@ -92,7 +92,7 @@ class NumbaProgram(Executable):
             elif self._part_of_another:
                 continue
             elif shape:
-                error = f"{self.title}: argument {k} does not have the shape {shape}"
+                error = f"{self.title}: argument {k} must have the shape {shape}, got another one"
                 head.append(f"if x{k}_.shape != {shape!r}:")
                 head.append(f"    raise ValueError({error!r})")
                 head.append(f"x{k} = np.ascontiguousarray(x{k}_).reshape({prod(shape)})")
@@ -188,8 +188,8 @@ class NumbaProgram(Executable):
         if code is None:
             label = node.name if node.op is None else node.op.label
             error = UnsupportedCodeError(
-                f"{self.title}: the operation {label!r} is not supported in Numba code: call its "
-                "program from Python"
+                f"{self.title}: `{label}` is not supported in Numba code: call the function from "
+                "Python"
             )
             error.operation = label
             raise error

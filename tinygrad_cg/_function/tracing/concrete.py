@@ -67,9 +67,11 @@ class NumbaCalls:
 
         program, name = traced.program, traced.name
         if program.assigned or program.draws:
-            what = "assigns Variables" if program.assigned else "draws random numbers"
+            what, remedy = "draws random numbers", "pass them as arguments"
+            if program.assigned:
+                what, remedy = "assigns Variables", "return the values"
             raise UnsupportedCodeError(
-                f"{name} {what}, which Numba code does not support: return them"
+                f"{name} {what}, which Numba code does not support: {remedy}"
             )
         self.name, self.outputs, self.structure = name, program.outputs, traced.structure
         graph = program.outputs.graph

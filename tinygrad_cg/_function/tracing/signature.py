@@ -33,7 +33,10 @@ class TensorSpec:
     """
 
     def __init__(self, shape: Any, dtype: Any = np.float32, name: str | None = None):
-        self.shape: tuple[Any, ...] | None = None if shape is None else tuple(shape)
+        sizes = None if shape is None else tuple(shape)
+        if sizes and any(size is not None and not hasattr(size, "__index__") for size in sizes):
+            raise TypeError(f"TensorSpec: shape must be a list of sizes or None, got {shape!r}")
+        self.shape: tuple[Any, ...] | None = sizes
         self.dtype: np.dtype = as_dtype(dtype)
         self.name = name
 

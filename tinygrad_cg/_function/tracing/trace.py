@@ -138,10 +138,9 @@ def refuse_value(what: str, level: FunctionTrace, size_of: Any = None) -> NoRetu
     error = OperatorNotAllowedInGraphError(
         f"Using a symbolic `tf.Tensor` as a Python value is not allowed: {what} has no value while "
         f"`{level.name}` is traced ({location_of(file, line)}: `{text}`){_reason()}. Choose "
-        "element by element with where(); declare an argument that decides in Python as static, "
+        "element by element with where(); mark arguments used as Python values static, "
         "function(static_argnums=...); call code that needs values through numpy_function or "
-        "py_function; or keep loops, conditions and NumPy calls that need values outside of the "
-        "function"
+        "py_function; or move it out of the function"
     )
     error.size_of = size_of
     raise error
@@ -155,7 +154,7 @@ def _reason() -> str:
     from ...autograph._convert import reason  # for an error only
 
     why = reason(frame.f_code)
-    return f", and tensors cannot decide here: {why}" if why else ""
+    return f", and Python code cannot branch on tensors here, since {why}" if why else ""
 
 
 @contextlib.contextmanager

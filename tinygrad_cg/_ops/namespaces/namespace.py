@@ -77,6 +77,7 @@ def spelled(function: F, name: str, operation: Any = None) -> F:
     those that the operation takes, in the same order.
     """
     function.__name__ = function.__qualname__ = name
+    function.__code__ = function.__code__.replace(co_name=name, co_qualname=name)  # for errors
     if operation is not None:
         code = function.__code__
         own = [name for name in code.co_varnames[: code.co_argcount] if name != "name"]

@@ -17,7 +17,7 @@ def lookup(name: str, theirs: ModuleType, ours: ModuleType, namespace: dict[str,
     arguments, in lists and tuples too, and NumPy's otherwise. All else is NumPy's. It is kept in
     `namespace`. AttributeError for what NumPy does not have.
     """
-    if name.startswith("__") and name != "__version__":
+    if not hasattr(theirs, name) or (name.startswith("__") and name != "__version__"):
         raise AttributeError(f"module {namespace['__name__']!r} has no attribute {name!r}")
     attribute = getattr(theirs, name)
     differentiable = getattr(ours, name, None)
