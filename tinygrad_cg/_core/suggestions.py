@@ -6,7 +6,6 @@ The tables are in `suggestions.txt`. A suggestion goes by meaning: ``expit`` is 
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import sys
@@ -58,7 +57,9 @@ def suggest(name: str) -> str:
         except ImportError:  # it is being loaded, and asks for something itself
             continue
         paths = {other: f"{path}.{other}".replace(_LIBRARY, "tf", 1) for other in names} | paths
-    alike = [name] if name in paths else difflib.get_close_matches(name, paths, 1, 0.85)
+    from difflib import get_close_matches  # for an error only
+
+    alike = [name] if name in paths else get_close_matches(name, paths, 1, 0.85)
     return paths[alike[0]] if alike else ""
 
 
