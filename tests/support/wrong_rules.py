@@ -765,7 +765,12 @@ def without_upstream(x):
     return tf.sin(x), lambda dy: tf.cos(x)
 
 
-wrong(with_weight_decay, V, false=(*OF_UPSTREAM, "1 x reverse", "2 x both"), words="It is affine")
+wrong(
+    with_weight_decay,
+    V,
+    false=(*OF_UPSTREAM, "1 x reverse", "2 x both"),
+    words="For a zero upstream gradient",
+)
 wrong(
     normalised,
     V,
