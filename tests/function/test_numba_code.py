@@ -201,7 +201,7 @@ def test_other_arguments_are_refused():
         compiled(X.astype(np.float32))
     with pytest.raises(ValueError, match="must have the shape"):
         compiled(X[:2])
-    with pytest.raises(tf.errors.UnsupportedCodeError, match=r"'expm' is not supported"):
+    with pytest.raises(tf.errors.UnsupportedCodeError, match=r"`expm` is not supported"):
         tf.function(tf.linalg.expm).numba(SQUARE)
 
 
