@@ -466,3 +466,44 @@ def test_a_second_derivative_that_numpy_loses_warns():
     assert_allclose(tf.grad(lambda x: tf.reduce_sum(sine(x)))(POINT), np.cos(POINT))
     with pytest.warns(tf.errors.CustomGradientWarning, match=r"`sine`.*numpy_function"):
         tf.hessian(lambda x: tf.reduce_sum(sine(x)))(POINT)
+
+
+class Counting:
+    """A function with state: the number of its call times the square of x."""
+
+    def __init__(self):
+        self.calls = 0.0
+
+    def __call__(self, x):
+        self.calls += 1.0
+        return self.calls * x * x
+
+
+def drawing(x):
+    """Return x times random numbers."""
+    return tf.random.normal(x.shape, dtype=x.dtype) * x
+
+
+def tangent(function):
+    return lambda x: tf.jvp(function, (x,), (x,))
+
+
+@pytest.mark.parametrize(
+    ("transform", "derivative"),
+    [
+        (tf.function, tf.grad),
+        (tf.function, tf.jacobian),
+        (tf.vmap, tf.grad),
+        (tf.vmap, tf.jacobian),
+        (tf.vmap, tangent),
+    ],
+)
+@pytest.mark.parametrize("code", [Counting(), drawing], ids=["state", "random"])
+def test_a_derivative_of_code_that_returns_other_values_is_an_error(code, transform, derivative):
+    outside = transform(lambda x: tf.py_function(code, [x], tf.float64))
+    x = tf.constant([1.0, 2.0, 3.0], tf.float64)
+    assert outside(x).shape == (3,)
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="other values: it draws random numbers"
+    ):
+        derivative(lambda x: tf.reduce_sum(outside(x)))(x)

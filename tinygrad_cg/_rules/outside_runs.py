@@ -58,19 +58,39 @@ class Code:
     def __repr__(self) -> str:
         return self.name
 
+    def repeat(self, inputs: Sequence[Tensor], results: Sequence[Tensor]) -> list[Tensor]:
+        """Return the results of one more call; InvalidArgumentError if `results` differ."""
+        outputs = self.call(*inputs)
+        for output, result in zip(outputs, results, strict=True):
+            new, old = (devices.to_host(tensor._example()) for tensor in (output, result))
+            if not is_differentiable(old.dtype):
+                continue
+            tolerance = np.finfo(old.dtype).eps ** 0.5
+            largest = np.abs(old[np.isfinite(old)]).max(initial=0)
+            if new.shape != old.shape or not np.allclose(
+                new, old, rtol=0, atol=tolerance * largest, equal_nan=True
+            ):
+                raise InvalidArgumentError(
+                    f"{self.name}: the function runs again for its derivative, and now returns "
+                    "other values: it draws random numbers or keeps state. Pass what changes as "
+                    "arguments, or declare the derivative with custom_gradient"
+                )
+        return outputs
+
     def pullback(self, wanted: Sequence[int], count: int, silent: bool) -> Code:
         """Return the code of the gradients by the `wanted` ones of `count` operands.
 
-        It takes the operands, and then an upstream gradient for each output. The code runs once
-        more, on a tape, where it may take values without a warning if that is `silent`.
+        It takes the operands, the results, and an upstream gradient for each of these. The code
+        runs once more, on a tape, where it may take values without a warning if that is `silent`.
         """
 
         def call(*tensors: Tensor) -> list[Tensor]:
+            end = count + (len(tensors) - count) // 2
             return gradients_of_call(
-                lambda inputs: self.call(*inputs),
+                lambda inputs: self.repeat(inputs, tensors[count:end]),
                 tensors[:count],
                 wanted,
-                tensors[count:],
+                tensors[end:],
                 silent,
                 self.inside,
             )
@@ -130,15 +150,17 @@ class OutsideUse(NamedTuple):
     inputs: tuple
     code: Code
     definition: Definition | None  # whose rules are run inside
+    results: list[Tensor]
 
 
 def _save(inputs: tuple, params: dict, out: Any) -> OutsideUse:
-    code = params["code"]
-    return OutsideUse(code.name, inputs, code, code.definition)
+    code, results = params["code"], out if isinstance(out, list) else [out]
+    results = [tensor._with_record(None) for tensor in results]
+    return OutsideUse(code.name, inputs, code, code.definition, results)
 
 
 def _rule(node: Node, dy: Any) -> list:
-    _, inputs, code, _ = node.saved
+    _, inputs, code, _, results = node.saved
     dys = dy if isinstance(dy, list) else [dy]
     wanted = [
         i
@@ -147,7 +169,7 @@ def _rule(node: Node, dy: Any) -> list:
     ]
     asking = [token.silent for token in node.group if token.alive]
     gradient = code.pullback(wanted, len(inputs), bool(asking) and all(asking))
-    gradients = iter(apply(CODE, (*inputs, *dys), {"code": gradient}))
+    gradients = iter(apply(CODE, (*inputs, *results, *dys), {"code": gradient}))
     return [next(gradients) if i in wanted else None for i in range(len(inputs))]
 
 

@@ -274,17 +274,17 @@ def _code_tangents(
         return [None] * len(outs)
 
     def call(*tensors: Tensor) -> list[Tensor]:
-        primals = list(tensors[: len(inputs)])
+        primals, end = list(tensors[: len(inputs)]), len(inputs) + len(outs)
         for i in moving:
             primals[i] = identity(primals[i])
-        directions = list(tensors[len(inputs) :])
+        directions = list(tensors[end:])
         with ForwardAccumulator([primals[i] for i in moving], directions) as accumulator:
-            results = code.call(*primals)
+            results = code.repeat(primals, tensors[len(inputs) : end])
         return accumulator.jvp([results[i] for i in wanted], "zero")
 
     key = ("tangent", code.key, *moving)
     tangent = DerivativeCode(f"the tangent of {code.name}", key, call, code, len(inputs))
-    operands = (*inputs, *[tangent for tangent in tangents if tangent is not None])
+    operands = (*inputs, *outs, *[tangent for tangent in tangents if tangent is not None])
     products = apply(CODE, operands, {"code": tangent})
     results: list[Tensor | None] = [None] * len(outs)
     for i, product in zip(wanted, products, strict=True):
