@@ -91,6 +91,13 @@ def segment_rows(out, ids, size):
         out[k] = ids[k] if ids[k] >= 0 else size
 
 
+def labels(out, indices, classes):
+    for k in range(indices.size):
+        if not 0 <= indices[k] < classes:
+            raise ValueError("sparse_cross_entropy: a label is outside the classes")
+        out[k] = indices[k]
+
+
 def positions(out, indices, size, parts):
     each = max(indices.size // max(parts, 1), 1)
     for k in range(indices.size):

@@ -368,6 +368,7 @@ BUILDERS: dict[str, Callable[[OpaqueNode], Code]] = {
     "set_row": _set_row,
     "segment_extremum": _segment_extremum,
     "segment_rows": lambda x: CodeOnArrays(arrays.segment_rows, None, [np.int64(x.params["size"])]),
+    "labels": lambda x: CodeOnArrays(arrays.labels, None, [np.int64(x.params["classes"])]),
     "last_sources": _last_sources,
     "flat_positions": _flat_positions,
     "searchsorted": _searchsorted,
