@@ -4,9 +4,9 @@ Gradients over blocks that take a worker 50 ms each are computed by clusters of 
 processes, in turns; times are the least of some. The loss of a network reads and writes arrays of
 hidden units, so that workers share the computer's memory bandwidth; a fit of a sum of exponentials
 computes 24 of them for two numbers that it reads, in one loop. Blocks that only wait show what the
-engine adds. Then workers are killed in the middle of sums. At last, data in files are summed up by
-two workers with less memory than the data take, and by this process. `--gigabytes 4 --limit 1` has
-data of four times a worker's limit.
+engine adds; two processes that share no data show what the machine allows. Then workers are killed
+in the middle of sums. At last, data in files are summed up by two workers with less memory than the
+data take, and by this process. `--gigabytes 4 --limit 1` has data of four times a worker's limit.
 """
 
 import argparse
@@ -138,10 +138,32 @@ def speed(blocks: int, repeats: int, seconds: float) -> list[list[str]]:
         for total in waiting.values():
             total(parameters())
         _, ratio = ratio_in_turns(waiting, parameters(), repeats)
+        limit = ratio_of_the_machine(second, repeats)
     return [
         *lines,
         [f"blocks that wait {seconds * 1e3:.0f} ms: time of one / of two", f"{ratio:.2f}"],
+        ["two processes that share no data: time of one / of two", f"{limit:.2f}"],
     ]
+
+
+def exponentials(count: int) -> float:
+    """Return the seconds that so many exponentials of a small array take."""
+    x, start = np.linspace(0, 1, 10_000), time.perf_counter()
+    for _ in range(count):
+        np.exp(x)
+    return time.perf_counter() - start
+
+
+def ratio_of_the_machine(client: Any, repeats: int) -> float:
+    """Return what two processes gain that share no data: 2 if a core is as fast beside another."""
+    first, second = client.scheduler_info()["workers"]
+    alone, together = [], []
+    for _ in range(repeats):
+        run = [client.submit(exponentials, 4000, workers=[first], pure=False)]
+        alone.append(max(client.gather(run)))
+        run = [client.submit(exponentials, 4000, workers=[w], pure=False) for w in (first, second)]
+        together.append(max(client.gather(run)))
+    return 2 * min(alone) / min(together)
 
 
 def speed_of(
