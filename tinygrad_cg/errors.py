@@ -342,7 +342,7 @@ def called_function(word: str = "") -> str | None:
     while frame is not None and is_ours(frame.f_code.co_filename):
         code, values = frame.f_code, frame.f_locals
         name = code.co_qualname.removesuffix(".__init__")
-        if name in public:
+        if name in public and not frame.f_globals["__name__"].endswith("._ops.validation"):
             arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
             if word in arguments or (word and any(callable(values.get(x)) for x in arguments[:3])):
                 break
