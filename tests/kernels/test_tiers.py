@@ -364,7 +364,7 @@ def again(kernel):
         )
     function = getattr(moments, f"_{kernel.name}")
     row = getattr(moments, f"_{kernel.name}_of_row")
-    return moments.Moment(kernel.name, row, function, kernel.empty)
+    return moments.Moment(kernel.name, row, function, kernel.identity)
 
 
 REDUCTIONS = {

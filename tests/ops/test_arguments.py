@@ -20,7 +20,7 @@ MATRIX = [[1.0, 2.0], [3.0, 4.0]]
         (lambda: tf.broadcast_to([1.0], (-1,)), INVALID, r"broadcast_to: .*negative.*\(-1,\)"),
         (lambda: tf.zeros([-1]), INVALID, r"zeros: .*negative.*\(-1,\)"),
         (lambda: tf.ones([2, -3]), INVALID, r"ones: .*negative.*\(2, -3\)"),
-        (lambda: tf.fill([-1], 1.0), INVALID, r"full: .*negative"),
+        (lambda: tf.fill([-1], 1.0), INVALID, r"fill: .*negative"),
         (lambda: tf.constant(1.0, shape=[-1]), INVALID, "constant: .*negative"),
         (lambda: tf.eye(-1), INVALID, "eye: .*negative, got -1"),
         (lambda: tf.eye(2, -1), INVALID, "eye: columns .*negative, got -1"),

@@ -637,7 +637,7 @@ def test_the_warning_says_where():
 
 @pytest.mark.parametrize(
     ("target", "source", "words"),
-    [(1.0, tf.constant(1.0), "target must be"), (tf.constant(1.0), 1.0, "source must be")],
+    [(1.0, tf.constant(1.0), "target is float"), (tf.constant(1.0), 1.0, "source must be")],
 )
 def test_what_is_no_tensor_is_refused(target, source, words):
     with tf.GradientTape() as tape:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -83,6 +82,11 @@ def _loss_by_parts(ops: Operations, logits: Any, labels: Any) -> Any:
     return ops.negative(ops.gather(logs, labels, axis=axis, batch_dims=axis))
 
 
+def _loss_on_gpu(logits: Any, labels: Any) -> Any:
+    ksoftmax.cross_entropy.result_dtype(logits.dtype)  # or a TypeError
+    return _loss_by_parts(ON_GPU, logits, labels)
+
+
 def _loss_rule(dy: Tensor, logits: Tensor, labels: Tensor) -> Tensor:
     x, axis = logits._data, logits._data.ndim - 1
     if state.frame is None and type(x) is type(dy._data) is np.ndarray:
@@ -102,7 +106,7 @@ _loss = operation(
     inputs=("logits", "labels"),
     kind="normalisation",
     kernel=ksoftmax.cross_entropy,
-    on_gpu=partial(_loss_by_parts, ON_GPU),
+    on_gpu=_loss_on_gpu,
     batch=lambda params, size: params,
     decomposition=_loss_by_parts,
     dtypes=REAL,

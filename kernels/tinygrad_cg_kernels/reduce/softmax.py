@@ -326,5 +326,5 @@ class CrossEntropy(Compound):
         return cast(out, result)
 
 
-cross_entropy = CrossEntropy("cross_entropy", _losses)
-cross_entropy_grad = CrossEntropy("cross_entropy_grad", _loss_gradients)
+cross_entropy = CrossEntropy("sparse_cross_entropy", _losses)
+cross_entropy_grad = CrossEntropy("sparse_cross_entropy_grad", _loss_gradients)
