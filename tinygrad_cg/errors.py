@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
+from types import CodeType, TracebackType
 from typing import Any
 
 import numpy as np
@@ -331,6 +331,8 @@ def called_function(word: str = "") -> str | None:
     It is not known of methods. With `word`, the first one of an error, functions do not count if
     that is an argument of theirs, or if they take a function, which the error would be about.
     """
+    from inspect import unwrap
+
     package = __name__.rpartition(".")[0]
     modules = [
         module
@@ -338,11 +340,19 @@ def called_function(word: str = "") -> str | None:
         if f"{name}.".startswith(f"{package}.") and "._" not in name
     ]
     public = {name for module in modules for name in dir(module)}
+
+    def is_public(code: CodeType, name: str) -> bool:
+        """Return whether a function is public, and not only another function of that name."""
+        named = [vars(module)[name] for module in modules if name in vars(module)]
+        codes = [getattr(unwrap(value), "__code__", None) for value in named if callable(value)]
+        return name in public and (not any(codes) or code in codes)
+
     frame, public_name = sys._getframe(1), None
     while frame is not None and is_ours(frame.f_code.co_filename):
         code, values = frame.f_code, frame.f_locals
         name = code.co_qualname.removesuffix(".__init__")
-        if name in public and not frame.f_globals["__name__"].endswith("._ops.validation"):
+        checks = frame.f_globals.get("__name__", "").endswith("._ops.validation")
+        if is_public(code, name) and not checks:
             arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
             if word in arguments or (word and any(callable(values.get(x)) for x in arguments[:3])):
                 break

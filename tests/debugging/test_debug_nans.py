@@ -250,3 +250,10 @@ def test_check_numerics_of_a_gradient_and_in_a_function(compiled):
 def test_check_numerics_is_for_floats():
     with pytest.raises(TypeError, match="must be floats, got int32"):
         tf.debugging.check_numerics(3, "here")
+
+
+def test_an_internal_function_with_the_name_of_a_public_one_is_not_named():
+    from tinygrad_cg.numpy import coverage
+
+    assert coverage.rows.__name__ == "rows"  # as a function of Jacobians is named
+    test_a_rule_in_a_batch()
