@@ -343,9 +343,11 @@ def called_function(word: str = "") -> str | None:
 
     def is_public(code: CodeType, name: str) -> bool:
         """Return whether a function is public, and not only another function of that name."""
+        if name not in public:
+            return False
         named = [vars(module)[name] for module in modules if name in vars(module)]
         codes = [getattr(unwrap(value), "__code__", None) for value in named if callable(value)]
-        return name in public and (not any(codes) or code in codes)
+        return not any(codes) or code in codes
 
     frame, public_name = sys._getframe(1), None
     while frame is not None and is_ours(frame.f_code.co_filename):

@@ -14,6 +14,7 @@ _CHEAP = frozenset(
 MAX_STACK_BYTES = 2**28
 """The largest stack that is made before a loop, or kept for use after it."""
 _MAX_CACHED_BYTES = 2**18
+"""The largest stack of a value that is cheap to store, but not to compute again in each round."""
 
 _QUICK_NAMES = """
     absolute add clip divide divide_unbounded divide_upstream equal greater greater_equal
