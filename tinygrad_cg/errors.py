@@ -325,6 +325,17 @@ def users_line() -> tuple[str, int, int]:
     return frame.f_code.co_filename, frame.f_lineno, depth
 
 
+def users_expression() -> str:
+    """Return the source of what that caller computes; "" unless it is known and on one line."""
+    from inspect import getframeinfo
+
+    frame = getframeinfo(sys._getframe(users_line()[2] - 1))
+    at = frame.positions
+    if not frame.code_context or at is None or at.lineno != at.end_lineno:
+        return ""
+    return frame.code_context[0].encode()[at.col_offset : at.end_col_offset].decode().strip()
+
+
 def called_function(word: str = "") -> str | None:
     """Return the name of the public function that code outside this package called, if known.
 

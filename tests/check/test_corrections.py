@@ -211,7 +211,7 @@ def test_nan_is_named_in_words():
     text = words(report)
     assert "The value of `direction` is NaN, so" in text
     assert "0 / 0 is NaN (test_corrections.py:" in text
-    assert ": return x / tf.abs(x))." in text
+    assert ": x / tf.abs(x))." in text
     assert "At x[1] = 0, " in text
     assert not report.conclusive
     with pytest.raises(AssertionError, match=r"0 / 0 is\s+NaN"):
@@ -347,3 +347,58 @@ def test_a_gradient_in_a_list_is_corrected_inside_it():
 
     code = code_of(tf.check_gradients(half_square, V, order=1))
     assert "lambda dy: dy * x" in code
+
+
+@pytest.mark.parametrize("digits", ["6.28", "1.128", "0.7071", "0.3989"])
+def test_constants_are_named_as_the_code_has_them(digits):
+    exact = {"6.28": 2.0 * np.pi, "1.128": 2.0 / np.pi**0.5, "0.7071": 0.5**0.5}
+    factor = exact.get(digits, (2.0 * np.pi) ** -0.5)
+    space = defined(
+        "@tf.custom_gradient\n"
+        "def scaled(x):\n"
+        f"    return {factor!r} * tf.sin(x), lambda dy: dy * {digits} * tf.cos(x)\n",
+        "scaled",
+        tf=tf,
+    )
+    text = words(tf.check_gradients(space, V, order=1))
+    assert f"meant to be {'1 / ' * (factor < 1.0)}" in text
+    assert f"= {factor:.9g}?" in text
+
+
+def test_a_value_that_the_function_takes_from_a_tensor_is_named_and_recorded():
+    @tf.custom_gradient
+    def sine(x):
+        numbers = np.cos(x.numpy())
+        return tf.sin(x), lambda dy: dy * numbers
+
+    report = tf.check_gradients(sine, V)
+    assert rows(report, 2)[0].verdict == "detached"
+    assert ": numbers = np.cos(x.numpy()))" in words(report)
+    assert "np.cos(x)" in code_of(report)
+
+
+def test_a_rule_that_overflows_is_replaced_by_the_gradient_of_the_operations():
+    @tf.custom_gradient
+    def log_cosh(x):
+        def grad(dy):
+            return dy * (tf.exp(x) - tf.exp(-x)) / (tf.exp(x) + tf.exp(-x))
+
+        return tf.abs(x) + tf.math.log1p(tf.exp(-2.0 * tf.abs(x))), grad
+
+    report = tf.check_gradients(log_cosh, np.array([0.3, 800.0]))
+    text = words(report)
+    assert "with respect to x in reverse mode is NaN" in text
+    assert "`exp` of 800 overflows (test_corrections.py:" in text
+    assert ": tf.exp(x)); -inf / inf is NaN" in text or ": tf.exp(x)); inf / inf is NaN" in text
+    assert "tf.vjp(lambda x: " in code_of(report)
+
+
+def test_reports_say_what_values_are_along_and_what_order_2_is_compared_with():
+    @tf.custom_gradient
+    def square(x):
+        return x**2, lambda dy: dy * 3.0 * x
+
+    text = words(tf.check_gradients(square, V))
+    assert "Values are for one random direction of each argument and one random upstream" in text
+    assert "The reference of order 2 is the derivative of what the rules return at order 1" in text
+    assert "random" not in words(tf.check_gradients(square, 2.0))

@@ -43,7 +43,7 @@ CLAIMS = {
         MIXED, "It is wrong only at x[1] (", ("everywhere",),
     ),
     "a slope of 2 at a kink": (
-        rule(tf.nn.relu, lambda dy, x: 2.0 * dy), 0.0, "outside the slopes on both sides, 0 and 1",
+        rule(tf.nn.relu, lambda dy, x: 2.0 * dy), 0.0, "not between the one-sided slopes, 0 and 1",
         ("times the correct",),
     ),
     "some of many elements": (
@@ -156,7 +156,7 @@ CAUSES = {
     "few digits of pi": (
         rule(lambda x: np.pi * x**2, lambda dy, x: dy * 2 * 3.1416 * x),
         V,
-        "correct gradient: is a constant written with too few digits, 3.1416?",
+        "correct gradient: is 3.1416 meant to be np.pi = 3.14159265?",
     ),
 }  # fmt: skip
 

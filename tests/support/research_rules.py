@@ -338,7 +338,7 @@ wrong(
     poisson_loss_without_counts,
     X3,
     np.array([1.0, 4.0, 2.0]),
-    said="The factor that multiplies the upstream gradient lacks the term -counts.",
+    said="The factor that multiplies the upstream gradient lacks a term: minus counts.",
 )
 
 
@@ -671,8 +671,8 @@ wrong(
     gelu_without_density,
     X4,
     said=(
-        "It is dy times the output divided by x: the output is a product, and the term with the "
-        "derivative of the other factor is missing."
+        "It is dy times the output divided by x: the output is a product or a quotient, "
+        "and the term with the derivative of the other factor, or of the divisor, is missing."
     ),
 )
 right(attention, BATCH[:2], BATCH[1:])
@@ -723,8 +723,8 @@ wrong(
     X3,
     1.7,
     said=(
-        "It is dy times the output divided by v: the output is a product, and the term with the "
-        "derivative of the other factor is missing."
+        "It is dy times the output divided by v: the output is a product or a quotient, "
+        "and the term with the derivative of the other factor, or of the divisor, is missing."
     ),
 )
 wrong(gated_unit, X3, X3 - 0.4, said="A factor is missing: a.")
@@ -948,7 +948,7 @@ wrong(
 wrong(
     equilibrium_of_one_step,
     0.4 * X3,
-    said="The rule holds the result of `matvec` constant, but it depends on x, too.",
+    said="The rule holds `tf.linalg.matvec(RECURRENT, z)` constant, but it depends on x, too.",
 )
 right(root_of_cubic, X3)
 wrong(root_of_cubic_sign, X3, said="The sign is wrong.")
@@ -1299,22 +1299,22 @@ wrong(pinhole_depth, X3, np.array([2.0, 3.0, 1.5]), said="It has an extra factor
 wrong(
     projected_point,
     np.array([0.5, -0.8, 2.0]),
-    said="The rule holds the result of `getitem` constant, but it depends on point, too.",
+    said="The rule holds `point[2]` constant, but it depends on point, too.",
 )
 right(radial_distortion, X4)
 wrong(
     radial_distortion_constant,
     X4,
     said=(
-        "It is dy times the output divided by x: the output is a product, and the term with the "
-        "derivative of the other factor is missing."
+        "It is dy times the output divided by x: the output is a product or a quotient, "
+        "and the term with the derivative of the other factor, or of the divisor, is missing."
     ),
 )
 right(spring_chain, X4)
 wrong(
     spring_chain_one_sided,
     X4,
-    said="The rule holds the result of `getitem` constant, but it depends on x, too.",
+    said="The rule holds `x[:-1]` constant, but it depends on x, too.",
 )
 wrong(rotated, X3, said="The sign is wrong.")
 right(lennard_jones, np.array([1.0, 1.4, 2.0]))

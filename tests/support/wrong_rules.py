@@ -175,7 +175,7 @@ wrong(length_not_divided, np.array([3.0, 4.0, 1.0]), words="It has an extra fact
 wrong(
     swish_without_second_term,
     V,
-    words="the term with the derivative of the other factor is missing",
+    words="the term with the derivative of the other factor, or of the divisor, is missing",
 )
 wrong(swish_without_first_term, V, words="It lacks the term dy times the output divided by x")
 wrong(shifted_slope, V, words="is too small by 1 everywhere.")
@@ -292,13 +292,13 @@ wrong(
     np.array([0.0, 2.0]),
     at="its kink",
     false="1 x[0]",
-    words="there is a kink, and the value lies outside the slopes on both sides",
+    words="there is a kink, and the value is not between the one-sided slopes",
     doubtful=("kink", "inconclusive"),
 )
 wrong(exact_at_integers, np.array([1.0, 2.0, -3.0]), at="integers", false="1 x* nearby")
 wrong(masked_loss, V, words="That is x[1] (-3 instead of 0).")
 wrong(dropout, V, words="It is 0.8 times the correct gradient.")
-wrong(differences, V, words="The rule holds the result of `getitem` constant (")
+wrong(differences, V, words="The rule holds `x[1:]` constant (")
 wrong(
     padding_row,
     S,
@@ -617,7 +617,7 @@ wrong(
 wrong(
     quadratic_form,
     V,
-    words="2 A x for x A x: if A is not symmetric, the gradient needs A plus its transpose.",
+    words="The gradient of x.A x is (A + A^T) x, which is 2 A x only if A is symmetric.",
 )
 
 
@@ -938,7 +938,7 @@ wrong(
     np.float32(-100.0),
     at="float32",
     words="overflows",
-    false=("1 x reverse: not finite", "2 x: not finite"),
+    false=("1 x reverse: not finite", "2 x: not finite", "2 x both: not finite"),
 )
 
 

@@ -55,38 +55,32 @@ def check_gradients(
     modes:
         "reverse" (nested tapes) and "forward" (forward mode over reverse mode).
     full:
-        True compares every element of the derivatives of each order. By default each order is
-        compared in one random direction for each argument. This takes about thirty evaluations of f
-        for any size, and up to sixty if a rule is wrong. Kinks, zeros, more arguments and nested
-        rules take more. Points in one batch count as one evaluation.
+        True compares every element of the derivatives of each order; False one random direction for
+        each argument, in about thirty evaluations of f for any size, up to sixty if a rule is
+        wrong, and more for kinks, zeros, more arguments and nested rules. A batch counts as one.
     seed:
         The seed of the random directions and weights. For a single number these are 1.
 
     against:
         A surrogate, for rules that deliberately differ from the derivative, such as
         straight-through estimators and gradient reversal: a function of the same arguments, with
-        outputs of the same shapes, whose derivative the rules of `f` should return. Order 1 is
-        compared with the derivative of `against`, order k with the derivative of the result at
-        order k - 1.
+        outputs of the same shapes, whose derivative is the reference of order 1.
 
     Returns
     -------
-    A `GradientReport`, with a row for each order, argument, path and mode; printing
-    it shows a table and a diagnosis. Order k is compared with the derivative of the result at order
-    k - 1, so the first wrong order is found. The comparison runs in float64 if f accepts it,
-    whatever the arguments' dtypes; results that are infinite or NaN only in the arguments' dtypes
-    are reported. References are complex steps, compared to 10 digits, or extrapolated differences,
-    compared to 6, with an estimate of their error: a smaller difference is 'inconclusive'. A kink
-    is not an error, unless the value lies outside the slopes on its two sides.
+    A `GradientReport`, with a row for each order, argument, path and mode; printing it shows a
+    table and a diagnosis. Order k is compared with the derivative of the result at order k - 1, so
+    the first wrong order is found. The comparison runs in float64 if f accepts it; results that are
+    infinite or NaN only in the arguments' dtypes are reported. References are complex steps,
+    compared to 10 digits, or extrapolated differences, compared to 6. A kink is not an error, if
+    the value lies between the one-sided slopes. Differences within rounding error are ignored; the
+    error is measured by rounding the terms of each operation at random.
 
     Wrong rules may look right at zeros, integers, kinks and optima. There, and if a row is
-    inconclusive, a second point nearby is checked, too. Order k is also compared with second
-    differences of order k - 2, which show a wrong factor of a gradient that is 0. Differences into
-    other branches are not used. At kinks up to 64 elements are compared one by one; elsewhere
-    elements of very different size have their own steps. The gradient must be linear in the
-    upstream gradient, also if that is scaled by 1e-6 to 1e6, and 0 for zeros. Differences within
-    rounding error are ignored; the error is measured by rounding the terms of each operation at
-    random. Assigned Variables have their old values again after the check.
+    inconclusive, a second point nearby is checked, and order k is compared with second differences
+    of order k - 2. At kinks up to 64 elements are compared one by one. The gradient must be linear
+    in the upstream gradient, also if that is scaled by 1e-6 to 1e6, and 0 for zeros. Assigned
+    Variables have their old values again after the check.
 
     Raises TypeError if `f` or `against` is not a function of floats to tensors, ValueError for
     wrong options and if outputs of `against` have other shapes. Errors of the functions propagate;
@@ -119,8 +113,7 @@ def check_gradients(
             f"{type(against).__name__}"
         )
     problem = make_problem(f, args, {}, seed, order, against)
-    check = Check(problem, order, modes, full)
-    run_check(check)
+    run_check(check := Check(problem, order, modes, full))
     evidence = gather_evidence(check)
     rules = [
         rule
@@ -129,7 +122,7 @@ def check_gradients(
     ]
     findings = diagnose(evidence, rules)
     return GradientReport(
-        problem.name, order, check.rows, check.properties, rules, findings, against
+        problem.name, order, check.rows, check.properties, rules, findings, against, check.along
     )
 
 

@@ -17,6 +17,7 @@ from .._core.kinds import is_complex, is_inexact
 from .._core.levels import state
 from .._core.primitive import OPS
 from .._core.tensor import Tensor
+from .._rules.custom_gradient import running_functions
 from .observing import ObservingLevel, Silent
 
 Chosen = tuple[Any, Any]  # the choice for each element, and where it is a tie
@@ -139,7 +140,7 @@ class Analytic(Constants):
         return takes_complex and is_known and listed
 
     def detach(self, *facts: Any, **named: Any) -> bool:
-        self.holds = False
+        self.holds &= bool(running_functions())  # a rule replaces what these compute
         return True
 
 

@@ -79,6 +79,18 @@ class Check:
         return [source.name for source in self.problem.sources]
 
     @property
+    def along(self) -> str:
+        """Return which directions the values of rows are along, in words; "" for numbers."""
+        sizes, others = (
+            [a.size for a in some] for some in (self.problem.point, self.problem.values)
+        )
+        what = ["one random direction of each argument"] * (max(sizes) > 1)
+        what += ["one random upstream gradient"] * (sum(others) > 1)
+        has_index = any(row.index is not None for row in self.rows)
+        rows = "Rows without an index have values" if has_index else "Values are"
+        return f"{rows} for {' and '.join(what)}." if what and self.rows else ""
+
+    @property
     def first(self) -> list:
         """Return the gradients of order 1; an empty list if there are none."""
         gradients = self.gradients.get((1, "x"))
@@ -128,11 +140,8 @@ class Check:
         if any(row.verdict == verdicts.FAILED for row in rows):
             return
         words = f"{type(error).__name__}: {error}"
-        for name in self.names:
-            row = DerivativeRow(
-                order, name, "x", mode, None, math.nan, math.nan, "", verdict, words
-            )
-            self.rows.append(row)
+        compared = (None, math.nan, math.nan, "", verdict, words)
+        self.rows += [DerivativeRow(order, name, "x", mode, *compared) for name in self.names]
 
 
 # The derivatives that the rules return -------------------------------------------------------
@@ -172,7 +181,7 @@ def _differentiate_at(check: Check, order: int, paths: list[str]) -> None:
     arrays = evaluate.arrays_of(problem, check.base, order, paths, recorder)
     wide = dict(zip(paths, arrays, strict=True))
     narrow: dict[str, list] = {}
-    watched = [path for path in paths if path in ("x", "joint")]
+    watched = [path for path in paths if path in ("x", "joint", "both")]
     if problem.has_two_dtypes and watched:
         own = evaluate.arrays_of(problem, problem.point, order, watched)
         narrow = dict(zip(watched, own, strict=True))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import replace
+from operator import attrgetter
 
 import numpy as np
 
@@ -93,16 +94,10 @@ def _look_closer(check: Check) -> None:
         run_check(second)
     except Exception:  # it is not defined there
         return
-    point = ", ".join(
-        f"{source.name} = {_text(value)}"
-        for source, value in zip(problem.sources, problem.point, strict=True)
-    )
+    point = ", ".join(map("{} = {}".format, check.names, map(_text, problem.point)))
     for row in second.rows:
         row.nearby = point
-
-    def label(row: DerivativeRow) -> tuple:
-        return row.order, row.argument, row.path, row.mode, row.index
-
+    label = attrgetter("order", "argument", "path", "mode", "index")
     by_label = {label(row): row for row in second.rows}
     for row in check.rows:
         other = by_label.get(label(row))
@@ -131,7 +126,7 @@ def _at_ties(check: Check) -> list[DerivativeRow]:
         for row in check.rows
         if row.verdict == verdicts.WRONG
         and any(order <= row.order for order in kinks)
-        and not row.detail.startswith("outside")
+        and not row.detail.startswith("not between")
     ]
 
 
@@ -156,9 +151,7 @@ def _has_zero(check: Check, gradient: np.ndarray | None) -> bool:
 
 def _compare_with_curvature(check: Check) -> None:
     """Compare each order k with order k - 2, in case the gradient of order k - 1 is 0 here."""
-    if "reverse" not in check.modes or check.problem.against is not None:
-        return
-    if not _is_special(check):
+    if "reverse" not in check.modes or check.problem.against is not None or not _is_special(check):
         return
     for order in range(2, check.order + 1):
         rows = [row for row in check.rows if row.order <= order and row.path == "x"]
@@ -166,11 +159,9 @@ def _compare_with_curvature(check: Check) -> None:
         fit = (verdicts.TRUE, verdicts.INCONCLUSIVE)
         if not is_complete or any(row.verdict not in fit for row in rows):
             return
-        problem = check.problem
-        check.rows += compare_curvature(problem, check.base, order, check.precision)
+        check.rows += compare_curvature(check.problem, check.base, order, check.precision)
 
 
 def _text(value: np.ndarray) -> str:
-    """Return a value as a short text."""
     words = np.array2string(value, precision=4, threshold=8, edgeitems=2, separator=", ")
     return " ".join(words.split())

@@ -18,7 +18,7 @@ from ..errors import GradientCountError, GradientShapeError, NotLinearError, is_
 from . import evaluate, rewrite, verdicts
 from .check import DOUBTFUL, REPEATS
 from .evidence import Evidence, acquit_detached
-from .hypotheses import Fix, in_words
+from .hypotheses import MAX_NAMED, Fix, in_words
 from .patterns import Explanation, describe_patterns, describe_upstreams
 from .recorder import CustomCall, DetachSite, NonFinite, Recorder, SourceLine, find_captures
 from .reference import SECOND_DIFFERENCES
@@ -71,6 +71,19 @@ def _corrected(
     return Finding(f"{text} Write it like this:", trial.code)
 
 
+def _differentiated(evidence: Evidence, text: str, names: Sequence[str]) -> Finding:
+    """Return a finding, with code that differentiates by these arguments if that is right."""
+    problem, own = evidence.check.problem, evidence.check.names
+    if not problem.is_one_rule or not {*names} <= {*own}:
+        return Finding(text)
+
+    def change(source: rewrite.SourceCode) -> None:
+        for name in names:
+            rewrite.differentiate_value(source, problem.name, own.index(name))
+
+    return _corrected(evidence, text, None, change)
+
+
 def _find_by_name(evidence: Evidence, name: str) -> CustomCall | None:
     return next((seen for seen in evidence.calls if seen.name == name), None)
 
@@ -108,9 +121,10 @@ def _of_count(evidence: Evidence, order: int, error: GradientCountError) -> Find
         return Finding(text)
     if seen.parent is not None and returned > expected:
         text += (
-            f" `{name}` should not return a derivative with respect to the upstream gradient: the "
-            f"rule of `{seen.parent.name}` multiplies by it, and its operations are "
-            f"differentiated. A second gradient would need a second argument of `{name}`."
+            f" `{name}` needs no gradient for the upstream gradient: the rule of "
+            f"`{seen.parent.name}` multiplies by that in ordinary operations, which are "
+            f"differentiated automatically. A second gradient would need a second argument of "
+            f"`{name}`."
         )
         return _corrected(evidence, text, seen, rewrite.drop_gradients, name, expected)
     if any(is_tensor(leaf) for leaf in nest.flatten(seen.kwargs)):
@@ -119,7 +133,10 @@ def _of_count(evidence: Evidence, order: int, error: GradientCountError) -> Find
             "a gradient for each."
         )
     elif returned < expected:
-        text += " Numbers passed by position count: return None for those that have no gradient."
+        text += (
+            " Positional arguments that are numbers are inputs, too: return None for those that "
+            "have no gradient."
+        )
     return Finding(text)
 
 
@@ -183,8 +200,7 @@ def _of_captured(evidence: Evidence, seen: CustomCall, false: list[DerivativeRow
         f"`{seen.name}` captures {name}: it depends on {in_words(names)}, but not only through its "
         f"arguments ({', '.join(seen.names)}). A rule returns gradients of the arguments only, so "
         f"the derivative with respect to {name} is lost. {_describe(evidence, false)} "
-        f"Pass {name} as an argument, and return a gradient for it: the derivative with respect to "
-        f"{name}, times the upstream gradient."
+        f"Pass {name} as an argument, and return a gradient for it."
     )
     more = [tensor for key, tensor in find_captures(seen.function).items() if key == name]
     return _corrected(evidence, text, seen, rewrite.add_argument, seen.name, name, more=more)
@@ -206,28 +222,26 @@ def _detachments(evidence: Evidence) -> Iterator[Finding]:
         return
     names = sorted({row.argument for row in false if row.order == first})
     name = evidence.check.problem.name
+    lines = []
     if first == 1:
         text = (
             f"The gradient with respect to {in_words(names)} is None: the rule returns None for "
-            "it, or the function does not use it in tensor operations."
+            "it, or the function does not use it in tensor operations. An array that needs no "
+            "gradient, such as labels, is better captured by the function than passed to it."
         )
     else:
+        recorders = evidence.check.recorders.values()
+        sites = dict.fromkeys(site for recorder in recorders for site in recorder.taken)
         text = (
-            "The rule uses unrecorded values (numbers, NumPy arrays, tensors computed earlier), so "
-            f"tapes do not see how the gradient of order {first - 1} depends on "
-            f"{in_words(names)}. If the rule uses a result of `{name}`, call `{name}` in the rule."
+            "The rule uses values that tapes do not record: numbers, NumPy arrays or tensors made "
+            f"of them{'; '.join(map(_location, sites))}. So tapes do not see how the gradient of "
+            f"order {first - 1} depends on {in_words(names)}. Use tensor operations; if the rule "
+            f"uses a result of `{name}`, call `{name}` in the rule."
         )
+        lines = [line for _, line in sites]
     text = f"{text} {_describe(evidence, false)}"
-    problem, check = evidence.check.problem, evidence.check
-
-    def differentiate(source: rewrite.SourceCode) -> None:
-        for name in names:
-            rewrite.differentiate_value(source, problem.name, check.names.index(name))
-
-    if first == 1 and problem.is_one_rule and {*names} <= {*check.names}:
-        yield _corrected(evidence, text, None, differentiate)
-    else:
-        yield Finding(text)
+    attached = _corrected(evidence, text, None, rewrite.attach, *lines)
+    yield attached if attached.code else _differentiated(evidence, text, names)
 
 
 def _of_detach_site(
@@ -249,9 +263,10 @@ def _of_detach_site(
             f"{text} If this is a deliberate estimator, declare the function whose derivative it "
             f"returns: `tf.check_gradients({arguments}, against=surrogate)`."
         )
-    is_removable = point.what == "stop_gradient"
-    text += " Remove `stop_gradient`." if is_removable else " Use tensor operations."
-    return Finding(f"{text} Write it like this:" if code else text, code)
+    advice = (
+        "Remove `stop_gradient`." if point.what == "stop_gradient" else "Use tensor operations."
+    )
+    return Finding(f"{text} {advice}{' Write it like this:' if code else ''}", code)
 
 
 def _upstreams(evidence: Evidence) -> Iterator[Finding]:
@@ -264,8 +279,7 @@ def _upstreams(evidence: Evidence) -> Iterator[Finding]:
             yield Finding(
                 f"With respect to the upstream gradient, the rule of `{name}` is not the "
                 f"derivative: expected {_pair(row)}. A gradient is linear in {upstream}: its "
-                f"derivative with respect to {upstream}, times ddy, is the gradient itself with "
-                f"ddy in place of {upstream}."
+                f"derivative with respect to {upstream}, times ddy, is the rule for ddy."
             )
             return
 
@@ -279,15 +293,18 @@ def _not_finite(evidence: Evidence) -> Iterator[Finding]:
         return
     row = min(false, key=lambda row: row.order)
     detail = f" ({row.detail})" if row.detail else ""
+    modes = {other.mode for other in false if other.order == row.order}
+    mode = f" in {row.mode} mode" if len(modes) < len(evidence.check.modes) else ""
     text = (
-        f"The derivative of order {row.order} with respect to {row.argument} is "
+        f"The derivative of order {row.order} with respect to {row.argument}{mode} is "
         f"{number(row.value)}{detail}, but {number(row.reference)} is correct. "
-        f"{_origin(evidence, row.order, row.argument)}The rule may be finite, but its derivative "
-        "uses intermediate values that are not. Use operations that stay finite."
+        f"{_origin(evidence, row.order, row.argument)}This derivative is computed from values "
+        "that are infinite or NaN. Use operations that stay finite."
     )
     functions = [*evidence.calls, None]
     findings = [_corrected(evidence, text, seen, rewrite.stabilise) for seen in functions]
-    yield next((finding for finding in findings if finding.code), findings[0])
+    finding = next((finding for finding in findings if finding.code), None)
+    yield finding or _differentiated(evidence, text, evidence.check.names)
 
 
 def _values_not_finite(evidence: Evidence) -> Iterator[Finding]:
@@ -354,14 +371,13 @@ def _element(evidence: Evidence, argument: str, arrays: Sequence, kind: str) -> 
 
 
 def _of_non_finite(bad: NonFinite) -> str:
-    location = _location(bad.site)
+    location = _location(bad.site, bad.expression)
     if bad.operation == "divide" and bad.what == "NaN":
-        if bad.operands[-1:] in (("inf",), ("-inf",)):
-            return f"the slope of a division by {bad.operands[-1]} is undefined{location}"
+        if bad.operands[-1] in ("inf", "-inf") and bad.operands[0] not in ("inf", "-inf"):
+            return f"the derivative of a division by {bad.operands[-1]} is NaN{location}"
         return f"{' / '.join(bad.operands)} is NaN{location}"
-    does = "overflows" if bad.what == "infinite" else "is NaN"
-    if bad.what == "infinite" and (bad.operation == "divide" or bad.operands == ("0",)):
-        does = "is infinite"
+    is_pole = bad.operation == "divide" or bad.operands == ("0",)
+    does = {"NaN": "is NaN", "infinite": "is infinite" if is_pole else "overflows"}[bad.what]
     return f"`{bad.operation}` of {' and '.join(bad.operands)} {does}{location}"
 
 
@@ -374,11 +390,13 @@ def _not_linear(evidence: Evidence) -> Iterator[Finding]:
                 "the result is not the derivative of any function, and forward mode is not "
                 "defined."
             )
-            got, expected = number(row.value), number(row.reference)
+            comparison = f"{row.detail}, expected {_pair(row)}"
+            if not row.detail:
+                got, whole = number(row.value), number(row.reference)
+                comparison = f"for dy = a + b it is {got}, but for a and b it adds up to {whole}"
             yield Finding(
                 f"The gradient with respect to {row.argument} is not linear in the upstream "
-                f"gradient: {row.detail or 'for the sum of two upstream gradients'}, expected "
-                f"{expected}, got {got}. {why}"
+                f"gradient: {comparison}. {why}"
             )
 
 
@@ -404,7 +422,12 @@ def _wrong(
             f"derivative, is not the second derivative of {whose}. {_describe(evidence, rows)}"
         )
         return
-    text = _describe(evidence, rows, f"Order {order} is wrong")
+    head, texts = f"Order {order} is wrong", []
+    for name in [*dict.fromkeys(row.argument for row in rows)][:MAX_NAMED]:
+        mine = [row for row in rows if row.argument == name]
+        texts.append(_describe(evidence, mine, head).removesuffix("."))
+        head = "also"
+    text = f"{'; '.join(texts)}."
     blame = ""
     blamed = [rule for rule in rules if rule.first_false_order is not None]
     inner = [seen for seen in evidence.calls if seen.order == order > 1]
@@ -494,7 +517,7 @@ def _describe_swap(evidence: Evidence, order: int) -> Explanation:
     return Explanation()
 
 
-# Remarks -------------------------------------------------------------------------------------
+# Remarks and words ---------------------------------------------------------------------------
 
 
 def _remarks(evidence: Evidence) -> Iterator[str]:
@@ -522,24 +545,20 @@ def _remarks(evidence: Evidence) -> Iterator[str]:
         yield (
             f"There is a kink with respect to {in_words(kinks)}: the slopes on both sides differ, "
             "so the derivative does not exist."
-            + " Check at a nearby point."
-            * (evidence.check.second is None)
+            f"{' Check at a nearby point.' * (evidence.check.second is None)}"
         )
     if any(row.verdict == verdicts.INCONCLUSIVE for row in rows):
         yield (
             "The verdict 'inconclusive' means that the reference is missing or not accurate "
-            "enough, or that rounding hides the derivative."
+            "enough, that rounding hides the derivative, or that it is too large for its dtype."
         )
 
 
-# Words ---------------------------------------------------------------------------------------
-
-
-def _location(site: SourceLine) -> str:
-    """Return a line of the user's in parentheses; nothing for the line of the check itself."""
+def _location(site: SourceLine, expression: str = "") -> str:
+    """Return a user's line, or a part of it, in parentheses; nothing for that of the check."""
     if site == users_line()[:2]:
         return ""
-    line = rewrite.line_of(*site)
+    line = expression or rewrite.line_of(*site)
     return f" ({where(site)}: {line})" if line else f" ({where(site)})"
 
 
@@ -551,8 +570,7 @@ def _describe(evidence: Evidence, rows: Sequence[DerivativeRow], head: str = "")
     rows = [row for row in rows if row.verdict != verdicts.FAILED and not math.isnan(row.reference)]
     if not rows:
         return f"{head}." if head else ""
-    order = min(row.order for row in rows)
-    rows = [row for row in rows if row.order == order]
+    rows = [row for row in rows if row.order == min(other.order for other in rows)]
     row = rows[0]
     if row.relative_error <= 1e-6:
         row = max(rows, key=lambda row: row.relative_error)  # an element, for example
@@ -564,20 +582,21 @@ def _describe(evidence: Evidence, rows: Sequence[DerivativeRow], head: str = "")
     what = what if row.path == "both" else ""
     index = "" if row.index is None else str(list(row.index))
     by = f" with respect to {row.argument}{index}" if len(names) > 1 or index or not what else ""
+    by += " in forward mode" if all(row.mode == "forward" for row in rows) else ""
     location = f"at a nearby point, {row.nearby}, " if row.nearby else ""
     text = f"{head or f'Order {row.order}'}{by}: {what}{location}"
-    if row.detail.startswith("outside"):
+    if row.detail.startswith("not between"):
         value = number(row.value)
-        return f"{text}there is a kink, and the value lies {row.detail}: got {value}."
-    only = f" ({row.detail})" if "; right in" in row.detail else ""
-    return f"{text}expected {_pair(row)}{only}."
+        return f"{text}there is a kink, and the value is {row.detail}: got {value}."
+    return f"{text}expected {_pair(row)}{f' ({row.detail})' * ('; right in' in row.detail)}."
 
 
 def _pair(row: DerivativeRow) -> str:
     reference, value = number(row.reference), number(row.value)
-    if reference == value:
-        reference, value = f"{row.reference:.13g}", f"{row.value:.13g}"
-    return f"{reference}, got {value}"
+    is_close = reference == value
+    return (
+        f"{row.reference:.13g}, got {row.value:.13g}" if is_close else f"{reference}, got {value}"
+    )
 
 
 def _count_text(count: int, noun: str) -> str:

@@ -38,7 +38,7 @@ class Elements(NamedTuple):
     outputs, or `slopes` where these and x are complex. They are empty if they are not known.
     `more` has the same at other points, and for another upstream; `parts` for each output alone,
     if there are several. `others` has the values of the other arguments. ``derive(x, upstream)``
-    returns the gradient by the operations' own rules.
+    returns the gradient by the operations' own rules. `function` is the checked one.
     """
 
     name: str
@@ -55,6 +55,7 @@ class Elements(NamedTuple):
     parts: tuple[Elements, ...] = ()
     others: Mapping[str, np.ndarray] = MappingProxyType({})
     derive: Callable[[np.ndarray, np.ndarray], Derivation] | None = None
+    function: Any = None
 
     @property
     def derivation(self) -> Derivation:
@@ -214,15 +215,9 @@ def _sample(
     parts = [np.real(columns @ np.conj(weights)) for columns, _ in slopes.columns]
     expected = parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1]
     uncertainty = np.sum([errors @ np.abs(weights) for _, errors in slopes.columns], axis=0)
-    elements = Elements(
-        argument.name,
-        x,
-        actual,
-        expected.reshape(x.shape),
-        uncertainty.reshape(x.shape),
-        argument.accuracy,
-        others=argument.others,
-    )
+    arrays = x, actual, expected.reshape(x.shape), uncertainty.reshape(x.shape)
+    facts = {"others": argument.others, "function": argument.problem.f}
+    elements = Elements(argument.name, *arrays, argument.accuracy, **facts)
     if not slopes.is_jacobian:
         return elements
     (upstream,), jacobian = upstreams, slopes.columns[0][0].T

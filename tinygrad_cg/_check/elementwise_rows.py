@@ -40,8 +40,8 @@ def compare_parts(check: Check) -> None:
             judged = []
             lines = _lines_of_parts(check, order, j, parts)
             for (part, scale), line in zip(parts, lines, strict=True):
-                last = [part if i == j else way for i, way in enumerate(problem.last)]
-                scales = [scale if i == j else other for i, other in enumerate(problem.scales)]
+                last, scales = list(problem.last), list(problem.scales)
+                last[j], scales[j] = part, scale
                 with evaluate.using(problem, last=last, scales=scales):
                     judge = judge_of(check, order, j, "x", line)
                     row = reverse_row(check, order, j, "x", judge, wide)
@@ -49,7 +49,7 @@ def compare_parts(check: Check) -> None:
                     row.index = tuple(int(axis[0]) for axis in np.nonzero(part))
                 judged.append(row)
                 if row.false:
-                    row.detail = row.detail or "in a part of the elements"
+                    row.detail = row.detail or "in a part of the elements" * (row.index is None)
                     check.rows.append(row)
             whole = sum(part for part, _ in parts)
             if judged and {row.verdict for row in judged} == {verdicts.TRUE}:
@@ -81,7 +81,7 @@ def _add_up(
     rounding = sum(row.rounding for row in judged)
     for row in check.rows:
         mine = (row.order, row.argument, row.path, row.index) == (order, name, "x", None)
-        if not mine or row.verdict not in DOUBTFUL:
+        if not mine or row.verdict not in DOUBTFUL or not math.isfinite(row.value or 0.0):
             continue
         derivative = value
         if row.mode == "forward":
@@ -91,8 +91,8 @@ def _add_up(
                     derivative = evaluate.tangent(problem, check.base, order, j).number
             except NotLinearError:  # perhaps by rounding alone
                 continue
-        size = max(abs(value), abs(derivative))
-        allowed = tolerance(check.precision) * size + rounding * check.precision
+        allowed = tolerance(check.precision) * max(abs(value), abs(derivative))
+        allowed += rounding * check.precision
         if abs(derivative - value) <= allowed:
             row.value, row.reference, row.uncertainty = derivative, reference, uncertainty
             row.rounding, row.kind = max(row.rounding, rounding), judged[0].kind

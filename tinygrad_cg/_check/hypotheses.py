@@ -21,12 +21,14 @@ from .rewrite import (
     SourceCode,
     change_axis,
     conjugate_factor,
+    literals,
     reverse_cumsum,
     rewrite_gradient,
     scale_gradient,
 )
 
 MAX_NAMED = 3  # elements to name
+MAX_ERROR = 0.02  # of a rounded constant
 MAX_SHIFT = 32  # positions that elements may be shifted by
 
 Fix = Callable[[SourceCode, str, int], None]
@@ -107,6 +109,9 @@ CONSTANTS: tuple[tuple[str, str, float], ...] = (
     ("180 / pi", "180.0 / np.pi", 180.0 / np.pi),
     ("the logarithm of 2", "np.log(2.0)", np.log(2.0)),
     ("the logarithm of 10", "np.log(10.0)", np.log(10.0)),
+    ("the square root of 2 / pi", "np.sqrt(2.0 / np.pi)", np.sqrt(2.0 / np.pi)),
+    ("2 over the square root of pi", "2.0 / np.sqrt(np.pi)", 2.0 / np.sqrt(np.pi)),
+    ("e", "np.e", np.e),
 )
 
 
@@ -155,8 +160,7 @@ def _question_about_means(elements: Elements, ratio: float) -> str:
         return ""
     if np.isclose(count, size, rtol=1e-5):
         asked = f"is a division by {size} missing, as for a mean?"
-        if ratio < 1:
-            asked = "does the rule divide a sum as if it were a mean?"
+        asked = asked if ratio > 1 else "does the rule divide a sum as if it were a mean?"
         return f"{elements.name} has {size} elements for each output: {asked}"
     for a, b in permutations(elements.x.shape, 2):
         if a != b and np.isclose(ratio, a / b, rtol=1e-5):
@@ -267,10 +271,8 @@ def _named_variables(elements: Elements) -> Iterator[Named]:
 
 def _fits(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
     """Return whether an array of a shape may multiply one of another shape."""
-    try:
-        return np.broadcast_shapes(shape, other) == other
-    except ValueError:
-        return False
+    pairs = zip(shape[::-1], other[::-1], strict=False)
+    return len(shape) <= len(other) and all(size in (1, whole) for size, whole in pairs)
 
 
 def _factors(
@@ -320,11 +322,10 @@ def _missing_terms(
         ratio = float(np.vdot(terms, gap) / (np.vdot(terms, terms) or np.nan))
         if not _is_simple(ratio):
             continue
-        sign, size = "-" if ratio < 0 else "", abs(ratio)
+        sign, size = "minus " if ratio < 0 else "", abs(ratio)
         times = "" if np.isclose(size, 1.0) else f"{size:.6g} * "
         yield gives(
-            "The factor that multiplies the upstream gradient lacks the term "
-            f"{sign}{times}{words}.",
+            f"The factor that multiplies the upstream gradient lacks a term: {sign}{times}{words}.",
             lambda sample, r=ratio, of=added: sample.expected - r * of(sample),
             fitted=2,
             fix=f"gradient {'-' if ratio < 0 else '+'} dy * {times}{code}",
@@ -339,41 +340,30 @@ def _is_simple(ratio: Any) -> bool:
     return 0 < abs(near) <= 12 and bool(np.isclose(ratio, float(near), rtol=1e-6))
 
 
-# Rounded constants ---------------------------------------------------------------------------
-
-
-def _written_out(exact: float, *written: str) -> list[tuple[str, float]]:
-    return [(text, float(text) / exact) for text in written]
-
-
-APPROXIMATIONS: tuple[tuple[str, float], ...] = (
-    *_written_out(np.pi, "3.14", "3.142", "3.1416", "3.14159", "3.141593"),
-    *_written_out(np.e, "2.72", "2.718", "2.7183", "2.71828"),
-    *_written_out(np.log(2), "0.69", "0.693", "0.6931", "0.69315", "0.693147"),
-    *_written_out(np.log(10), "2.3", "2.303", "2.3026", "2.30259", "2.302585"),
-    *_written_out(np.sqrt(2), "1.41", "1.414", "1.4142", "1.41421", "1.414214"),
-    *_written_out(np.sqrt(2 * np.pi), "2.51", "2.507", "2.5066", "2.50663", "2.506628"),
-    *_written_out(np.sqrt(2 / np.pi), "0.8", "0.798", "0.7979", "0.79788", "0.797885"),
-)
-
-
 def _approximations(elements: Elements) -> Iterator[Hypothesis]:
-    """Yield a constant with too few digits, compared with the exact gradient."""
+    """Yield a constant with too few digits, first those that are written in the function."""
+    near = _fitted_ratio(elements, lambda sample: sample.expected)
+    if not isinstance(near, float) or abs(near - 1.0) > MAX_ERROR:
+        return
+    if not elements.match_actual(near * elements.expected):
+        return
     ratio = _fitted_ratio(elements, lambda sample: sample.derivation.gradient)
-    for text, near in APPROXIMATIONS if isinstance(ratio, float) else ():
+    exact = [pair for _, code, n in CONSTANTS for pair in ((code, n), (f"1 / ({code})", 1.0 / n))]
+    written = [(number, *pair) for number in literals(elements.function) for pair in exact]
+    for digits in range(2, 8):
+        written += [(float(f"{number:.{digits}g}"), code, number) for code, number in exact]
+    for number, code, correct in written if isinstance(ratio, float) else ():
         for power in (1, -1, 2, -2, 0.5, -0.5):
-            error = near**power - 1.0
-            if abs(ratio - 1.0 - error) <= 1e-3 * abs(error):
+            error = (number / correct) ** power - 1.0
+            if abs(error) > 0.0 and abs(ratio - 1.0 - error) <= 1e-3 * abs(error):
                 yield Hypothesis(
-                    f"It is {ratio:.9g} times the correct gradient: is a constant written with "
-                    f"too few digits, {text}?",
+                    f"It is {ratio:.9g} times the correct gradient: is {number:.9g} meant to be "
+                    f"{code} = {correct:.9g}?",
                     lambda sample: np.allclose(
                         sample.actual, ratio * sample.derivation.gradient, 1e-11, 0.0
                     ),
+                    fitted=1,
                 )
-
-
-# Complex numbers -----------------------------------------------------------------------------
 
 
 def _of_complex(elements: Elements) -> Iterator[Hypothesis]:
@@ -583,21 +573,17 @@ def _through(elements: Elements) -> Iterator[Hypothesis]:
                 "out an example of a batch?"
             )
         else:
-            words = (
-                f"The rule holds {share.what} constant ({share.site}), but it depends on {x}, too."
-            )
+            holds = f"The rule holds {share.what} constant"
+            words = f"{holds} ({share.site}), but it depends on {x}, too."
         yield gives(words, partial(changed, extra=-1.0))
         gap, part = elements.actual - elements.expected, share.gradient
         extra = np.real(np.vdot(part, gap) / np.vdot(part, part))
         if share.index is not None or not np.isfinite(extra):
             continue
-        words = f"The part through {share.what} ({share.site}) "
-        if np.isclose(extra, -2.0, rtol=1e-5):
-            words += "has the wrong sign."
-        else:
-            words += f"is {1.0 + extra:.6g} times the correct one."
-        predict = partial(changed, extra=float(extra))
-        wrong_multiples.append(gives(words, predict, 1))
+        is_minus = np.isclose(extra, -2.0, rtol=1e-5)
+        end = "has the wrong sign" if is_minus else f"is {1.0 + extra:.6g} times the correct one"
+        words = f"The part through {share.what} ({share.site}) {end}."
+        wrong_multiples.append(gives(words, partial(changed, extra=float(extra)), 1))
     yield from wrong_multiples
 
 
@@ -617,13 +603,13 @@ def _quadratic(elements: Elements) -> Iterator[Hypothesis]:
 
     x = elements.name
     yield Hypothesis(
-        f"It is right only in the direction of {x}, as 2 A {x} for {x} A {x}: if A is not "
-        "symmetric, the gradient needs A plus its transpose.",
+        f"It is right only in the direction of {x}. The gradient of {x}.A {x} is (A + A^T) {x}, "
+        f"which is 2 A {x} only if A is symmetric.",
         has_degree_two,
     )
 
 
-# Means, norms and softmax --------------------------------------------------------------------
+# Means, norms, softmax and terms -------------------------------------------------------------
 
 
 def _sets_of_axes(ndim: int) -> list[tuple[int, ...]]:
@@ -682,16 +668,13 @@ def _centred(elements: Elements) -> Iterator[Hypothesis]:
     def scale(sample: Elements, axes: tuple[int, ...]) -> np.ndarray:
         return sample.outputs * np.mean(sample.actual * sample.outputs, axis=axes, keepdims=True)
 
-    completions: tuple[tuple[str, Callable[[Elements, tuple[int, ...]], np.ndarray]], ...] = (
-        ("the mean", centre),
-        ("the variance", lambda sample, axes: sample.actual - scale(sample, axes)),
-        (
-            "the mean and the variance",
-            lambda sample, axes: centre(sample, axes) - scale(sample, axes),
-        ),
-    )
+    completions: dict[str, Callable[[Elements, tuple[int, ...]], np.ndarray]] = {
+        "the mean": centre,
+        "the variance": lambda sample, axes: sample.actual - scale(sample, axes),
+        "the mean and the variance": lambda x, axes: centre(x, axes) - scale(x, axes),
+    }
     for axes in _sets_of_axes(y.ndim):
-        for what, completed in completions:
+        for what, completed in completions.items():
             yield Hypothesis(
                 f"The rule holds {what} over {_axes(axes)} constant, but the outputs depend on "
                 f"{elements.name} through {what}, too.",
@@ -711,9 +694,6 @@ def _centred(elements: Elements) -> Iterator[Hypothesis]:
                     ),
                     fix=_other_axis(others, axes),
                 )
-
-
-# Terms ---------------------------------------------------------------------------------------
 
 
 def _offset(elements: Elements) -> Iterator[Hypothesis]:
@@ -747,8 +727,8 @@ def _terms(elements: Elements) -> Iterator[Hypothesis]:
         return
     x = elements.name
     yield gives(
-        f"It is dy times the output divided by {x}: the output is a product, and the term with the "
-        "derivative of the other factor is missing.",
+        f"It is dy times the output divided by {x}: the output is a product or a quotient, and the "
+        "term with the derivative of the other factor, or of the divisor, is missing.",
         lambda sample: sample.upstream * sample.outputs / sample.x,
     )
     yield gives(
@@ -803,7 +783,7 @@ def _somewhere(elements: Elements) -> Iterator[Hypothesis]:
         "",
     )
     if not np.isfinite(elements.expected).all():
-        text = text.replace("It is wrong", "Apart from kinks, it is wrong", 1)
+        text = text.replace("It is wrong", "Of the elements without a kink, it is wrong", 1)
     if there:
         there = there.replace("for it", "there").replace("The sign", "There the sign")
         text += f" {there.replace('It is', 'There it is')}"
@@ -830,12 +810,11 @@ def _where_wrong(elements: Elements, false: np.ndarray) -> str:
         return f"It is wrong only at {in_words(_named(elements, false))}."
     if is_ordered and min(false.sum(), (~false).sum()) > 1:
         for label, numbers in ((name, x), (f"|{name}|", np.abs(x))):
-            if numbers[false].max() < numbers[~false].min():
-                bound = f"<= {numbers[false].max():.6g}"
-                return f"It is wrong only where {label} {bound} ({count})."
-            if numbers[false].min() > numbers[~false].max():
-                bound = f">= {numbers[false].min():.6g}"
-                return f"It is wrong only where {label} {bound} ({count})."
+            wrong, right = numbers[false], numbers[~false]
+            if wrong.max() < right.min():
+                return f"It is wrong only where {label} <= {wrong.max():.6g} ({count})."
+            if wrong.min() > right.max():
+                return f"It is wrong only where {label} >= {wrong.min():.6g} ({count})."
     return f"It is wrong at {count}, first at {next(_named(elements, false))}."
 
 
@@ -861,9 +840,7 @@ def _digits(elements: Elements) -> Iterator[Hypothesis]:
 
 
 def _axes(axes: Sequence[int]) -> str:
-    if len(axes) == 1:
-        return f"axis {axes[0]}"
-    return f"axes {', '.join(map(str, axes))}"
+    return f"{'axis' if len(axes) == 1 else 'axes'} {', '.join(map(str, axes))}"
 
 
 def in_words(names: Any) -> str:
@@ -873,14 +850,15 @@ def in_words(names: Any) -> str:
 
 
 FAMILIES: tuple[Callable[[Elements], Iterator[Hypothesis]], ...] = (
-    *(_zero, _ratio, _of_complex, _of_outputs, _permuted, _summed, _permuted_upstream, _parts),
+    *(_zero, _approximations, _ratio, _of_complex, _of_outputs),
+    *(_permuted, _summed, _permuted_upstream, _parts),
     partial(_factors, named=_named_arguments),
     *(_quadratic, _softmax, _centred, _offset, _terms, _left_out, _where, _by_sign),
     partial(_missing_terms, named=_named_arguments),
     _through,
     partial(_factors, named=_named_variables),
     partial(_missing_terms, named=_named_variables),
-    *(_somewhere, _approximations, _digits),
+    *(_somewhere, _digits),
 )
 
 
@@ -889,29 +867,22 @@ FAMILIES: tuple[Callable[[Elements], Iterator[Hypothesis]], ...] = (
 OfUpstream = Callable[[np.ndarray, np.ndarray, float], Any]
 """The gradient for k times an upstream gradient, from those for none and for one, and k."""
 
-OF_UPSTREAMS: tuple[tuple[str, OfUpstream], ...] = (
-    (
-        "It does not depend on the upstream gradient: is the product with it missing?",
-        lambda none, once, k: once,
+OF_UPSTREAMS: dict[str, OfUpstream] = {
+    "It does not depend on the upstream gradient: is the product with it missing?": (
+        lambda none, once, k: once
     ),
-    (
-        "For a zero upstream gradient it is {constant:.6g}, not 0: one term is not multiplied by "
-        "the upstream gradient.",
-        lambda none, once, k: none + k * (once - none),
+    "For a zero upstream gradient it is {constant:.6g}, not 0: one term is not multiplied by the "
+    "upstream gradient.": lambda none, once, k: none + k * (once - none),
+    "It grows with the square of the upstream gradient: does the rule multiply by it twice?": (
+        lambda none, once, k: k * k * once
     ),
-    (
-        "It grows with the square of the upstream gradient: does the rule multiply by it twice?",
-        lambda none, once, k: k * k * once,
+    "It depends on the absolute value of the upstream gradient, whose sign is lost.": (
+        lambda none, once, k: abs(k) * once
     ),
-    (
-        "It depends on the absolute value of the upstream gradient, whose sign is lost.",
-        lambda none, once, k: abs(k) * once,
+    "It depends only on the sign of the upstream gradient, or is divided by its size.": (
+        lambda none, once, k: np.sign(k) * once
     ),
-    (
-        "It depends only on the sign of the upstream gradient, or is divided by its size.",
-        lambda none, once, k: np.sign(k) * once,
-    ),
-)
+}
 
 
 def explain_upstreams(gradients: dict[float, np.ndarray]) -> str | None:
@@ -920,7 +891,7 @@ def explain_upstreams(gradients: dict[float, np.ndarray]) -> str | None:
     close = partial(np.allclose, rtol=1e-5, atol=1e-7 * largest(np.stack([*gradients.values()])))
     if all(close(gradient, k * once) for k, gradient in gradients.items()):
         return None
-    for words, of in OF_UPSTREAMS:
+    for words, of in OF_UPSTREAMS.items():
         if all(close(gradient, of(none, once, k)) for k, gradient in gradients.items()):
             return words.format(constant=np.ravel(none)[np.argmax(np.abs(none))])
     return None

@@ -30,12 +30,9 @@ def is_slope_nearby(check: Check, order: int, j: int, value: InnerProduct, judge
     step = small**2 * problem.scales[j]
     ends: list[Point] = []
     for _ in range(MAX_NEARBY):
-        around = [
-            np.asarray(
-                value + small * scale * generator.uniform(-1.0, 1.0, value.shape), value.dtype
-            )
-            for value, scale in zip(check.base, problem.scales, strict=True)
-        ]
+        steps = [generator.uniform(-1.0, 1.0, value.shape) for value in check.base]
+        moves = list(map(np.multiply, steps, problem.scales))
+        around = move_point(check.base, moves, small)
         ends += [move_point(around, ways, sign * step) for sign in (1.0, -1.0)]
     few = measure_together(problem, ends[: 2 * MIN_NEARBY], order - 1, ("x",)) or []
     numbers = [number.number for (number,) in few]

@@ -63,8 +63,7 @@ class Lines:
             products = evaluate.measure(self.problem, point, self.order, paths)
         except Exception:  # it is not defined there
             return dict.fromkeys(paths, (math.nan, math.nan))
-        pairs = [(product.number, product.size) for product in products]
-        return dict(zip(paths, pairs, strict=True))
+        return _pairs(paths, products)
 
     def has(self, step: float) -> bool:
         """Return whether the values at a step are known."""
@@ -72,8 +71,11 @@ class Lines:
 
     def keep(self, step: float, products: Sequence[InnerProduct]) -> None:
         """Keep the values of each path at a step."""
-        pairs = [(product.number, product.size) for product in products]
-        self._values[step] = dict(zip(self.paths, pairs, strict=True))
+        self._values[step] = _pairs(self.paths, products)
+
+
+def _pairs(paths: tuple[str, ...], products: Sequence[InnerProduct]) -> dict:
+    return {path: (p.number, p.size) for path, p in zip(paths, products, strict=True)}
 
 
 class PathLine:
@@ -108,12 +110,8 @@ def measure_together(
 ) -> list[list[InnerProduct]] | None:
     """Return D_order at several points, for each path; None unless one evaluation is cheap."""
     work = (problem.look.work if problem.look else 0) * len(points) * (1 + 2 * order)
-    if (
-        problem.level is not None
-        or not problem.is_batched
-        or work > MAX_BATCH_WORK
-        or len(points) < 3
-    ):
+    is_cheap = problem.is_batched and work <= MAX_BATCH_WORK and len(points) >= 3
+    if problem.level is not None or not is_cheap:
         return None
     try:
         return evaluate.measure_batch(problem, points, order, paths)

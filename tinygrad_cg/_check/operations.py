@@ -11,7 +11,7 @@ import numpy as np
 from .._core.record import nodes_of
 from .._core.tensor import Tensor
 from .._transforms.tape import GradientTape
-from ..errors import users_line
+from ..errors import users_expression, users_line
 from .evaluate import at, run_body
 from .observing import ObservingLevel
 from .problem import Point, Problem
@@ -46,7 +46,7 @@ class _Results(ObservingLevel):
     """A level that keeps the results of operations that other operations take."""
 
     def __init__(self) -> None:
-        self.taken: dict[int, tuple[str, SourceLine, Tensor]] = {}
+        self.taken: dict[int, tuple[str, SourceLine, Tensor]] = {}  # by an expression
         self._computed: dict[int, tuple[str, SourceLine, Any]] = {}
         self._last: dict[SourceLine, int] = {}  # the last result of each line
 
@@ -54,11 +54,12 @@ class _Results(ObservingLevel):
         for tensor in inputs:
             key = id(tensor._data)
             if key in self._computed and any(nodes_of(tensor._rec)):
-                operation, site, _ = self._computed[key]
-                self.taken.setdefault(key, (operation, site, tensor))
+                expression, site, _ = self._computed[key]
+                self.taken.setdefault(key, (expression, site, tensor))
         site = users_line()[:2]
+        expression = users_expression() or f"{primitive.name}(...)"
         for result in outs:
-            self._computed[id(result._data)] = primitive.name, site, result._data
+            self._computed[id(result._data)] = expression, site, result._data
             self._last[site] = id(result._data)
 
     def variable_of(self, data: Any, site: SourceLine) -> str | None:
@@ -104,11 +105,11 @@ def _shares(
     taken = list(results.taken.values())[-MAX_RESULTS:]
     slopes = tape.gradient(output, [result for _, _, result in taken], dy)
     ranked: list[tuple[int, Share]] = []
-    for (operation, site, result), slope in zip(taken, slopes, strict=True):
+    for (expression, site, result), slope in zip(taken, slopes, strict=True):
         if slope is None or (part := tape.gradient(result, x, slope)) is None:
             continue
         variable = results.variable_of(result._data, site)
-        what = f"`{variable}`" if variable else f"the result of `{operation}`"
+        what = f"`{variable or expression}`"
         site_text = f"{where(site)}: {line_of(*site)}"
         ranked.append((0 if variable else 1, Share(what, site_text, None, part._values())))
         size = result.shape[0] if result.shape else 0

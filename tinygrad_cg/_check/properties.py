@@ -21,9 +21,7 @@ def values_repeat(check: Check) -> bool:
     is_repeated = check.is_nearby or check.is_brief
     again = problem.base_values if is_repeated else evaluate.outputs_at(problem, check.base)
     if is_similar(problem.base_values, again):
-        values = (
-            again if problem.against is None else evaluate.reference_outputs(problem, check.base)
-        )
+        values = evaluate.reference_outputs(problem, check.base) if problem.against else again
         check.value = total(problem.weights, values)
         return True
     words = (
@@ -132,8 +130,8 @@ def check_symmetry(check: Check) -> None:
     if not holds and any(row.verdict in DOUBTFUL for row in check.rows):
         return  # they need not be symmetric where they are not continuous
     words = (
-        "second derivatives differ when their two directions are exchanged: "
-        f"{first.number:.6g} and {other.number:.6g}"
+        "the second derivative is not symmetric: "
+        f"u'Hv = {first.number:.6g}, v'Hu = {other.number:.6g}"
     )
     name = "second derivatives are symmetric"
     check.properties.append(Property(name, holds, "" if holds else words))
@@ -150,10 +148,8 @@ def look_at_shapes(check: Check) -> None:
 
 def compare_modes(check: Check) -> None:
     """Compare forward mode with reverse mode, from the rows."""
-    for order, name, what in (
-        (1, "forward and reverse mode agree", "forward and reverse mode differ"),
-        (2, "forward over reverse agrees too", "forward over reverse differs from reverse mode"),
-    ):
+    details, has_pairs = [], False
+    for order in (1, 2):
         finite = [
             row
             for row in check.rows
@@ -177,6 +173,9 @@ def compare_modes(check: Check) -> None:
             if abs(reverse - two) > allowed and not is_true:
                 values = f"{reverse:.6g} in reverse and {two:.6g} in forward mode"
                 words.append(f"for {row.argument}, {values}")
-        if pairs:
-            detail = f"{what}: {'; '.join(words)}" if words else ""
-            check.properties.append(Property(name, not words, detail))
+        has_pairs |= bool(pairs)
+        if words:
+            details.append(f"forward and reverse mode differ at order {order}: {'; '.join(words)}")
+    if has_pairs:
+        name = "forward and reverse mode agree"
+        check.properties.append(Property(name, not details, "; ".join(details)))

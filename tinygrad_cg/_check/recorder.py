@@ -21,7 +21,7 @@ from .._core.tensor import Tensor
 from .._reverse.observer import Observer
 from .._rules.custom_gradient import running_functions
 from .._rules.definition import Definition, closure, source_line
-from ..errors import users_line
+from ..errors import users_expression, users_line
 from .observing import ObservingLevel
 
 DETACHING = ("stop_gradient", "round", "floor", "ceil", "sign")  # operations without a derivative
@@ -49,6 +49,7 @@ class NonFinite(NamedTuple):
     operation: str
     operands: tuple[str, ...]
     site: SourceLine
+    expression: str
 
 
 @dataclass
@@ -112,6 +113,7 @@ class Recorder(ObservingLevel, Observer):
         self.keeps_non_finite = keeps_non_finite
         self.calls: list[CustomCall] = []
         self.detached: list[DetachSite] = []
+        self.taken: list[SourceLine] = []  # where functions with rules took values out of tensors
         self.adapted: list[str] = []  # warnings: how gradients were changed to fit
         self.non_finite: list[NonFinite] = []
         self.coarsest = 0.0  # the precision of the least precise result that depends on sources
@@ -201,8 +203,9 @@ class Recorder(ObservingLevel, Observer):
         running = self._running()
         order = 1 if running is None else running.order + 1
         if inside := running_functions():
-            if what != "stop_gradient":
-                return  # the function has a rule, which ignores its operations
+            if what != "stop_gradient":  # the function has a rule, which ignores its operations
+                self.taken += [site] if site else []
+                return
             definition, order = inside[-1], order + 1  # but the rule may use the result
         if definition is None and running is not None:
             definition = running.definition
@@ -227,7 +230,8 @@ class Recorder(ObservingLevel, Observer):
         if is_origin and any(map(np.any, bad)):
             examples = tuple(_example(array, is_nan, bad[0]) for array in operands)
             what = "NaN" if is_nan else "infinite"
-            self.non_finite.append(NonFinite(what, primitive.label, examples, users_line()[:2]))
+            place = users_line()[:2], users_expression()
+            self.non_finite.append(NonFinite(what, primitive.label, examples, *place))
 
 
 def find_captures(function: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ EPSILON = float(np.finfo(np.float64).eps)
 COMPLEX_STEP = "complex step"
 DIFFERENCES = "central differences"
 SECOND_DIFFERENCES = "second differences"
-LINEARITY = "linearity in dy"
+LINEARITY = "for upstream rows, the rule's gradients for other dy"
 
 
 class Line(Protocol):
@@ -119,9 +119,8 @@ class Ladder:
     def has_converged(self, rounding: float, variation: float = 0.0) -> bool:
         """Return whether the steps were small enough to show a derivative, even of an oscillation.
 
-        `rounding` is the rounding error of the function's values, `variation` the distance to
-        another reference: steps that are halved may meet an oscillation at the same phase each
-        time.
+        `variation` is the distance to another reference: steps that are halved may meet an
+        oscillation at the same phase each time.
         """
         value, error, level = self._best()
         noise = self.noises[level] + rounding / (self.step * 0.5**level)
@@ -129,10 +128,7 @@ class Ladder:
         return error <= 0.1 * abs(value) or error <= 100 * noise
 
     def may_oscillate(self, rounding: float) -> bool:
-        """Return whether a slope of 0 cannot be told from oscillations between the steps.
-
-        That is so if rounding leaves less than half the digits of the function's values.
-        """
+        """Return whether oscillations between the steps look like a slope of 0, by `rounding`."""
         value, error, _ = self._best()
         return error > 0.1 * abs(value) and rounding > self.precision**0.5 * self.size
 
@@ -148,11 +144,8 @@ class Ladder:
             for depth in range(1, len(row)):
                 others = (row[depth - 1], self.rows[i - 1][depth - 1])
                 variation = max(abs(row[depth] - other) for other in others)
-                gap = max(
-                    (abs(row[depth] - finer_value) - more for finer_value, more in finer),
-                    default=0.0,
-                )
-                estimate = max(variation + noise, gap)
+                gaps = [abs(row[depth] - finer_value) - more for finer_value, more in finer]
+                estimate = max([variation + noise, *gaps])
                 if estimate < error:
                     value, error, level = row[depth], estimate, i
             if np.isfinite(row[1]):

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 from .._rules.definition import source_line
 from ..errors import GradientError, is_ours
 from .check import DOUBTFUL, Property
+from .reference import LINEARITY
 from .rewrite import where
-from .verdicts import FAILED, INCONCLUSIVE, DerivativeRow
+from .verdicts import FAILED, INCONCLUSIVE, KINK, TRUE, WRONG, DerivativeRow
 
 HEADINGS = ("order", "wrt", "path", "mode", "value", "reference", "error", "relative", "verdict")
-PATHS = {"both": "f(x)**2"}
+PATHS = {"x": "direct", "both": "f(x)**2"}
 FALSE_ROW = '<tr style="background:#fbdedb;color:#7a1410">'  # readable on dark pages, too
 
 
@@ -62,7 +63,8 @@ class GradientReport:
     nothing is wrong, `first_false_order` is the lowest order at which the rules do not return the
     derivative (None if there is none among the orders checked). `against` is the surrogate whose
     derivative was the reference of order 1, if there was one. `undecided` lists the orders and
-    arguments without a conclusive row, which `assert_gradients` does not accept.
+    arguments without a conclusive row, which `assert_gradients` does not accept. `along` describes
+    the directions of the values.
     """
 
     name: str
@@ -72,6 +74,7 @@ class GradientReport:
     rules: list[RuleReport] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     against: Callable[..., Any] | None = None
+    along: str = ""
 
     first_false_order = RuleReport.first_false_order
     conclusive = RuleReport.conclusive
@@ -107,9 +110,11 @@ class GradientReport:
             return f"{self.name}: {'; '.join(_broken(self))}"
         if self.rows and not self.conclusive:
             return f"{self.name}: inconclusive"
-        unsure = any(row.verdict in DOUBTFUL for row in self.rows)
+        unsure = {row.verdict for row in self.rows} & set(DOUBTFUL)
+        ends = {KINK: "at kinks", INCONCLUSIVE: "where inconclusive"}
+        except_for = " and ".join(end for verdict, end in ends.items() if verdict in unsure)
         words = f"{self.name}: correct up to order {self.order}"
-        return f"{words}, except where inconclusive" if unsure else words
+        return f"{words}, except {except_for}" if unsure else words
 
     def __str__(self) -> str:
         parts = [self.summary()]
@@ -168,7 +173,7 @@ def _cells(row: DerivativeRow) -> tuple[str, ...]:
     verdict = row.verdict
     if row.nearby:
         verdict += ", at a nearby point"
-    elif row.detail and row.verdict in DOUBTFUL:
+    elif row.detail and row.verdict in (*DOUBTFUL, WRONG):
         verdict += f"; {row.detail}"
     return str(row.order), by, path, row.mode, value, reference, error, relative, verdict
 
@@ -189,12 +194,19 @@ def _broken(report: GradientReport | RuleReport) -> list[str]:
 def _lines(report: GradientReport) -> str:
     """Return a line each for references, properties and rules."""
     kinds = dict.fromkeys(row.kind for row in report.rows if row.kind)
-    by_digits: dict[str, list[str]] = {}
-    for kind in kinds:
-        digits = [row.digits for row in report.rows if row.kind == kind and row.digits]
-        by_digits.setdefault(f" ({min(digits)} digits)" if digits else "", []).append(kind)
-    texts = [", ".join(names) + digits for digits, names in by_digits.items()]
+    digits = {
+        kind: min((row.digits for row in report.rows if row.kind == kind and row.digits), default=0)
+        for kind in sorted(kinds, key=LINEARITY.__eq__)
+    }
+    texts = [f"{kind} ({least} digits)" if least else kind for kind, least in digits.items()]
     lines = [f"References: {'; '.join(texts)}."] if kinds else []
+    lines += [report.along] if report.along else []
+    false = report.first_false_order
+    if false and any(row.verdict == TRUE and row.order - 1 == false for row in report.rows):
+        lines.append(
+            f"The reference of order {false + 1} is the derivative of what the rules return at "
+            f"order {false}, which is wrong."
+        )
     points = dict.fromkeys(row.nearby for row in report.rows if row.nearby)
     lines += [f"Nearby point: {point}." for point in points]
     if report.against is not None:

@@ -59,15 +59,31 @@ def is_custom_gradient(decorator: ast.expr, space: Mapping[str, Any]) -> bool:
     )
 
 
+def captured(function: Any) -> dict[str, Any]:
+    """Return the values that a function takes from outside, by their names."""
+    try:
+        space = inspect.getclosurevars(inspect.unwrap(getattr(function, "_function", function)))
+    except TypeError:  # an object that can be called
+        return {}
+    return {**space.globals, **space.nonlocals}
+
+
 def _source_of(function: Any) -> SourceCode | None:
     function = inspect.unwrap(getattr(function, "_function", function))
     try:
         lines, first = inspect.getsourcelines(function)
-        space = inspect.getclosurevars(function)
-        names = {**space.globals, **space.nonlocals, **function.__globals__}
+        names = {**captured(function), **function.__globals__}
         return SourceCode(ast.parse(textwrap.dedent("".join(lines))), first, names)
     except (OSError, TypeError, SyntaxError):
         return None
+
+
+def literals(function: Any) -> list[float]:
+    """Return the positive floats that are written in a function."""
+    source = _source_of(function)
+    nodes = ast.walk(source.tree) if source else ()
+    values = [node.value for node in nodes if isinstance(node, ast.Constant)]
+    return [value for value in values if isinstance(value, float) and value > 0.0]
 
 
 def is_estimator(function: Any) -> bool:
@@ -83,16 +99,14 @@ def is_estimator(function: Any) -> bool:
 def _is_estimator(node: ast.AST) -> bool:
     match node:
         case ast.BinOp(z, ast.Sub(), ast.Call(function, [other])):
-            return last_name(function) == "stop_gradient" and _same(z, other)
+            pass
         case ast.BinOp(
             z, ast.Add(), ast.Call(function, [ast.BinOp(_, ast.Sub(), other)])
         ) | ast.BinOp(ast.Call(function, [ast.BinOp(_, ast.Sub(), other)]), ast.Add(), z):
-            return last_name(function) == "stop_gradient" and _same(z, other)
-    return False
-
-
-def _same(node: ast.expr, other: ast.expr) -> bool:
-    return ast.dump(node) == ast.dump(other)
+            pass
+        case _:
+            return False
+    return last_name(function) == "stop_gradient" and ast.dump(z) == ast.dump(other)
 
 
 def corrected(function: Any, change: Callable[..., None], *facts: Any) -> str | None:
@@ -161,18 +175,11 @@ def undecorate(source: SourceCode, inner: str) -> None:
             case _:
                 return
     decorators = target.decorator_list
-    target.decorator_list = [
-        decorator for decorator in decorators if not is_custom_gradient(decorator, source.space)
-    ]
+    target.decorator_list = [d for d in decorators if not is_custom_gradient(d, source.space)]
     gone = {rule.id for _, _, rule in pairs if isinstance(rule, ast.Name)}
     for statement, value, _ in pairs:
         statement.value = value
-    body = target.body
-    target.body = [
-        statement
-        for statement in body
-        if not (isinstance(statement, ast.FunctionDef) and statement.name in gone)
-    ]
+    target.body = [node for node in target.body if getattr(node, "name", None) not in gone]
 
 
 class Returned:
@@ -388,10 +395,7 @@ def change_gradient(
 ) -> None:
     """Change gradient number `index` of `name`, if its rule returns one everywhere."""
 
-    def change_one(gradients: list[ast.expr]) -> list[ast.expr]:
-        return [*gradients[:index], change(gradients[index]), *gradients[index + 1 :]]
-
-    _change_returned(source, name, index, change_one)
+    _change_returned(source, name, index, lambda g: [*g[:index], change(g[index]), *g[index + 1 :]])
 
 
 def _change_returned(source: SourceCode, name: str, index: int, change: Callable) -> None:
@@ -498,7 +502,9 @@ def stabilise(source: SourceCode) -> None:
     for name in exponents if formulas.changed else ():
         uses = [n for n in ast.walk(source.tree) if isinstance(n, ast.Name) and n.id == name]
         if all(isinstance(use.ctx, ast.Store) for use in uses):
-            _Remove(name).visit(source.tree)
+            for node in ast.walk(source.tree):
+                if isinstance(node, ast.FunctionDef):
+                    node.body = [n for n in node.body if _assigned(n) != [name]]
 
 
 class Stabilise(ast.NodeTransformer):
@@ -561,13 +567,8 @@ class Stabilise(ast.NodeTransformer):
         return ast.parse(f"{self.prefix}{name}({ast.unparse(x)})", mode="eval").body
 
 
-class _Remove(ast.NodeTransformer):
-    def __init__(self, name: str):
-        self.name = name
-
-    def visit_Assign(self, node: ast.Assign) -> ast.AST | None:
-        names = [t.id for t in node.targets if isinstance(t, ast.Name)]
-        return None if names == [self.name] else node
+def _assigned(node: ast.stmt) -> list[str]:
+    return [ast.unparse(target) for target in getattr(node, "targets", ())]
 
 
 def last_name(function: ast.expr) -> str:

@@ -15,7 +15,7 @@ from .evaluate import total
 from .judges import is_known_wrong, judge_of, noise_of_difference, products_along, recomputed
 from .kinks import is_outside, is_slope_nearby
 from .lines import Lines
-from .problem import InnerProduct
+from .problem import InnerProduct, norm
 from .reference import COMPLEX_STEP, LINEARITY, ReferenceValue
 from .verdicts import SHARP, DerivativeRow, Judge, decide, noise_of, tolerance
 
@@ -44,7 +44,8 @@ def row_of(
         size = max(abs(reference.value), reference.size)
         is_sharp = math.isfinite(reference.value) and reference.error <= 1e-3 * size
         verdict = verdicts.KINK if reference.kink else verdicts.INCONCLUSIVE
-        verdict = _overflow(check, reference) if is_sharp else verdict
+        if is_sharp:
+            verdict, detail = _overflow(check, reference, path)
     else:
         verdict, reference = judge.verdict(value, again)
         before = [row for row in check.rows if row.order < order]
@@ -61,8 +62,8 @@ def row_of(
         is_sure = verdict == verdicts.TRUE
         is_sure |= reference.error <= 1e-3 * reference.size and verdict == verdicts.INCONCLUSIVE
         if not math.isfinite(own.number) and is_sure:
-            verdict, shown = _overflow(check, reference), own.value
-            detail = f"in {check.problem.point[j].dtype}; finite in float64"
+            verdict, detail = _overflow(check, reference, path)
+            shown, detail = own.value, detail or f"in {_narrowest(check).dtype}; finite in float64"
     if verdict == verdicts.INCONCLUSIVE and math.isfinite(value.number):
         gap = abs(value.number - reference.value)  # rounding or another branch may explain it
         reference = reference._replace(error=max(reference.error, gap))
@@ -71,8 +72,8 @@ def row_of(
     row.rounding = judge.floor / check.precision_of(j)
     row.tolerance = SHARP if reference.kind == COMPLEX_STEP else tolerance(check.precision)
     is_lost = abs(own.number - value.number) > 0.01 * value.size
-    if verdict == verdicts.TRUE and is_lost and mode == "reverse":
-        if path == "x" and _is_wrong_in_own_dtype(check, order, j, own, value):
+    if verdict == verdicts.TRUE and is_lost and (path, mode) == ("x", "reverse"):
+        if _is_wrong_in_own_dtype(check, order, j, own, value):
             row.verdict, row.value = verdicts.WRONG, own.value
             row.detail = f"in {check.problem.point[j].dtype}; right in float64"
         else:
@@ -98,11 +99,21 @@ def _is_wrong_in_own_dtype(
     return gap > 5 * noise + 100 * own.rounding
 
 
-def _overflow(check: Check, reference: ReferenceValue) -> str:
-    """Return the verdict on a value that is not finite: wrong if the dtypes could hold it."""
-    largest = min(float(np.finfo(value.dtype).max) for value in check.problem.point)
-    is_too_large = abs(reference.value) > 0.1 * largest
-    return verdicts.INCONCLUSIVE if is_too_large else verdicts.NOT_FINITE
+def _narrowest(check: Check) -> np.finfo:
+    return min((np.finfo(value.dtype) for value in check.problem.point), key=lambda info: info.max)
+
+
+def _overflow(check: Check, reference: ReferenceValue, path: str) -> tuple[str, str]:
+    """Return the verdict on a value that is not finite: wrong if the dtypes hold it; and why.
+
+    On the path "both" they must hold the outputs' squares, too.
+    """
+    info, size = _narrowest(check), abs(reference.value)
+    if path == "both":
+        size = max(size, *(norm(output) ** 2 for output in check.problem.base_values))
+    if size > 0.1 * float(info.max):
+        return verdicts.INCONCLUSIVE, f"too large for {info.dtype}"
+    return verdicts.NOT_FINITE, ""
 
 
 # The rows of an order ------------------------------------------------------------------------
@@ -132,11 +143,9 @@ def add_upstream_row(check: Check, order: int) -> None:
         return
 
     def by_upstream(gradients: list) -> InnerProduct:
-        """Return the derivative by the weights, along the direction `second_weights`."""
         return total(problem.second_weights, gradients[len(problem.sources) :])
 
     def with_upstream() -> InnerProduct:
-        """Return the derivative of the order before, with that direction for its upstream."""
         return evaluate.measure(problem, check.base, order - 1, ("other",))[0]
 
     own, value = map(by_upstream, joint)
@@ -163,9 +172,10 @@ def add_upstream_row(check: Check, order: int) -> None:
             floor += noise
             verdict = decide(value.number, reference, check.precision, floor, check.whole)
             verdict = verdict or verdicts.WRONG
+    detail = ""
     if verdict == verdicts.TRUE and not math.isfinite(own.number):
-        verdict, shown = _overflow(check, reference), own.value
-    comparison = (shown, reference.value, reference.error, LINEARITY, verdict)
+        (verdict, detail), shown = _overflow(check, reference, "upstream"), own.value
+    comparison = (shown, reference.value, reference.error, LINEARITY, verdict, detail)
     row = DerivativeRow(order, "dy", "upstream", "reverse", *comparison)
     row.rounding, row.tolerance = floor / check.precision, tolerance(check.precision)
     check.rows.append(row)

@@ -18,6 +18,7 @@ from .._rules.definition import Definition
 from .branches import Branches
 from .evaluate import at, dtypes_of, noted_outputs, reference_outputs, run
 from .problem import Primal, Problem, precision_of_dtype, widened
+from .rewrite import captured
 
 
 class _Used(dict, Listener):
@@ -115,7 +116,9 @@ def _find_variables(problem: Problem) -> list[np.ndarray]:
         used.pop(id(source.variable), None)
     variables = sorted(used.values(), key=lambda variable: variable._serial)
     look.forget([variable._data for variable in variables])
-    for name, variable in zip(_distinct([v.name for v in variables]), variables, strict=True):
+    own = {id(value): name for name, value in captured(problem.f).items()}
+    names = [own.get(id(v), v.name) if v.name == "Variable:0" else v.name for v in variables]
+    for name, variable in zip(_distinct(names), variables, strict=True):
         problem.sources.append(Primal(name, np.array(variable._data), variable, True))
     return outputs
 

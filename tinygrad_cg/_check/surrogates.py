@@ -48,33 +48,24 @@ def recognise_surrogate(check: Check) -> str | None:
     except Exception:  # it is not defined there
         return None
     name, arguments = problem.call_text
-    if constant:
-        text = (
-            f"`{name}` is piecewise constant here, but its rule is not zero: is it a "
-            "straight-through estimator, or another surrogate gradient?"
-        )
-    else:
-        text = (
-            f"`{name}` returns elements of its argument unchanged, but its rule is not its "
-            "derivative: is it a straight-through estimator, or a gradient reversal?"
-        )
+    text = (
+        f"`{name}` is piecewise constant here, but its rule is not zero: is it a straight-through "
+        "estimator, or another surrogate gradient?"
+    ) if constant else (
+        f"`{name}` returns elements of its argument unchanged, but its rule is not its derivative: "
+        "is it a straight-through estimator, or a gradient reversal?"
+    )  # fmt: skip
     surrogate = _find_surrogate(check, point)
-    if surrogate is None and not constant:
-        return None
-    if surrogate is None:
-        return (
-            f"{text} If so, declare a function of the same arguments whose derivative the rule "
-            f"returns: `tf.check_gradients({arguments}, against=surrogate)`."
-        )
-    return f"{text} If so, `tf.check_gradients({arguments}, against={surrogate})` passes."
+    call = f"`tf.check_gradients({arguments}, against={surrogate or 'surrogate'})`"
+    if surrogate is not None:
+        return f"{text} If so, {call} passes."
+    words = "declare a function of the same arguments whose derivative the rule returns"
+    return f"{text} If so, {words}: {call}." if constant else None
 
 
 def _moved(problem: Problem, point: Point, step: float) -> Point:
     """Return the point `step` further."""
-    ways = [
-        np.asarray(way * scale) for way, scale in zip(problem.last, problem.scales, strict=True)
-    ]
-    return move_point(point, ways, step)
+    return move_point(point, list(map(np.multiply, problem.last, problem.scales)), step)
 
 
 def _is_piecewise_constant(problem: Problem, point: Point) -> bool:

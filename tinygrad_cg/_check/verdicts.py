@@ -271,7 +271,7 @@ class Judge:
         low, high = self.ladder.slopes()
         margin = 1e-2 * (high - low) + 1e-3 * max(abs(low), abs(high)) + floor
         if not low - margin <= number <= high + margin:
-            self.outside = f"outside the slopes on both sides, {low:.4g} and {high:.4g}"
+            self.outside = f"not between the one-sided slopes, {low:.4g} and {high:.4g}"
 
     def _compare_with_zero(
         self, number: float, again: Callable[[], float], reference: ReferenceValue, rounding: float

@@ -277,9 +277,11 @@ class Definition:
         if not any(token in recording and token.alive and not token.silent for token in tokens):
             return
         file, line, depth = users_line()
-        if only_decides(sys._getframe(depth - 1)) or _is_replaced(sys._getframe(depth - 1)):
+        if only_decides(sys._getframe(depth - 1)):
             return
         if any(observer.detach(self, file, line) for observer in state.observers):
+            return
+        if _is_replaced(sys._getframe(depth - 1)):
             return
         key = f"detached {file}:{line}"
         if key not in self._warned:

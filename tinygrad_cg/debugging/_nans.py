@@ -107,7 +107,7 @@ def _example(site: CallSite, index: tuple[int, ...], operands: list, out: np.nda
     values = [np.broadcast_to(operand, out.shape)[index] for operand in operands]
     numbers = [f"{value:.6g}" for value in values]
     if site.name == "divide" and np.isinf(values[-1]) and np.isfinite(values[0]):
-        return f"; the slope at {numbers[-1]} is undefined"
+        return f"; the derivative of a division by {numbers[-1]} is NaN"
     return f", {site.name}({', '.join(numbers)}) = {out[index]:.6g}"
 
 
