@@ -135,7 +135,7 @@ def test_a_factor_that_is_wrong_beside_the_point_alone(name):
     report = tf.check_gradients(f, *map(np.array, args), order=order)
     (row,) = [row for row in report.rows if row.false]
     assert (row.order, row.argument, row.kind) == (order, "x", "second differences"), report
-    assert row.detail == f"by order {order - 2}"
+    assert row.detail == f"by differences of order {order - 2}"
     if np.ndim(args[0]) == 0:
         assert row.value == pytest.approx(1.5 * row.reference)
     with pytest.raises(tf.errors.GradientError):

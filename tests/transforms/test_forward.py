@@ -393,3 +393,22 @@ def test_a_users_operation_with_several_outputs():
             y = polar(x)[1]
         slope = tape.gradient(y, x)
     assert_allclose(accumulator.jvp(slope).numpy(), -np.sin(x.numpy()), rtol=1e-12)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, tf.function, tf.vmap])
+def test_a_nan_of_a_rule_is_not_hidden(wrap):
+    """Reverse mode multiplies first, which gives inf / inf; forward mode divides: 1 / inf is 0."""
+
+    @tf.custom_gradient
+    def tanh(x):
+        return tf.tanh(x), lambda dy: dy * tf.sinh(x) / tf.cosh(x)
+
+    x, one = tf.constant([0.5, 800.0], tf.float64), tf.constant([1.0, 1.0], tf.float64)
+    tangent = wrap(lambda x, v: tf.jvp(tanh, (x,), (v,))[1])
+    finite = tangent(tf.constant([0.5, 1.0], tf.float64), one)  # also what a function is traced for
+    assert_allclose(finite, np.tanh([0.5, 1.0]))
+    assert_allclose(tf.vjp(tanh, x)[1](one)[0], [np.tanh(0.5), np.nan])
+    assert_allclose(tangent(x, one), [np.tanh(0.5), np.nan])
+    assert_allclose(tangent(x, tf.constant([1.0, 0.0], tf.float64)), [np.tanh(0.5), 0.0])
+    masked = wrap(lambda x, v: tf.jvp(lambda x: tf.where(x < 9.0, tanh(x), x), (x,), (v,))[1])
+    assert_allclose(masked(x, one), [np.tanh(0.5), 1.0])

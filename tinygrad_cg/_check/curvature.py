@@ -35,7 +35,7 @@ def compare_curvature(
         own = [way if i == j else np.zeros_like(way) for i, way in enumerate(last)]
         numbers = _compare(problem, base, order, precision, (last, own))
         if numbers is not None:
-            compared = (*numbers, SECOND_DIFFERENCES, WRONG, f"by order {order - 2}")
+            compared = (*numbers, SECOND_DIFFERENCES, WRONG, f"by differences of order {order - 2}")
             rows.append(DerivativeRow(order, source.name, "x", "reverse", *compared))
     return rows
 

@@ -19,11 +19,11 @@ from .._core.devices import device_of, move, on_device_of, to_current, to_host
 from .._core.kinds import is_complex, is_differentiable
 from .._core.levels import Token, run_on, unrecorded_frame
 from .._core.record import Node, run_recorded
-from .._core.tensor import Tensor
-from .._ops.comparison import greater
+from .._core.tensor import Aval, Tensor
+from .._ops.comparison import greater, isnan, logical_and, not_equal
 from .._ops.complex import conj, real
 from .._ops.creation import zeros
-from .._ops.elementwise import absolute, add, multiply
+from .._ops.elementwise import absolute, add, multiply, where
 from .._ops.reductions import reduce_sum
 from .._ops.shape import cast, reshape, stack
 from .._reverse.sweep import differentiate
@@ -77,6 +77,8 @@ def _transpose_vjp(
         try:
             with no_unit_vectors() if whole else nullcontext():
                 transposition = Transposition(vjp, outputs, natural)
+                if definition is not None:
+                    tangents = list(map(_with_nan, transposition.gradients, tangents))
                 results = transposition(tangents)
         except UnitVectorsNeeded:
             if not whole:
@@ -94,6 +96,16 @@ def _transpose_vjp(
     if diagonal:
         return [_along_diagonal(vjp, outputs, tangents)]
     return UnitTransposition(vjp, outputs)(tangents)
+
+
+def _with_nan(gradient: Tensor | None, tangent: Tensor | None) -> Tensor | None:
+    """Return a tangent, NaN where it is not 0 and the gradient is NaN: 1 / inf would hide that."""
+    if gradient is None or tangent is None:
+        return tangent
+    is_nan = isnan(gradient)
+    if not isinstance(is_nan._data, Aval) and not is_nan._data.any():
+        return tangent
+    return where(logical_and(is_nan, not_equal(tangent, 0)), np.nan, tangent)
 
 
 def _along_diagonal(vjp: Vjp, outputs: Sequence, tangents: Sequence) -> Tensor:
@@ -146,7 +158,8 @@ class UnitTransposition:
             if not is_differentiable(dtype):
                 results.append(None)
                 continue
-            values = [_tensor_of([_inner(call, tangents) for call in calls]) for calls in parts]
+            products = [[_inner(call, tangents) for call in calls] for calls in parts]
+            values = [stack(numbers) if numbers else zeros((0,)) for numbers in products]
             value = values[0] if len(values) == 1 else add(values[0], multiply(values[1], 1j))
             results.append(cast(reshape(value, shape), dtype))
         return results
@@ -154,29 +167,20 @@ class UnitTransposition:
     def _calls(self, index: int) -> list[list[Sequence]]:
         """Return the gradients for each unit vector of an output, then for each imaginary one."""
         shape, dtype = self.avals[index]
-        if not is_differentiable(dtype):
-            return []
         calls = []
-        for factor in (1, 1j) if is_complex(dtype) else (1,):
+        for factor in (1, 1j) if is_complex(dtype) else (1,) * is_differentiable(dtype):
             units = factor * np.eye(prod(shape), dtype=dtype).reshape(prod(shape), *shape)
             calls.append([self.vjp(self._upstream(index, unit)) for unit in units])
         return calls
 
     def _upstream(self, index: int, unit: np.ndarray) -> list:
-        return [
-            Tensor(
-                to_current(np.asarray(unit if i == index else np.zeros(shape), _floating(dtype)))
-            )
-            for i, (shape, dtype) in enumerate(self.avals)
-        ]
+        arrays = [np.asarray(np.zeros(shape), _floating(dtype)) for shape, dtype in self.avals]
+        arrays[index] = np.asarray(unit, arrays[index].dtype)
+        return [Tensor(to_current(array)) for array in arrays]
 
 
 def _floating(dtype: Any) -> np.dtype:
     return dtype if is_differentiable(dtype) else np.dtype(np.float64)
-
-
-def _tensor_of(numbers: list[Tensor]) -> Tensor:
-    return stack(numbers) if numbers else zeros((0,))
 
 
 def _inner(ones: Sequence, others: Sequence) -> Tensor:
@@ -211,18 +215,14 @@ class Transposition:
     def __call__(self, tangents: Sequence[Tensor | None]) -> list[Tensor | None]:
         pairs = zip(self.gradients, tangents, strict=True)
         present = [pair for pair in pairs if pair[0] is not None and pair[1] is not None]
-        targets, upstream = (
-            [gradient for gradient, _ in present],
-            [tangent for _, tangent in present],
-        )
+        targets, upstream = ([pair[k] for pair in present] for k in (0, 1))
         return differentiate(self.token, targets, upstream, self.dys, transposes=True)[0]
 
 
 def _random(generator: np.random.Generator, aval: Any) -> Tensor:
-    """Return a random tensor with the shape and dtype of `aval`; None if it has no derivatives."""
+    """Return a random tensor with the shape of `aval`, and its dtype if it has derivatives."""
     values = generator.standard_normal(aval.shape)
-    dtype = aval.dtype if is_differentiable(aval.dtype) else values.dtype
-    return Tensor(to_current(np.asarray(values, dtype)))
+    return Tensor(to_current(np.asarray(values, _floating(aval.dtype))))
 
 
 def transpose_sweep(
@@ -326,8 +326,8 @@ def _is_sum(factor: float, noise: Any, first: Any, other: Any, total: Any) -> bo
 
 def _size(tensors: Sequence) -> float:
     """Return the sum of the absolute values of all elements."""
-    arrays = [unbatched_values(tensor) for tensor in tensors if tensor is not None]
-    return sum(float(np.abs(to_host(array)).sum()) for array in arrays)
+    arrays = [to_host(unbatched_values(tensor)) for tensor in tensors if tensor is not None]
+    return sum(float(np.abs(array).sum()) for array in arrays)
 
 
 def _rounding(
