@@ -393,7 +393,7 @@ def _not_linear(evidence: Evidence) -> Iterator[Finding]:
             comparison = f"{row.detail}, expected {_pair(row)}"
             if not row.detail:
                 got, whole = number(row.value), number(row.reference)
-                comparison = f"for dy = a + b it is {got}, but for a and b it adds up to {whole}"
+                comparison = f"for dy = a + b it is {got}; those for a and b add up to {whole}"
             yield Finding(
                 f"The gradient with respect to {row.argument} is not linear in the upstream "
                 f"gradient: {comparison}. {why}"
@@ -550,7 +550,7 @@ def _remarks(evidence: Evidence) -> Iterator[str]:
     if any(row.verdict == verdicts.INCONCLUSIVE for row in rows):
         yield (
             "The verdict 'inconclusive' means that the reference is missing or not accurate "
-            "enough, that rounding hides the derivative, or that it is too large for its dtype."
+            "enough, or that the derivative is hidden by rounding or too large for its dtype."
         )
 
 
