@@ -15,7 +15,7 @@ and Walther, Evaluating Derivatives, 2008, chapter 12).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from typing import NamedTuple
 from . import program as ir
 from .program import Thing
 from .reloading import Access, Reloading
-from .scalar_operations import TEXTS, OpBuilder, Operands, scaled
+from .scalar_operations import TEXTS, OpBuilder, scaled
 
 
 def adjoint(
@@ -76,15 +76,11 @@ class _BackwardScope:
         if is_asked:
             self.owner.asked.setdefault(id(self.block), {})[value] = None
         if value not in self.values:
-            self.values[value] = self._again(value) or self._save(value)
+            self.values[value] = self._again(value)
         return self.values[value]
 
-    def _save(self, value: ir.Number) -> ir.Number:
-        self.saved.append(value)
-        return ir.like(value)
-
-    def _again(self, value: ir.Number) -> ir.Number | None:
-        """Compute a value once more, if all that it depends on is there."""
+    def _again(self, value: ir.Number) -> ir.Number:
+        """Compute a value once more, if all that it depends on is there; else save it."""
         source = self.owner.source_of(value)
         out = ir.like(value)
         match source:
@@ -98,12 +94,8 @@ class _BackwardScope:
                     index = tuple(self.fetch(i, False) for i in index)
                     self.prologue.append(ir.LoadElement(out, array, index))
                     return out
-        return None
-
-    def begin(self) -> ir.Block:
-        """Return the statements in front of a block of the backward sweep."""
-        pops = ir.Pop(tuple(self.values[value] for value in self.saved))
-        return [*([pops] if self.saved else []), *self.prologue]
+        self.saved.append(value)
+        return out
 
 
 class _Checkpoints(NamedTuple):
@@ -132,7 +124,7 @@ class _Adjoints:
         self.depth = 0  # loops around
         self.states: dict[ir.Statement, _Checkpoints] = {}
         targets = [x for x in program.outputs if x.is_float and not isinstance(x, ir.FixedNumber)]
-        self.active = ir.active(program, sources, targets)
+        self.active = ir.varied(program, sources) & ir.varied(program, targets, backward=True)
         self.saved: dict[int, list[ir.Number]] = {}  # by the id of a block
         self.bars: dict[ir.Number, ir.Number] = {}
         self.arrays: dict[ir.Array, ir.Array] = {}
@@ -150,18 +142,15 @@ class _Adjoints:
             if array in self.active and isinstance(array, ir.Array):
                 self.arrays[array] = replace(array, hint=f"{array.hint}_bar")
         fresh = dict(self.arrays)
-        for x in p.outputs:
-            if not x.is_float:
-                continue
+        for x in [output for output in p.outputs if output.is_float]:
+            seed = ir.Number(x.type, "dy")
             if isinstance(x, ir.Number):
-                upstream = ir.Number(x.type, "dy")
-                result.inputs.append(upstream)
-                self.add(x, upstream)
-                continue
-            seed = replace(x, hint=f"{x.hint}_dy")
+                self.add(x, seed)
+            else:
+                seed = replace(x, hint=f"{x.hint}_dy")
+                if fresh.pop(x, None) is not None:
+                    self.arrays[x] = seed
             result.inputs.append(seed)
-            if fresh.pop(x, None) is not None:
-                self.arrays[x] = seed
         result.scratch += fresh.values()
         zeros = [ir.Fill(array, ir.zero(array)) for array in fresh.values()]
         self.block(p.body)
@@ -232,8 +221,6 @@ class _Adjoints:
     def copied_in(self, loop: ir.Loop) -> list[ir.Array]:
         return [array for array, around in self.copies if around is loop]
 
-    # Forward sweep ---------------------------------------------------------------------------
-
     def forward(self, block: ir.Block) -> ir.Block:
         """Return the block of the forward sweep, which saves what the backward sweep asks for."""
         result: ir.Block = []
@@ -241,7 +228,7 @@ class _Adjoints:
             result.append(self.forward_statement(statement))
             if isinstance(statement, ir.Loop):
                 ended = self.states[statement].ended if statement in self.states else []
-                result += _pushed([*ended, *self.copied_in(statement)])
+                result += _saving([*ended, *self.copied_in(statement)])
         saved = self.saved.get(id(block))
         if saved:
             result.append(ir.Push(tuple(saved)))
@@ -264,7 +251,7 @@ class _Adjoints:
         ended = b.op("add", number, b.cast(begins, "i64"))
         later = b.op("add", following, b.op("select", begins, ended, 0))
         numbers: ir.Block = [ir.Push(tuple(state.numbers))] if state.numbers else []
-        saves = ir.If(begins, [*numbers, *_pushed(state.arrays)], [])
+        saves = ir.If(begins, [*numbers, *_saving(state.arrays)], [])
         carries = [
             *loop.carries,
             rounds,
@@ -273,10 +260,7 @@ class _Adjoints:
         ]
         return replace(loop, body=[*b.block, saves, *loop.body], carries=carries)
 
-    # Backward sweep --------------------------------------------------------------------------
-
     def add(self, value: ir.Number, adjoint: ir.Number) -> None:
-        """Add to the adjoint of a number."""
         if value not in self.active:
             return
         adjoint = self.b.cast(adjoint, value.type)
@@ -297,13 +281,11 @@ class _Adjoints:
         match statement:
             case ir.Op(out, _, args):
                 bar = self.bars.pop(out, None)
-                if bar is not None:
-                    arguments = Operands(statement, self.fetch)
-                    for position, arg in enumerate(args):
-                        if arg in self.active:
-                            part = scaled(b, statement, position, bar, arguments)
-                            if part is not None:
-                                self.add(arg, part)
+                for position, arg in enumerate(args):
+                    if bar is not None and arg in self.active:
+                        part = scaled(b, statement, position, bar, self.fetch)
+                        if part is not None:
+                            self.add(arg, part)
             case ir.LoadElement(out, array, index):
                 bar = self.bars.pop(out, None)
                 if bar is not None and array in self.arrays:
@@ -311,7 +293,11 @@ class _Adjoints:
                     b.store(self.arrays[array], place, bar, adds=True)
             case ir.Store(array, index, value, adds):
                 if array in self.arrays and not (adds and value not in self.active):
-                    self.store(self.arrays[array], tuple(map(self.fetch, index)), statement)
+                    bar, place = self.arrays[array], tuple(map(self.fetch, index))
+                    if value in self.active:
+                        self.add(value, b.load(bar, place, f"{value.hint}_bar"))
+                    if not adds:
+                        b.store(bar, place, ir.zero(bar))
             case ir.Fill(array, _):
                 if array in self.arrays:
                     b.block.append(ir.Fill(self.arrays[array], ir.zero(array)))
@@ -324,12 +310,6 @@ class _Adjoints:
             case ir.Require():
                 pass
 
-    def store(self, bar: ir.Array, place: tuple[ir.Number, ...], store: ir.Store) -> None:
-        if store.value in self.active:
-            self.add(store.value, self.b.load(bar, place, f"{store.value.hint}_bar"))
-        if not store.adds:
-            self.b.store(bar, place, ir.zero(bar))
-
     @contextmanager
     def inside(
         self, block: ir.Block, once: bool, bars: dict[ir.Number, ir.Number]
@@ -339,20 +319,17 @@ class _Adjoints:
         scope = _BackwardScope(block, self.scope, once, self)
         self.b, self.scope, self.bars = OpBuilder(), scope, bars
         yield scope
+        scope.backward = [*scope.prologue, *self.b.block]
         if scope.saved:
             self.saved[id(block)] = scope.saved
-        scope.backward = [*scope.begin(), *self.b.block]
+            scope.backward.insert(0, ir.Pop(tuple(scope.values[x] for x in scope.saved)))
         self.b, self.scope, self.bars = around
-
-    def outer(self, *blocks: ir.Block, also: Sequence[ir.Number] = ()) -> list[ir.Number]:
-        """Return the active numbers that blocks use, and that are defined around them."""
-        return [value for value in _free(blocks, also) if value in self.active]
 
     def branch(self, statement: ir.If) -> None:
         sides = statement.then, statement.otherwise
         upstream = {m: self.bars.pop(m.out) for m in statement.merges if m.out in self.bars}
         ends = [value for m in upstream for value in (m.then, m.otherwise)]
-        outer = self.outer(*sides, also=ends)
+        outer = [value for value in _free(sides, ends) if value in self.active]
         if not upstream and not any(map(self._has_effect, sides)):
             return
         test = self.fetch(statement.test)
@@ -387,9 +364,8 @@ class _Adjoints:
         body = statement.body
         if not any(seeds) and not self._has_effect(body):
             return
-        results_of = [c.result for c in carried]
-        insides = {c.inside for c in carried}
-        outer = [v for v in self.outer(body, also=results_of) if v not in insides]
+        free = _free([body], [c.result for c in carried])
+        outer = self.active.intersection(free).difference(c.inside for c in carried)
         around = self.b
 
         def carry(value: ir.Number, init: ir.Number | None) -> ir.Carry:
@@ -397,7 +373,7 @@ class _Adjoints:
             return ir.Carry(bar, around.cast(init or ir.zero(bar), bar.type), bar, ir.like(bar))
 
         carries = [carry(c.inside, seed) for c, seed in zip(carried, seeds, strict=True)]
-        totals = {value: carry(value, self.bars.get(value)) for value in outer}
+        totals = {x: carry(x, self.bars.get(x)) for x in free if x in outer}
         bars = {value: total.inside for value, total in totals.items()}
         with self.inside(body, False, bars) as scope:
             index = ir.Number("i64", "round")
@@ -413,7 +389,9 @@ class _Adjoints:
             for value, total in totals.items():
                 total.result = self.bars[value]
         kept = [total for total in totals.values() if total.result is not total.inside]
-        self.b.block += _popped([self.copies[x, statement] for x in self.copied_in(statement)])
+        self.b.block += _saving(
+            [self.copies[x, statement] for x in self.copied_in(statement)], True
+        )
         if self.depth < self.checkpoint and self.saves(body):
             self.segments(statement, index, scope.backward, [*carries, *kept])
         else:
@@ -425,8 +403,8 @@ class _Adjoints:
         for c, own in zip(carried, carries, strict=True):
             self.add(c.init, own.out)
 
-    def rounds(self, statement: ir.Loop) -> tuple[ir.Number, ir.Number, ir.FixedNumber]:
-        """Return a loop's rounds in reverse order: start, stop and step."""
+    def rounds(self, statement: ir.Loop) -> ir.Bounds:
+        """Return a loop's rounds in reverse order."""
         b = self.b
         count = self.counts.get(statement)
         if isinstance(statement, ir.While):
@@ -445,20 +423,12 @@ class _Adjoints:
             last = b.op("add", end, b.op("multiply", b.op("maximum", whole, 0), jump))
         return last, end, ir.constant(-jump)
 
-    # Checkpoints -----------------------------------------------------------------------------
-
     def saves(self, block: ir.Block) -> bool:
         """Return whether rounds of a loop would push anything."""
         inner = (part for x in block for part in ir.blocks_of(x))
         loops = (x for x in block if isinstance(x, ir.Loop))
         own = id(block) in self.saved or any(map(self.copied_in, loops))
         return own or any(map(self.saves, inner))
-
-    def is_lost(self, access: ir.Statement) -> bool:
-        """Return whether an element that a statement reads may change after it."""
-        if isinstance(access, ir.LoadElement):
-            return not self.reloading.is_safe(access)
-        return isinstance(access, ir.Store) and access.adds
 
     def state(self, loop: ir.Loop) -> tuple[_Checkpoints, set[ir.Array]]:
         """Return what a loop saves at checkpoints, and the arrays that it only writes to.
@@ -471,7 +441,12 @@ class _Adjoints:
         filled = {x.array for x in loop.body if isinstance(x, ir.Fill) and firsts[x.array] is x}
         read = ir.arrays_of(loop.body, ir.LoadElement)
         written = ir.arrays_of(loop.body, ir.Store, ir.Fill)
-        changed = [x.array for x in accesses if self.is_lost(x)]
+        changed = [
+            x.array
+            for x in accesses
+            if (isinstance(x, ir.LoadElement) and not self.reloading.is_safe(x))
+            or (isinstance(x, ir.Store) and x.adds)
+        ]
         again = [x for x in dict.fromkeys(changed) if x in read and x not in filled]
         counts = ir.Number("i64", "rounds", 0), ir.Number("i64", "segments", 0)
         self.home |= dict.fromkeys(counts, self.scope.block)
@@ -484,10 +459,10 @@ class _Adjoints:
         """Add the backward sweep of a loop with checkpoints: `backward` is that of a round."""
         state, unread = self.state(loop)
         self.states[loop] = state
-        self.b.block += _popped(state.ended)
+        self.b.block += _saving(state.ended, True)
         rounds, segments = self.fetch(state.rounds), self.fetch(state.segments)
         number = ir.Number("i64", "segment", 0)
-        b = OpBuilder(_popped(state.arrays))
+        b = OpBuilder(_saving(state.arrays, True))
         begin = b.op("floor_divide", b.op("multiply", number, b.op("add", number, 1)), 2)
         end = b.op("minimum", b.op("add", b.op("add", begin, number), 1), rounds)
         jump = 1
@@ -521,36 +496,23 @@ def _counting(b: OpBuilder, out: ir.Number) -> ir.Carry:
     return ir.Carry(inside, ir.constant(0), b.op("add", inside, 1), out)
 
 
-def _over(
-    array: ir.Array, body: Callable[[ir.Index], ir.Block], backward: bool = False
-) -> ir.Block:
-    """Return loops over all elements of an array."""
-    index = tuple(ir.Number("i64", "k", 0) for _ in array.shape)
-    block = body(index)
-    for i, size in zip(index[::-1], array.shape[::-1], strict=True):
-        around: ir.Block = []
-        loop = ir.counting(i, size, block)
-        if backward:
-            last, end = OpBuilder(around).op("subtract", size, 1), ir.constant(-1)
-            loop = replace(loop, start=last, stop=end, step=end)
-        block = [*around, loop]
-    return block
-
-
-def _pushed(arrays: Sequence[ir.Array]) -> ir.Block:
-    """Return what saves all elements of arrays; `_popped` gives them back."""
+def _saving(arrays: Sequence[ir.Array], back: bool = False) -> ir.Block:
+    """Return loops that push all elements of arrays, or that take them `back`."""
     result: ir.Block = []
-    for x in arrays:
-        out = ir.Number(x.type, x.hint)
-        result += _over(x, lambda i, x=x, out=out: [ir.LoadElement(out, x, i), ir.Push((out,))])
-    return result
-
-
-def _popped(arrays: Sequence[ir.Array]) -> ir.Block:
-    result: ir.Block = []
-    for x in reversed(arrays):
-        out = ir.Number(x.type, x.hint)
-        result += _over(x, lambda i, x=x, out=out: [ir.Pop((out,)), ir.Store(x, i, out)], True)
+    for array in arrays[::-1] if back else arrays:
+        index = tuple(ir.Number("i64", "k", 0) for _ in array.shape)
+        out = ir.Number(array.type, array.hint)
+        block: ir.Block = [ir.LoadElement(out, array, index), ir.Push((out,))]
+        if back:
+            block = [ir.Pop((out,)), ir.Store(array, index, out)]
+        for i, size in zip(index[::-1], array.shape[::-1], strict=True):
+            around: ir.Block = []
+            loop = ir.counting(i, size, block)
+            if back:
+                last, end = OpBuilder(around).op("subtract", size, 1), ir.constant(-1)
+                loop = replace(loop, start=last, stop=end, step=end)
+            block = [*around, loop]
+        result += block
     return result
 
 

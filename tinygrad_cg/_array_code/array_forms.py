@@ -1,7 +1,4 @@
-"""NumPy's functions that are short: written down as programs read any function.
-
-Those of numbers x and y go over arrays element by element.
-"""
+"""NumPy's functions that are short: written down as programs read any function."""
 
 import math
 
@@ -9,61 +6,36 @@ import numpy as np
 
 from ..errors import MatrixError
 
-
-def degrees(x):
-    return x * (180.0 / math.pi)
-
-
-def radians(x):
-    return x * (math.pi / 180.0)
-
-
-def square(x):
-    return x * x
-
-
-def isnan(x):
-    return x != x
-
-
-def isinf(x):
-    return abs(x) == math.inf
-
-
-def isfinite(x):
-    return abs(x) < math.inf
-
-
-def trunc(x):
-    return np.where(x < 0.0, np.ceil(x), np.floor(x))
-
-
-def fmod(x, y):
-    return x - y * trunc(x / y)
-
-
-def copysign(x, y):
-    return np.where((x < 0.0) == (y < 0.0), x, -x)
-
-
-def ldexp(x, y):
-    return x * 2.0**y
-
-
-def reciprocal(x):
-    return 1.0 / x
-
-
-def heaviside(x, y):
-    return np.where(x == 0.0, y, np.where(x < 0.0, 0.0, x / x))
-
-
-def fmax(x, y):
-    return np.where((x >= y) | (y != y), x, y)
-
-
-def fmin(x, y):
-    return np.where((x <= y) | (y != y), x, y)
+OF_NUMBERS = {
+    "degrees": lambda x: x * (180.0 / math.pi),
+    "radians": lambda x: x * (math.pi / 180.0),
+    "square": lambda x: x * x,
+    "isnan": lambda x: x != x,
+    "isinf": lambda x: abs(x) == math.inf,
+    "isfinite": lambda x: abs(x) < math.inf,
+    "trunc": lambda x: np.where(x < 0.0, np.ceil(x), np.floor(x)),
+    "fmod": lambda x, y: x - y * np.trunc(x / y),
+    "copysign": lambda x, y: np.where((x < 0.0) == (y < 0.0), x, -x),
+    "ldexp": lambda x, y: x * 2.0**y,
+    "reciprocal": lambda x: 1.0 / x,
+    "heaviside": lambda x, y: np.where(x == 0.0, y, np.where(x < 0.0, 0.0, x / x)),
+    "fmax": lambda x, y: np.where((x >= y) | (y != y), x, y),
+    "fmin": lambda x, y: np.where((x <= y) | (y != y), x, y),
+}
+"""Functions that go over arrays element by element, by their names in NumPy and `math`."""
+OF_ARRAYS = {
+    "argmin": lambda a: argmax(-a),
+    "diff": lambda a: a[1:] - a[:-1],
+    "eye": lambda n: np.diag(np.ones(n)),
+    "flip": lambda a: a[::-1],
+    "inv": lambda a: solve(a, np.eye(len(a))),
+    "norm": lambda a, axis=None: np.sqrt(np.sum(a * a, axis)),
+    "outer": lambda a, b: a[:, None] * b,
+    "sort": lambda a: a[np.argsort(a)],
+    "trace": lambda a: np.sum(np.diag(a)),
+    "vdot": lambda a, b: np.dot(a, b),
+}
+"""Functions of arrays that are one expression; those of more statements are defined below."""
 
 
 def argmax(a):
@@ -74,10 +46,6 @@ def argmax(a):
         if a[i] > a[best]:
             best = i
     return best
-
-
-def argmin(a):
-    return argmax(-a)
 
 
 def cumsum(a):
@@ -128,21 +96,6 @@ def product(a, b):
     return out
 
 
-def outer(a, b):
-    return a[:, None] * b
-
-
-def norm(a, axis=None):
-    return np.sqrt(np.sum(a * a, axis))
-
-
-def eye(n):
-    out = np.zeros((n, n))
-    for i in range(n):
-        out[i, i] = 1.0
-    return out
-
-
 def diag(a):
     if a.ndim == 2:
         out = np.empty(min(a.shape[0], a.shape[1]), a.dtype)
@@ -162,17 +115,6 @@ def stack(parts):
         out[k] = part
         k += 1  # noqa: SIM113
     return out
-
-
-def diff(a):
-    return a[1:] - a[:-1]
-
-
-def trace(a):
-    total = a.dtype.type(0.0)
-    for i in range(min(a.shape[0], a.shape[1])):
-        total += a[i, i]
-    return total
 
 
 def cross(a, b):
@@ -197,10 +139,6 @@ def concatenate(parts):
     return out
 
 
-def vdot(a, b):
-    return np.dot(a, b)
-
-
 def interp(x, xp, fp):
     if x <= xp[0]:
         return fp[0]
@@ -217,10 +155,6 @@ def roll(a, shift):
     for i in range(len(a)):
         out[(i + shift) % len(a)] = a[i]
     return out
-
-
-def flip(a):
-    return a[::-1]
 
 
 def convolve(a, v, mode="full"):
@@ -261,15 +195,8 @@ def argsort(a):
     return order
 
 
-def sort(a):
-    order, out = argsort(a), np.empty(len(a), a.dtype)
-    for i in range(len(a)):
-        out[i] = a[order[i]]
-    return out
-
-
 def median(a):
-    ordered, middle = sort(a), len(a) // 2
+    ordered, middle = np.sort(a), len(a) // 2
     return ordered[middle] if len(a) % 2 else (ordered[middle - 1] + ordered[middle]) / 2.0
 
 
@@ -301,10 +228,6 @@ def solve(a, b):
             x[k] -= rest[k, j] * x[j]
         x[k] /= rest[k, k]
     return x
-
-
-def inv(a):
-    return solve(a, np.eye(len(a)))
 
 
 def cholesky(a):

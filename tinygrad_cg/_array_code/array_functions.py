@@ -11,8 +11,8 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from itertools import combinations
+from dataclasses import dataclass
+from itertools import chain, combinations, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +29,7 @@ from .._rules.pickling import travels
 from .._rules.rebinding import asked_inputs
 from .adjoints import adjoint
 from .blocks_of_code import Known
-from .code_reading import check_source, read, written_arrays
+from .code_reading import check_source, read
 from .program import Array, ArrayProgram, Number
 from .pruning import prune, share
 from .running import Runner, stored_dtype
@@ -66,6 +66,11 @@ class Derivative(NamedTuple):
         own = [next(integers if static else rest) for static in self.family.static]
         return [*own, *rest]
 
+    def outputs(self, operands: Sequence[Any]) -> list[Aval]:
+        """Return shapes and dtypes of the outputs for operands, or for their shapes and dtypes."""
+        shapes = [x if isinstance(x, int) else x.shape for x in self.inputs(operands)]
+        return [Aval(shape, dtype) for shape, dtype in self.runner.output_avals(shapes)]
+
 
 class Family:
     """The program of a function for arguments of some types, and those of its derivatives."""
@@ -73,7 +78,7 @@ class Family:
     def __init__(self, program: ArrayProgram, structure: Any, checkpoint: int):
         self.program, self.structure, self.checkpoint = program, structure, checkpoint
         self.static = [isinstance(x, Number) and not x.is_float for x in program.inputs]
-        self.written = {x for x in written_arrays(program) if x in program.inputs}
+        self.written = program.written & set(program.inputs)
         floats = [x.is_float for x in program.outputs]
         self.float_outputs = [k for k, flag in enumerate(floats) if flag]
         self.float_inputs = {k for k, x in enumerate(program.inputs) if x.is_float}
@@ -95,8 +100,7 @@ class Family:
                 program = tangent(program, direction)
             if reverse is not None:
                 program = share(prune(program))
-            program = split(program, self.program)
-            self._runners[key] = Runner(program, written_arrays(program))
+            self._runners[key] = Runner(split(program, self.program))
         return self._runners[key]
 
 
@@ -105,7 +109,7 @@ class Gradients:
     """The gradients of a loss by some inputs, which are computed together with its value."""
 
     wanted: Mask
-    arrays: list[np.ndarray] = field(default_factory=list)
+    arrays: Sequence[np.ndarray] = ()
 
 
 def _run(
@@ -116,20 +120,15 @@ def _run(
         runner = derivative.family.runner(gradients.wanted, (), True)
         value, *gradients.arrays = runner([*inputs, ONE])
         return value
-    outputs = derivative.runner(inputs)
+    return _unpacked(derivative.runner(inputs))
+
+
+def _abstract(*avals: Aval, derivative: Derivative, **_: Any) -> Aval | list[Aval]:
+    return _unpacked(derivative.outputs(avals))
+
+
+def _unpacked(outputs: list[Any]) -> Any:
     return outputs[0] if len(outputs) == 1 else outputs
-
-
-def _abstract(
-    *avals: Aval, derivative: Derivative, gradients: Gradients | None = None
-) -> Aval | list[Aval]:
-    outputs = _output_avals(avals, derivative)
-    return outputs[0] if len(outputs) == 1 else outputs
-
-
-def _output_avals(avals: Sequence[Aval], derivative: Derivative) -> list[Aval]:
-    shapes = [aval if isinstance(aval, int) else aval.shape for aval in derivative.inputs(avals)]
-    return [Aval(shape, dtype) for shape, dtype in derivative.runner.output_avals(shapes)]
 
 
 def _save(inputs: tuple, params: dict, out: Any) -> tuple[Derivative, tuple, Gradients | None]:
@@ -144,13 +143,12 @@ def _rule(node: Node, dys: Any) -> list:
         if dys._data.item() != 1:
             by_input = {k: multiply_upstream(dys, slope) for k, slope in by_input.items()}
         return [by_input.get(k) for k, static in enumerate(d.family.static) if not static]
-    own = d.family.static.count(False)
+    positions = [k for k, static in enumerate(d.family.static) if not static]
     count = 0 if d.reverse is None else len(d.family.float_outputs)
-    sizes = own, count, *map(len, d.directions)
+    sizes = len(positions), count, *map(len, d.directions)
     xs, ws, *parts = _split(operands, sizes)
     for_xs, for_ws, *for_parts = _split(asked_inputs(node), sizes)
     gradients: list[list[Any]] = [[None] * size for size in sizes]
-    positions = [k for k, static in enumerate(d.family.static) if not static]
     wanted = tuple(
         k
         for k, x, asked in zip(positions, xs, for_xs, strict=True)
@@ -164,36 +162,31 @@ def _rule(node: Node, dys: Any) -> list:
         ways, along = (*d.directions, d.reverse), [*parts, upstream]
         if any(asked is not None for asked in for_ws):
             forward = d._replace(reverse=None, directions=ways)
-            gradients[1] = _apply(forward, [*xs, *_joined(along)])
+            gradients[1] = _apply(forward, [*xs, *chain(*along)])
     if wanted:
         gradient = d._replace(reverse=wanted, directions=ways)
-        results = iter(_apply(gradient, [*xs, *ws, *_joined(along)]))
+        results = iter(_apply(gradient, [*xs, *ws, *chain(*along)]))
         gradients[0] = [next(results) if k in wanted else None for k in positions]
     for k, direction in enumerate(d.directions):
         if any(asked is not None for asked in for_parts[k]):
-            others = [*ways[:k], *ways[k + 1 :]], [*along[:k], *along[k + 1 :]]
-            gradient = d._replace(reverse=direction, directions=tuple(others[0]))
-            gradients[2 + k] = _apply(gradient, [*xs, *ws, *_joined(others[1])])
-    return _joined(gradients)
+            gradient = d._replace(reverse=direction, directions=(*ways[:k], *ways[k + 1 :]))
+            others = chain(*along[:k], *along[k + 1 :])
+            gradients[2 + k] = _apply(gradient, [*xs, *ws, *others])
+    return [*chain(*gradients)]
 
 
 def _split(items: Sequence[Any], sizes: Sequence[int]) -> list[list[Any]]:
     rest = iter(items)
-    return [[next(rest) for _ in range(size)] for size in sizes]
-
-
-def _joined(parts: Sequence[Sequence[Any]]) -> list[Any]:
-    return [item for part in parts for item in part]
+    return [[*islice(rest, size)] for size in sizes]
 
 
 def _dense(dys: Any, d: Derivative, operands: Sequence[Any]) -> list[Any]:
     """Return upstream gradients, zeros for those that are None."""
     dys = dys if isinstance(dys, list) else [dys]
-    if all(dy is not None for dy in dys):
-        return dys
-    avals = _output_avals([operand._data for operand in operands], d)
-    pairs = zip(dys, avals, strict=True)
-    return [zeros(aval.shape, aval.dtype) if dy is None else dy for dy, aval in pairs]
+    if any(dy is None for dy in dys):
+        pairs = zip(dys, d.outputs([x._data for x in operands]), strict=True)
+        dys = [zeros(aval.shape, aval.dtype) if dy is None else dy for dy, aval in pairs]
+    return dys
 
 
 PROGRAM = Primitive(
@@ -264,7 +257,7 @@ class ArrayFunction:
         """
         family, leaves = self._family_of(args, keywords)
         derivative, operands = self._applied(family, leaves)
-        avals = _output_avals([x._data for x in operands], derivative)
+        avals = derivative.outputs([x._data for x in operands])
         seeds = [np.ones(avals[k].shape, avals[k].dtype) for k in family.float_outputs]
         gradient = derivative._replace(reverse=tuple(sorted(family.float_inputs)))
         inputs = gradient.inputs([*(x.numpy() for x in operands), *seeds])

@@ -87,8 +87,6 @@ class BlockReader:
     def call(self, function: Any, args: Any, keywords: dict[str, Any]) -> Any:
         """Return the result of a function's body."""
 
-    # Errors -----------------------------------------------------------------------------------
-
     def refuse(self, what: str, node: ast.AST | None = None) -> UnsupportedCodeError:
         """Return the error for a construct; it says where that is."""
         node = node if hasattr(node, "lineno") else self.node
@@ -112,7 +110,6 @@ class BlockReader:
         self.b.block.append(ir.Require(test, len(self.program.errors)))
 
     def check_equal(self, x: ir.Number, y: ir.Number) -> None:
-        """Check that two sizes are the same one."""
         if x != y:
             self.check(
                 self.b.op("equal", x, y),
@@ -126,8 +123,6 @@ class BlockReader:
         for pair in zip(target.shape, value.shape, strict=True):
             self.check_equal(*pair)
 
-    # Blocks -----------------------------------------------------------------------------------
-
     @contextmanager
     def into(self, block: ir.Block) -> Iterator[None]:
         """Add statements to another block; their values are hidden afterwards."""
@@ -140,14 +135,9 @@ class BlockReader:
             for statement in block[count:]:
                 self.hidden.update(ir.results(statement))
 
-    def is_visible(self, value: ir.Number) -> bool:
-        return value not in self.hidden
-
     def is_visible_view(self, view: View) -> bool:
         values = [v for axis in view.axes for v in (axis.start, axis.step) if v is not None]
-        return all(map(self.is_visible, (*values, *view.shape)))
-
-    # Values -----------------------------------------------------------------------------------
+        return self.hidden.isdisjoint((*values, *view.shape))
 
     def wrap(self, value: Any) -> Any:
         """Return what a value of Python's is in a program."""
@@ -176,8 +166,6 @@ class BlockReader:
         self.program.constants.append((array, value.copy()))
         self.frozen.append((value, whole(array)))
         return whole(array)
-
-    # Memory that Python shares --------------------------------------------------------------
 
     def kin(self, array: ir.Array) -> set[ir.Array]:
         """Return the arrays that may be the same one in Python."""
@@ -264,8 +252,6 @@ class BlockReader:
         del self.program.errors[errors:]
         return elementwise(function, operands, shape, kind)
 
-    # Memory -----------------------------------------------------------------------------------
-
     def allocate(
         self, element_type: str, shape: ir.Index, value: ir.Number | None, hint: str = "a"
     ) -> View:
@@ -337,10 +323,6 @@ class BlockReader:
         """Compute a number of sizes, before the body."""
         return OpBuilder([], self.definitions).op(function, x, y, hint="n")
 
-    def is_whole(self, view: View) -> bool:
-        """Return whether a view is all of its memory."""
-        return view == whole(view.array)
-
     def materialize(self, value: View | Lazy, hint: str = "a") -> View:
         """Return an array in memory of its own."""
         view = self.allocate(value.type, value.shape, None, hint)
@@ -349,10 +331,9 @@ class BlockReader:
             view.put(self.b, index, value.at(self.b, index))
 
         self.each(value.shape, write)
-        return View(view.array, view.axes, value.shape)
+        return view
 
     def store(self, view: View, value: Any, node: ast.AST | None) -> None:
-        """Assign to all elements of a view."""
         if not isinstance(value, (ir.Number, View, Lazy)):
             raise self.refuse("only numbers and arrays can be assigned to elements", node)
         self.changes(view.array, node)
@@ -364,10 +345,8 @@ class BlockReader:
             if value.is_float and element_type not in ir.FLOATS:
                 raise self.refuse("a float is assigned to an array of integers: use int(x)", node)
         else:
-            if view.array in value.reads and view != value:
-                same_place = isinstance(value, Lazy) and self.reads_in_place(value, view)
-                if not same_place:
-                    value = self.materialize(value)
+            if view.array in value.reads and view != value and not self.reads_in_place(value, view):
+                value = self.materialize(value)
             broadcast([view.shape, value.shape], self.check_equal)
             if len(value.shape) > len(view.shape):
                 raise self.refuse("the value has more axes than its target", node)
@@ -379,8 +358,10 @@ class BlockReader:
 
         self.each(view.shape, write)
 
-    def reads_in_place(self, value: Lazy, view: View) -> bool:
+    def reads_in_place(self, value: View | Lazy, view: View) -> bool:
         """Return whether an expression reads an array only at the place that is written."""
+        if isinstance(value, View):
+            return False
         block: ir.Block = []
         index = tuple(ir.Number("i64", "i", 0) for _ in view.shape)
         with self.into(block):
@@ -389,8 +370,6 @@ class BlockReader:
         loads = [x for x in block if isinstance(x, ir.LoadElement) and x.array is view.array]
         nested = any(isinstance(x, (ir.For, ir.While, ir.If)) for x in block)
         return not nested and all(load.index == place for load in loads)
-
-    # Loops over elements ----------------------------------------------------------------------
 
     def each(self, shape: Sequence[ir.Number], write: Callable[[ir.Index], None]) -> None:
         """Add loops over the indices of a shape."""
@@ -420,10 +399,7 @@ class BlockReader:
         self.b.block.append(ir.counting(variable, size, body, carries))
         return outs
 
-    # Indices and slices ------------------------------------------------------------------------
-
     def item(self, view: View, index: ir.Number) -> Any:
-        """Return ``view[index]``."""
         return self.evaluated(self.part(view, [index], None))
 
     def part(self, view: View, parts: list[Any], node: ast.AST | None) -> View:

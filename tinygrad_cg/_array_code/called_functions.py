@@ -35,39 +35,28 @@ def is_harmless(statement: Any) -> bool:
     return statement.function not in ("floor_divide", "mod", "left_shift", "right_shift")
 
 
-# Arithmetic ----------------------------------------------------------------------------------
-
-
 def arithmetic(reader: BlockReader, name: str) -> Callable[..., Number]:
     """Return the function of numbers of one of Python's operators."""
-    if name == "power":
-        return functools.partial(_power, reader)
-    if name in ("mod", "floor_divide"):
 
-        def divided(b: OpBuilder, x: Number, y: Number) -> Number:
-            kind = join([x.type, y.type])
-            if kind in FLOATS:
-                if name == "floor_divide":
-                    return b.apply(elementary.floor_divide, x, y)
-                return b.op("mod", x, y)
+    def operation(b: OpBuilder, x: Number, y: Number) -> Number:
+        if name == "power":
+            return _power(reader, b, x, y)
+        if name in _OF_BITS and x.type == y.type == "b1":
+            return b.op(_OF_BITS[name], x, y)
+        if name == "floor_divide" and (x.is_float or y.is_float):
+            return b.apply(elementary.floor_divide, x, y)
+        if name in ("floor_divide", "mod") and not (x.is_float or y.is_float):
             is_positive = y.low is not None and y.low > 0
             if not is_positive and not (isinstance(y, FixedNumber) and y.number):
                 test = b.op("not_equal", y, 0)
                 reader.check(test, ZeroDivisionError, "integer division by zero")
-            return b.op(name, _integer(b, x), _integer(b, y))
+        return _operator(name)(b, x, y)
 
-        return divided
-    if name in ("bit_and", "bit_or", "bit_xor"):
-        logical = {"bit_and": "and", "bit_or": "or", "bit_xor": "not_equal"}
+    return operation
 
-        def bits(b: OpBuilder, x: Number, y: Number) -> Number:
-            if x.type == y.type == "b1":
-                return b.op(logical[name], x, y)
-            return b.op(name, _integer(b, x), _integer(b, y))
 
-        return bits
-
-    return _operator(name)
+_OF_BITS = {"bit_and": "and", "bit_or": "or", "bit_xor": "not_equal"}
+"""Operations on bits, as operations on truths."""
 
 
 def _operator(name: str) -> Callable[[OpBuilder, Number, Number], Number]:
@@ -123,7 +112,6 @@ _OF_FLOATS += "erf erfc gamma lgamma sinc floor ceil"
 
 
 def _of_truths(name: str) -> Handler:
-    """Return the handler of an operation on truths."""
     return _mapped(lambda b, *xs: b.op(name, *[b.cast(x, "b1") for x in xs]))
 
 
@@ -144,7 +132,6 @@ def _mapped(function: Callable[..., Number]) -> Handler:
 
 
 def _numeric(function: Callable) -> Handler:
-    """Return the handler of a function of floats."""
     return _mapped(lambda b, *xs: b.apply(function, *xs))
 
 
@@ -205,7 +192,6 @@ _ZERO = constant(0)
 
 
 def _to(kind: str) -> Handler:
-    """Return a cast of numbers or arrays."""
 
     def handler(reader: BlockReader, x: Any = _ZERO) -> Any:
         return reader.map(lambda b, x: b.cast(x, kind), x)
@@ -222,9 +208,6 @@ def _clip(reader: BlockReader, x: Any, low: Any, high: Any) -> Any:
 
 def _is_none(value: Any) -> bool:
     return unwrapped(value) is None
-
-
-# Arrays --------------------------------------------------------------------------------------
 
 
 def _shape(reader: BlockReader, value: Any) -> tuple[Number, ...]:
@@ -364,7 +347,11 @@ def _reshape(reader: BlockReader, array: Any, *shape: Any) -> View:
         position: Number = constant(0)
         for size, i in zip(shaped, index, strict=True):
             position = b.op("add", b.op("multiply", position, size), i)
-        return _flat_element(b, array, position)
+        place: list[Number] = []
+        for size in array.shape[:0:-1]:
+            place.insert(0, b.op("mod", position, size))
+            position = b.op("floor_divide", position, size)
+        return array.at(b, (position, *place) if array.shape else ())
 
     return _shares(reader, array, reader.materialize(Lazy(array.type, shaped, at, array.reads)))
 
@@ -374,16 +361,6 @@ def _shares(reader: BlockReader, array: Arraylike, copy: View) -> View:
     if isinstance(array, View):
         reader.copied(copy.array, "the reshaped array", array.array, None, reader.env)
     return copy
-
-
-def _flat_element(b: OpBuilder, array: Arraylike, position: Number) -> Number:
-    index: list[Number] = []
-    for size in array.shape[:0:-1]:
-        index.insert(0, b.op("mod", position, size))
-        position = b.op("floor_divide", position, size)
-    if array.shape:
-        index.insert(0, position)
-    return array.at(b, tuple(index))
 
 
 def _ravel(reader: BlockReader, array: Any) -> Arraylike:
@@ -410,7 +387,6 @@ def _len(reader: BlockReader, value: Any) -> Number:
 
 
 def attribute(reader: BlockReader, array: Arraylike, name: str, node: ast.AST) -> Any:
-    """Return an attribute of an array."""
     if name == "shape":
         return array.shape
     if name == "size":
@@ -422,9 +398,6 @@ def attribute(reader: BlockReader, array: Arraylike, name: str, node: ast.AST) -
     if name == "dtype":
         return reader.wrap(DTYPES[array.element])
     raise reader.refuse(f"arrays have no attribute {name!r} here", node)
-
-
-# Reductions ----------------------------------------------------------------------------------
 
 
 def _axes(reader: BlockReader, array: Arraylike, axis: Any) -> tuple[int, ...]:
@@ -504,7 +477,6 @@ def _deviation(reader: BlockReader, array: Any, axis: Any = None) -> Any:
 
 
 def dot(reader: BlockReader, left: Any, right: Any) -> Any:
-    """Return a product of vectors and matrices."""
     operands = [reader.kept(_array(reader, x)) for x in (left, right)]
     if not all(1 <= len(x.shape) <= 2 for x in operands):
         raise reader.refuse("only vectors and matrices can be multiplied")
@@ -518,14 +490,16 @@ _RANKS = {"trace": (2,), "diag": (1, 2), "stack": (1, 2, 3), "norm": (1, 2, 3)}
 _RANKS |= {"inv": (2,), "cholesky": (2,), "solve": (1, 2)}
 
 
-def _handler_of(form: Callable[..., Any]) -> Handler:
-    """Return the handler of a function of `array_forms`."""
-    name, ranks = form.__name__, _RANKS.get(form.__name__, (1,))
+def _of_numbers(form: Callable[..., Any]) -> Handler:
+    """Return the handler of a function of `array_forms` that takes numbers."""
+    return lambda reader, *args: reader.map(lambda _, *xs: reader.call(form, xs, {}), *args)
 
-    def of_numbers(reader: BlockReader, *args: Any) -> Any:
-        return reader.map(lambda b, *numbers: reader.call(form, numbers, {}), *args)
 
-    def of_arrays(reader: BlockReader, *args: Any, **keywords: Any) -> Any:
+def _of_arrays(name: str, form: Callable[..., Any]) -> Handler:
+    """Return the handler of a function of `array_forms` that takes arrays."""
+    ranks = _RANKS.get(name, (1,))
+
+    def handler(reader: BlockReader, *args: Any, **keywords: Any) -> Any:
         args = tuple(map(reader.kept, args))
         items = [item for arg in args for item in (arg if isinstance(arg, tuple) else (arg,))]
         arrays = [item for item in items if isinstance(item, View)]
@@ -536,10 +510,7 @@ def _handler_of(form: Callable[..., Any]) -> Handler:
             raise reader.refuse(f"np.{name} needs arrays of the same type: use .astype(np.float64)")
         return reader.call(form, args, keywords)
 
-    return of_numbers if {*inspect.signature(form).parameters} <= {"x", "y"} else of_arrays
-
-
-# Calls ---------------------------------------------------------------------------------------
+    return handler
 
 
 def call(
@@ -579,7 +550,6 @@ def _handled(
 def method(
     reader: BlockReader, name: str, array: Any, args: Sequence[Any], keywords: dict, node: ast.AST
 ) -> Any:
-    """Return the result of an array's method."""
     handler = METHODS.get(name)
     if handler is None:
         raise reader.refuse(f"the method {name} of arrays is not supported", node)
@@ -604,70 +574,74 @@ FUNCTIONS: dict[Any, Handler] = {
     math.ceil: _round(elementary.ceil),
     math.floor: _round(elementary.floor),
     math.pow: _numeric(elementary.power),
-    np.all: _all,
-    np.amax: _max,
-    np.amin: _min,
-    np.any: _any,
-    np.arange: _arange,
-    np.around: _round_digits(False),
-    np.array: _copy,
-    np.asarray: _as_is,
-    np.ascontiguousarray: _as_is,
-    np.clip: _clip,
-    np.copy: _copy,
-    np.dot: dot,
-    np.empty: _new(),
-    np.empty_like: _new(like=True),
-    np.float_power: _numeric(elementary.power),
-    np.full: _full(like=False),
-    np.full_like: _full(like=True),
-    np.matmul: dot,
-    np.max: _max,
-    np.maximum: _maximum,
-    np.mean: _mean,
-    np.min: _min,
-    np.minimum: _minimum,
-    np.negative: negative,
-    np.ones: _new(1.0),
-    np.ones_like: _new(1.0, like=True),
-    np.prod: _prod,
-    np.ravel: _ravel,
-    np.reshape: _reshape,
-    np.rint: _numeric(elementary.round),
-    np.round: _round_digits(False),
-    np.sign: _sign,
-    np.std: _deviation,
-    np.sum: _sum,
-    np.transpose: _transpose,
-    np.var: _variance,
-    np.where: _mapped(lambda b, test, x, y: b.op("select", b.cast(test, "b1"), x, y)),
-    np.zeros: _new(0.0),
-    np.zeros_like: _new(0.0, like=True),
+    **dict.fromkeys((builtins.abs, math.fabs, np.absolute, np.fabs), _absolute),
+    **dict.fromkeys((builtins.int, math.trunc, np.int32, np.int64, np.intp), _to("i64")),
+    **dict.fromkeys((builtins.float, np.float64), _to("f64")),
+    **dict.fromkeys((builtins.bool, np.bool_), _to("b1")),
+    np.float32: _to("f32"),
+    np.logical_xor: _of_truths("not_equal"),
 }
-FUNCTIONS |= dict.fromkeys((builtins.abs, math.fabs, np.absolute, np.fabs), _absolute)
-FUNCTIONS |= dict.fromkeys((builtins.int, math.trunc, np.int32, np.int64, np.intp), _to("i64"))
-FUNCTIONS |= {builtins.float: _to("f64"), np.float64: _to("f64"), np.float32: _to("f32")}
-FUNCTIONS |= {builtins.bool: _to("b1"), np.bool_: _to("b1")}
-_OPERATORS = ("add", "subtract", "multiply", "divide", "mod", "power", "floor_divide")
-_OPERATORS += ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
-FUNCTIONS |= {getattr(np, name): _binary(name) for name in _OPERATORS}
-FUNCTIONS |= {getattr(np, f"logical_{x}"): _of_truths(x) for x in ("and", "or", "not")}
-FUNCTIONS[np.logical_xor] = _of_truths("not_equal")
+_NUMPY: dict[str, Handler] = {
+    "all": _all,
+    "any": _any,
+    "arange": _arange,
+    "array copy": _copy,
+    "asarray ascontiguousarray": _as_is,
+    "clip": _clip,
+    "dot matmul": dot,
+    "empty": _new(),
+    "empty_like": _new(like=True),
+    "float_power": _numeric(elementary.power),
+    "full": _full(like=False),
+    "full_like": _full(like=True),
+    "logical_and": _of_truths("and"),
+    "logical_not": _of_truths("not"),
+    "logical_or": _of_truths("or"),
+    "max amax": _max,
+    "maximum": _maximum,
+    "mean": _mean,
+    "min amin": _min,
+    "minimum": _minimum,
+    "negative": negative,
+    "ones": _new(1.0),
+    "ones_like": _new(1.0, like=True),
+    "prod": _prod,
+    "ravel": _ravel,
+    "reshape": _reshape,
+    "rint": _numeric(elementary.round),
+    "round around": _round_digits(False),
+    "sign": _sign,
+    "std": _deviation,
+    "sum": _sum,
+    "transpose": _transpose,
+    "var": _variance,
+    "where": _mapped(lambda b, test, x, y: b.op("select", b.cast(test, "b1"), x, y)),
+    "zeros": _new(0.0),
+    "zeros_like": _new(0.0, like=True),
+}
+FUNCTIONS |= {getattr(np, x): _NUMPY[names] for names in _NUMPY for x in names.split()}
+_OPERATORS = "add subtract multiply divide mod power floor_divide "
+_OPERATORS += "less less_equal greater greater_equal equal not_equal"
+FUNCTIONS |= {getattr(np, name): _binary(name) for name in _OPERATORS.split()}
 for _name in _OF_FLOATS.split():
     for _module, _alias in ((np, _name), (math, _name), (math, _name.replace("arc", "a"))):
         if hasattr(_module, _alias):
             FUNCTIONS.setdefault(getattr(_module, _alias), _numeric(getattr(elementary, _name)))
-for _name, _form in vars(array_forms).items():
+_FORMS = {name: _of_numbers(form) for name, form in array_forms.OF_NUMBERS.items()}
+for _name, _form in {**vars(array_forms), **array_forms.OF_ARRAYS}.items():
+    if inspect.isfunction(_form):
+        _FORMS[_name] = _of_arrays(_name, _form)
+for _name, _form in _FORMS.items():
     for _module in (np, math, np.linalg):
-        if inspect.isfunction(_form) and hasattr(_module, _name):
-            FUNCTIONS.setdefault(getattr(_module, _name), _handler_of(_form))
+        if hasattr(_module, _name):
+            FUNCTIONS.setdefault(getattr(_module, _name), _form)
 FUNCTIONS |= {np.deg2rad: FUNCTIONS[np.radians], np.rad2deg: FUNCTIONS[np.degrees]}
 FUNCTIONS |= {np.fix: FUNCTIONS[np.trunc], np.identity: FUNCTIONS[np.eye]}
-_SAME = (np.sum, np.prod, np.mean, np.max, np.min, np.any, np.all, np.var, np.std, np.copy)
-_SAME += (np.ravel, np.reshape, np.transpose, np.dot, np.cumsum, np.cumprod, np.argmax, np.argmin)
+_METHODS = "sum prod mean max min any all var std copy ravel reshape transpose dot cumsum cumprod "
+_METHODS += "argmax argmin"
 METHODS: dict[str, Handler] = {
     "astype": _astype,
     "fill": lambda reader, array, value: reader.store(array, reader.number(value), None),
     "flatten": lambda reader, array: _ravel(reader, _copy(reader, array)),
-    **{function.__name__: FUNCTIONS[function] for function in _SAME},
+    **{name: FUNCTIONS[getattr(np, name)] for name in _METHODS.split()},
 }

@@ -10,9 +10,10 @@ import ast
 import builtins
 import inspect
 from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from .._rules.definition import closure
 from .._rules.user_source import NoSource, find_definition
 from ..autograph._names import BREAK, Liveness, Names, jumps
 from ..errors import UnsupportedCodeError
@@ -31,7 +32,6 @@ class CodeReader(FlowReader):
     """Reads one function, and those that it calls, into a program."""
 
     def call(self, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
-        """Read a function's body with arguments, and return its result."""
         if any(function is outer for outer in self.calls):
             raise self.refuse(f"{function.__name__} calls itself: write a loop")
         if len(self.calls) >= MAX_DEPTH:
@@ -52,7 +52,8 @@ class CodeReader(FlowReader):
                 env[name] = tuple(bound.arguments.get(name, ()))
         self.calls.append(function)
         self.env = {**env, RETURNED: ir.constant(False), RESULT: NOTHING}
-        self.names, self.liveness = _names_of(function), Liveness(body)
+        self.names = ChainMap(closure(function), function.__globals__, builtins.__dict__)
+        self.liveness = Liveness(body)
         try:
             self.statements(body)
             return self.env[RESULT]
@@ -118,9 +119,10 @@ class CodeReader(FlowReader):
                 self.check(self.test(node.test), AssertionError, message)
             case ast.Raise():
                 self.check(ir.constant(False), *self.exception(node))
-            case ast.Pass() | ast.Import() | ast.ImportFrom():
-                if not isinstance(node, ast.Pass):
-                    raise self.refuse("import it outside the function", node)
+            case ast.Import() | ast.ImportFrom():
+                raise self.refuse("import it outside the function", node)
+            case ast.Pass():
+                pass
             case _:
                 raise self.refuse(REMEDIES.get(type(node), "is not supported"), node)
 
@@ -160,7 +162,10 @@ class CodeReader(FlowReader):
         array = self.expression(node.value)
         if not isinstance(array, View):
             raise self.refuse("only elements of arrays can be assigned to", node)
-        return self.subscript(array, node.slice, node)
+        parts = self.index(node.slice, node)
+        if any(isinstance(part, (View, Lazy)) for part in parts):
+            raise self.refuse("cannot assign through an array index: write a loop", node)
+        return self.part(array, parts, node)
 
     def unpacked(self, value: Any, count: int, node: ast.AST) -> tuple:
         if isinstance(value, tuple):
@@ -168,9 +173,8 @@ class CodeReader(FlowReader):
         elif isinstance(value, View):
             size = value.shape[0]
             if not isinstance(size, ir.FixedNumber):
-                self.check(
-                    self.b.op("equal", size, count), ValueError, f"expected {count} elements"
-                )
+                same = self.b.op("equal", size, count)
+                self.check(same, ValueError, f"expected {count} elements")
                 size = ir.constant(count)
             parts = tuple(self.item(value, ir.constant(k)) for k in range(int(size.number)))
         else:
@@ -197,8 +201,7 @@ class CodeReader(FlowReader):
             raise self.refuse("the value writes to the same array: assign it to a name first")
         self.changes(view.array, node)
         if not view.shape and name in ("add", "subtract") and view.type in ir.FLOATS:
-            number = self.number(value, node)
-            number = self.b.cast(number, view.type)
+            number = self.b.cast(self.number(value, node), view.type)
             if name == "subtract":
                 number = self.b.op("negative", number)
             view.put(self.b, (), number, adds=True)
@@ -225,7 +228,7 @@ def read(
         if isinstance(arg, ir.Array):
             program.inputs.append(arg)
             reader.inputs.add(arg)
-            reader.sizes.update(x for x in arg.shape)
+            reader.sizes.update(arg.shape)
             return whole(arg)
         if isinstance(arg, ir.Number) and not isinstance(arg, ir.FixedNumber):
             program.inputs.append(arg)
@@ -233,11 +236,10 @@ def read(
         return arg
 
     entered = [enter(arg) for arg in args]
-    named = {name: enter(arg) for name, arg in keywords.items()}
-    result = reader.call(function, entered, named)
-    changed = written_arrays(program)
+    result = reader.call(function, entered, {name: enter(x) for name, x in keywords.items()})
     if result is NOTHING:
-        result = tuple(whole(x) for x in program.inputs if isinstance(x, ir.Array) and x in changed)
+        written = program.written
+        result = tuple(whole(x) for x in program.inputs if isinstance(x, ir.Array) and x in written)
         if reader.replaced_inputs:
             raise reader.refuse(
                 f"{', '.join(dict.fromkeys(reader.replaced_inputs))} is replaced in a loop or a "
@@ -254,7 +256,7 @@ def read(
         if isinstance(value, Lazy):
             value = reader.materialize(value)
         if isinstance(value, View):
-            if not reader.is_whole(value):
+            if value != whole(value.array):
                 value = reader.materialize(value)
             value = value.array
         elif value == NOTHING:
@@ -273,11 +275,6 @@ def read(
     return share(program), structure
 
 
-def written_arrays(program: ir.ArrayProgram) -> frozenset[ir.Array]:
-    """Return the arrays that a program writes to."""
-    return frozenset(ir.arrays_of(program.body, ir.Store, ir.Fill))
-
-
 def check_source(function: Any) -> None:
     """Refuse statements and expressions that no program has, before the types are known."""
     reader = CodeReader(ir.ArrayProgram(function.__name__), function)
@@ -285,11 +282,11 @@ def check_source(function: Any) -> None:
     lists: set[ast.AST] = set()  # arguments, and lists in these
     for top in body:
         for node in ast.walk(top):
-            parts = node.args if isinstance(node, ast.Call) else []
-            if isinstance(node, ast.List) and node in lists:
-                parts = node.elts
-            lists.update(part for part in parts if isinstance(part, ast.List))
-            if type(node) in REMEDIES and node not in lists:
+            if isinstance(node, ast.Call):
+                lists.update(node.args)
+            elif isinstance(node, ast.List) and node in lists:
+                lists.update(node.elts)
+            elif type(node) in REMEDIES:
                 raise reader.refuse(REMEDIES[type(node)], node)
     check_returns(body, reader.refuse)
 
@@ -328,10 +325,3 @@ def body_of(function: Any) -> list[ast.stmt]:
     if isinstance(definition, ast.Lambda):
         return [ast.copy_location(ast.Return(definition.body), definition.body)]
     return definition.body
-
-
-def _names_of(function: Any) -> Mapping[str, Any]:
-    """Return the values of names that a function does not assign."""
-    code, closure = function.__code__, function.__closure__ or ()
-    cells = {k: x.cell_contents for k, x in zip(code.co_freevars, closure, strict=True)}
-    return ChainMap(cells, function.__globals__, builtins.__dict__)

@@ -68,7 +68,6 @@ def is_table(value: tuple) -> bool:
 
 
 def numbers_of(value: Any) -> Any:
-    """Return a table's numbers."""
     return [numbers_of(x) for x in value] if isinstance(value, tuple) else value.number
 
 
@@ -155,7 +154,6 @@ class ExpressionReader(BlockReader):
         raise self.refuse(f"{node.id} may have no value here: assign it before", node)
 
     def binary(self, name: str, left: Any, right: Any) -> Any:
-        """Return an operation on numbers or arrays."""
         if isinstance(left, tuple) and isinstance(right, tuple) and name == "add":
             return left + right
         if isinstance(left, tuple) and isinstance(right, FixedNumber) and name == "multiply":
@@ -213,7 +211,7 @@ class ExpressionReader(BlockReader):
             block: Block = []
             with self.into(block):
                 second = self.test(operand)
-            if not block or all(functions.is_harmless(x) for x in block):
+            if all(map(functions.is_harmless, block)):
                 self.b.block += block
                 for statement in block:
                     self.hidden.difference_update(results(statement))
@@ -312,13 +310,6 @@ class ExpressionReader(BlockReader):
             result = self.b.op("select", self.b.op("equal", index, k), item, result)
         return result
 
-    def subscript(self, view: View, key: ast.expr, node: ast.AST) -> View:
-        """Return the part of a view that an index names, to write to it."""
-        parts = self.index(key, node)
-        if any(isinstance(part, (View, Lazy)) for part in parts):
-            raise self.refuse("cannot assign through an array index: write a loop", node)
-        return self.part(view, parts, node)
-
     def index(self, key: ast.expr, node: ast.AST) -> list[Any]:
         """Return the parts of an index: integers, slices as tuples, None, Ellipsis, arrays."""
         keys = list(key.elts) if isinstance(key, ast.Tuple) else [key]
@@ -363,7 +354,6 @@ class ExpressionReader(BlockReader):
         return Lazy(view.type, shape, at, whole.reads | indices.reads)
 
     def test(self, node: ast.expr) -> Number:
-        """Return the truth of an expression."""
         value = self.expression(node)
         if isinstance(value, Known):
             return constant(bool(value.value))

@@ -50,8 +50,6 @@ class LoopSource:
 
 
 class FlowReader(ExpressionReader):
-    """Reads branches and loops."""
-
     sides: tuple[Names, list[dict[str, Any]]] | None = None
     """What is read after the branch that is being merged, and the names of its two sides."""
 
@@ -61,8 +59,6 @@ class FlowReader(ExpressionReader):
     @abstractmethod
     def statements(self, nodes: Sequence[ast.stmt]) -> None:
         """Read statements."""
-
-    # Branches ---------------------------------------------------------------------------------
 
     def branch(self, test: ir.Number, sides: Sides, live: Names) -> None:
         """Read both sides of an `if`, and merge what they assign and is read later."""
@@ -95,13 +91,10 @@ class FlowReader(ExpressionReader):
         for side, other in ((then, otherwise), (otherwise, then)):
             if side is None or (name == RESULT and side is NOTHING):
                 if isinstance(other, (ir.Number, tuple)):
-                    is_number = isinstance(other, ir.Number)
-                    pad = ir.zero(other) if is_number else (None,) * len(other)
+                    pad = (None,) * len(other) if isinstance(other, tuple) else ir.zero(other)
                     pair = (other, pad) if side is otherwise else (pad, other)
                     return self.merged(statement, name, *pair)
-                if isinstance(other, View):
-                    if self.is_visible_view(other):
-                        return other
+                if isinstance(other, View) and not self.is_visible_view(other):
                     raise self.refuse(f"{name} is an array in one branch only: assign it in both")
                 return other
         if isinstance(then, ir.Number) and isinstance(otherwise, ir.Number):
@@ -110,8 +103,8 @@ class FlowReader(ExpressionReader):
                 then = self.b.cast(then, kind)
             with self.into(statement.otherwise):
                 otherwise = self.b.cast(otherwise, kind)
-            bounds = then.low is not None and otherwise.low is not None
-            low = min(then.low or 0, otherwise.low or 0) if bounds else None
+            lows = then.low, otherwise.low
+            low = None if None in lows else min(lows)
             out = ir.Number(kind, name.strip("%"), low)
             statement.merges.append(ir.Merge(out, then, otherwise))
             self.choices[out] = ir.Op(out, "select", (statement.test, then, otherwise))
@@ -127,7 +120,7 @@ class FlowReader(ExpressionReader):
         """Return a copy of the array that the branch has chosen."""
         if len(then.shape) != len(otherwise.shape):
             raise self.refuse(f"{name} has two ranks after this branch")
-        visible = next((x for x in (then, otherwise) if all(map(self.is_visible, x.shape))), None)
+        visible = next((x for x in (then, otherwise) if self.hidden.isdisjoint(x.shape)), None)
         if visible is None:
             raise self.refuse(f"the shape of {name} is known inside the branch only")
         kind = join([then.type, otherwise.type])
@@ -140,8 +133,6 @@ class FlowReader(ExpressionReader):
                 self.check_shape(slot, view)
                 self.assign_elements(slot, view, None)
         return slot
-
-    # Loops ------------------------------------------------------------------------------------
 
     def loop(self, node: ast.For | ast.While) -> bool:
         """Read a loop; return whether it may return from the function."""
@@ -209,7 +200,7 @@ class FlowReader(ExpressionReader):
         names: Sequence[str],
         kinds: dict[str, Any],
         slots: dict[str, View],
-    ) -> tuple[ir.For | ir.While, bool]:
+    ) -> tuple[ir.Loop, bool]:
         """Read a loop's body once; return the loop, and whether `kinds` have changed meanwhile.
 
         These are numbers of the types and bounds of what is carried, or tuples of them.
@@ -227,17 +218,19 @@ class FlowReader(ExpressionReader):
         before = dict(self.env)
         self.unite(unassigned)
         body: ir.Block = []
-        first: ir.Block = []
-        test: ir.Number | None = None
-        index = ir.Number("i64", "i")
         if isinstance(node, ast.While):
+            first: ir.Block = []
             with self.into(first):
                 test = self.test(node.test)
             self.check_test(node, first)
+            loop: ir.Loop = ir.While(first, test, body, [])
+        else:
+            start, stop, step = source.bounds
+            index = source.index()
+            self.ranges[index] = source.bounds
+            loop = ir.For(index, start, stop, step, body, [])
         with self.into(body):
             if isinstance(node, ast.For):
-                index = source.index()
-                self.ranges[index] = source.bounds
                 self.assign(node.target, source.item(self, index))
             self.statements(node.body)
             self.split(unassigned)
@@ -262,13 +255,9 @@ class FlowReader(ExpressionReader):
         kept = {k: x for k, x in before.items() if k not in changed - {*outs, *slots}}
         self.env = kept | outs | slots  # other names were changed in place
         self.unite(unassigned)
-        leaves = carries[LEAVES].result if LEAVES in carries else None
-        every = _flat(carries.values())
-        if isinstance(node, ast.While):
-            assert test is not None
-            return ir.While(first, test, body, every, leaves), again
-        start, stop, step = source.bounds
-        return ir.For(index, start, stop, step, body, every, leaves), again
+        loop.leaves = carries[LEAVES].result if LEAVES in carries else None
+        loop.carries = _flat(carries.values())
+        return loop, again
 
     def carry(self, name: str, init: Any, kind: Any) -> Any:
         """Return what carries a number, or each number of a tuple, from round to round."""
@@ -306,14 +295,14 @@ class FlowReader(ExpressionReader):
             self.env[name], self.env[flag] = _split(self.env.get(name, Unassigned(name)))
 
     def unite(self, unassigned: dict[str, str]) -> None:
-        """Undo `split`."""
         for flag, name in unassigned.items():
             self.env[name] = Unassigned(name, self.env.get(name), self.env.pop(flag))
 
     def new_in_loop(self, kind: str, name: str, node: ast.AST) -> Exception:
         """Return the error for an array or a tuple that no memory outside the loop holds."""
-        remedies = {"tuple": "assign its parts to variables"}
-        remedy = remedies.get(kind, "allocate it before the loop, and assign to name[...]")
+        remedy = "allocate it before the loop, and assign to name[...]"
+        if kind == "tuple":
+            remedy = "assign its parts to variables"
         return self.refuse(
             f"the {kind} {name.strip('%')} is created in this loop and read after it, or in the "
             f"next round: {remedy}",
@@ -322,10 +311,8 @@ class FlowReader(ExpressionReader):
 
     def check_test(self, node: ast.While, block: ir.Block) -> None:
         """Refuse tests that do more than to test: they have no place in the backward sweep."""
-        filled = {x.array for x in ir.walk(block) if isinstance(x, ir.Fill)}
-        stores = [x for x in ir.walk(block) if isinstance(x, ir.Store) and x.array not in filled]
-        named = any(isinstance(x, ast.NamedExpr) for x in ast.walk(node.test))
-        if stores or named:
+        stores = ir.arrays_of(block, ir.Store) - ir.arrays_of(block, ir.Fill)
+        if stores or any(isinstance(x, ast.NamedExpr) for x in ast.walk(node.test)):
             raise self.refuse(
                 "the condition of `while` assigns something: write `while True` with `break`", node
             )
@@ -343,7 +330,7 @@ class FlowReader(ExpressionReader):
                 f"two of {', '.join(slots)} are the same array at the end of a round: copy one: "
                 "x = y.copy()"
             )
-        changed = {x.array for x in ir.walk(body) if isinstance(x, ir.Store)}
+        changed = ir.arrays_of(body, ir.Store)
         for name, value in moved.items():
             kin = self.kin(value.array)
             other = self.holder(kin, name, live, self.env)
@@ -362,33 +349,28 @@ class FlowReader(ExpressionReader):
                 moved[name] = self.materialize(value)
         for name, value in moved.items():
             self.copied(slots[name].array, name, value.array, live, self.env)
-        if at_once:
-            self.exchange(moved, slots)
-        else:
-            for name, value in moved.items():
+
+        def exchange(index: ir.Index) -> None:
+            elements = [value.at(self.b, index) for value in moved.values()]
+            for name, number in zip(moved, elements, strict=True):
+                slots[name].put(self.b, index, number)
+
+        if at_once and moved:
+            self.each(shapes[0], exchange)
+        for name, value in moved.items():
+            if not at_once:
                 self.check_shape(slots[name], value)
                 self.assign_elements(slots[name], value, None)
         self.env |= {name: slots[name] for name in moved}
-
-    def exchange(self, values: dict[str, View], slots: dict[str, View]) -> None:
-        """Copy arrays of one shape to their slots, which may be each other's."""
-
-        def write(index: ir.Index) -> None:
-            elements = [value.at(self.b, index) for value in values.values()]
-            for name, number in zip(values, elements, strict=True):
-                slots[name].put(self.b, index, number)
-
-        if values:
-            self.each(next(iter(values.values())).shape, write)
 
     def iterated(self, node: ast.For) -> Any:
         """Return what a `for` goes over: a range, rows of arrays, or a tuple."""
         call: Any = node.iter
         function = self.callee(call)
-        backward = function is reversed and is_range(self.callee(call.args[0]))
-        if backward or is_range(function):
-            args = call.args[0].args if backward else call.args
-            return self.numbered([self.integer(arg) for arg in args], node, backward)
+        if function is reversed and is_range(self.callee(call.args[0])):
+            return self.numbered(call.args[0], node, True)
+        if is_range(function):
+            return self.numbered(call, node, False)
         if function is enumerate or function is zip:
             return self.rows(call, function)
         if function is np.ndindex:
@@ -404,8 +386,8 @@ class FlowReader(ExpressionReader):
         """Return the function that an expression calls; None if it is not a call."""
         return unwrapped(self.expression(node.func)) if isinstance(node, ast.Call) else None
 
-    def numbered(self, args: Sequence[ir.Number], node: ast.For, backward: bool) -> LoopSource:
-        """Return what a loop over a range goes over."""
+    def numbered(self, call: ast.Call, node: ast.For, backward: bool) -> LoopSource:
+        args = [self.integer(arg) for arg in call.args]
         step = args[2] if len(args) == 3 else ir.constant(1)
         if not isinstance(step, ir.FixedNumber):
             raise self.refuse("the step of a range must be a constant", node)
@@ -441,7 +423,6 @@ class FlowReader(ExpressionReader):
 
 
 def is_range(function: Any) -> bool:
-    """Return whether a function is range or Numba's prange."""
     return function is range or getattr(function, "__name__", "") == "prange"
 
 

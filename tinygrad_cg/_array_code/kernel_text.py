@@ -45,10 +45,9 @@ class KernelWriter:
         self.modules: set[str] = set()
         self.depth = 1
         self.taken: dict[str, itertools.count] = {}
-        self.own_functions = self.has_room = False
+        self.own_functions = False
 
     def text(self) -> str:
-        """Return the program in the language of the kernels."""
         parameters = []
         for x in self.inputs:
             if isinstance(x, ir.Array):
@@ -84,8 +83,6 @@ class KernelWriter:
         ]
         return "\n".join([*head, *self.lines, "    return True", ""])
 
-    # Names ---------------------------------------------------------------------------------
-
     def name(self, thing: ir.Number | ir.Array) -> str:
         name = self.names.get(thing)
         if name is None:
@@ -104,14 +101,11 @@ class KernelWriter:
         self.lines.append("    " * self.depth + text)
 
     def index(self, array: ir.Array, index: ir.Index) -> str:
-        """Return the text of an element."""
         text = ""
         for size, i in zip(array.shape, index, strict=True):
             own = self.value(i)
             text = own if text in ("", "0") else f"({text}) * {self.value(size)} + {own}"
         return f"{self.name(array)}[np.uintp({text or '0'})]"
-
-    # Statements ----------------------------------------------------------------------------
 
     def block(self, block: ir.Block) -> None:
         for statement in block:
@@ -207,15 +201,10 @@ class KernelWriter:
     def loop(self, statement: ir.For) -> None:
         self.begin(statement)
         start, stop, step = map(self.value, (statement.start, statement.stop, statement.step))
-        if pushed := pushed_in_each_round(statement):
-            ends = (stop, start) if statement.step.number > 0 else (start, stop)
-            for stack, own in _by_stack(pushed):
-                self.room(stack, f"max({ends[0]} - {ends[1]}, 0) * {len(own)}")
-        self.has_room = bool(pushed)
         self.line(f"for {self.name(statement.index)} in range({start}, {stop}, {step}):")
         self.own_functions = are_rounds_independent(statement)
         self.inner(statement.body)
-        self.own_functions = self.has_room = False
+        self.own_functions = False
         self.end(statement)
 
     def while_loop(self, statement: ir.While) -> None:
@@ -229,11 +218,6 @@ class KernelWriter:
         self.inner(statement.body)
         self.end(statement)
 
-    def room(self, stack: str, count: str) -> None:
-        """Stop where a stack is full."""
-        self.line(f"if {stack}_top + {count} > {stack}s.size:")
-        self.stop(FULL)
-
     def stop(self, error: int) -> None:
         """Write what ends the program, inside an `if`."""
         self.line(f"    report[0] = {error}")
@@ -241,8 +225,8 @@ class KernelWriter:
 
     def push(self, values: Sequence[ir.Number]) -> None:
         for stack, own in _by_stack(values):
-            if not self.has_room:
-                self.room(stack, str(len(own)))
+            self.line(f"if {stack}_top + {len(own)} > {stack}s.size:")
+            self.stop(FULL)
             for k, value in enumerate(own):
                 text = TEXTS[f"as_{_STACKS[stack]}"].format(self.value(value))
                 self.line(f"{stack}s[np.uintp({stack}_top + {k})] = {text}")
@@ -264,14 +248,6 @@ def _by_stack(values: Sequence[ir.Number]) -> list[tuple[str, list[ir.Number]]]:
     """Return the floats among values, and the others, with the names of their stacks."""
     pairs = [(x, [v for v in values if v.is_float == (x == "float")]) for x in _STACKS]
     return [(stack, own) for stack, own in pairs if own]
-
-
-def pushed_in_each_round(loop: ir.For) -> list[ir.Number]:
-    """Return what a loop of numbers and elements pushes, if it has a round for each index."""
-    is_simple = all(isinstance(x, (ir.Op, ir.LoadElement, ir.Store, ir.Push)) for x in loop.body)
-    if not is_simple or loop.leaves is not None or abs(loop.step.number) != 1:
-        return []
-    return [value for x in loop.body if isinstance(x, ir.Push) for value in x.values]
 
 
 def sizes_of(program: ir.ArrayProgram) -> list[ir.Number]:

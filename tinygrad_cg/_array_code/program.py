@@ -235,6 +235,11 @@ class ArrayProgram:
     constants: list[tuple[Array, Any]] = field(default_factory=list)
     errors: list[tuple[type[Exception], str]] = field(default_factory=list)
 
+    @property
+    def written(self) -> KeysView[Array]:
+        """The arrays that the program writes to."""
+        return arrays_of(self.body, Store, Fill)
+
     def add_zeros(self, like: Array, hint: str) -> Array:
         """Add an array of zeros, which are written next, and return it."""
         zeros = replace(like, hint=hint)
@@ -343,35 +348,21 @@ def reachable(roots: Iterable[Any], following: Callable[[Any], Iterable[Any]]) -
     return reached
 
 
-def varied(program: ArrayProgram, sources: Iterable[Thing]) -> set[Thing]:
-    """Return the floats, and arrays of floats, that depend on sources."""
-    return _closure(program.body, sources, forward=True)
+def varied(program: ArrayProgram, roots: Iterable[Thing], backward: bool = False) -> set[Thing]:
+    """Return the floats, and arrays of floats, that depend on roots; `backward`, those they need.
 
-
-def active(program: ArrayProgram, sources: Iterable[Thing], targets: Iterable[Thing]) -> set[Thing]:
-    """Return what depends on sources and matters to targets."""
-    return varied(program, sources) & _closure(program.body, targets, forward=False)
-
-
-def _closure(body: Block, roots: Iterable[Thing], forward: bool) -> set[Thing]:
-    edges: list[tuple[Thing, Thing]] = [
-        (source, target)
-        for x in walk(body)
-        for target, sources in dependences(x)
-        for source in sources
-        if target is not None
-    ]
-    pushed: list[Thing] = [v for x in walk(body) if isinstance(x, Push) for v in x.values]
-    popped: list[Thing] = [v for x in walk(body) if isinstance(x, Pop) for v in x.outs]
-    pushed, popped = ([x for x in things if x.is_float] for things in (pushed, popped))
-    if popped:  # which number was pushed is not known
-        edges += [(x, popped[0]) for x in (*pushed, *popped)]
-        edges += [(popped[0], y) for y in popped]
-    following: dict[Thing, list[Thing]] = {}
-    for source, target in edges:
-        if source.is_float and target.is_float:
-            pair = (source, target) if forward else (target, source)
-            following.setdefault(pair[0], []).append(pair[1])
+    Which number was pushed is not known where one is popped.
+    """
+    statements = [*walk(program.body)]
+    pairs: list[tuple[Any, Any]] = [pair for x in statements for pair in dependences(x)]
+    pushed = [v for x in statements if isinstance(x, Push) for v in x.values]
+    pairs += [(v, pushed) for x in statements if isinstance(x, Pop) for v in x.outs]
+    following: dict[Any, list[Thing]] = {}
+    for target, sources in pairs:
+        for source in sources if target is not None and target.is_float else ():
+            if source.is_float:
+                pair = (target, source) if backward else (source, target)
+                following.setdefault(pair[0], []).append(pair[1])
     return reachable(roots, lambda thing: following.get(thing, ()))
 
 

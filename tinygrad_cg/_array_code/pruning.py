@@ -74,9 +74,6 @@ def _block(block: ir.Block, needed: set[Thing]) -> ir.Block:
     return result
 
 
-# Common subexpressions ----------------------------------------------------------------------
-
-
 def share(program: ir.ArrayProgram) -> ir.ArrayProgram:
     """Return a program that does the same, with each value computed once in a block."""
     sharing = _Sharing()
@@ -132,6 +129,5 @@ class _Sharing:
 
 
 def _forget(available: Available, arrays: Collection[ir.Array]) -> None:
-    """Forget the elements of arrays."""
     for key in [key for key in available if isinstance(key[0], ir.Array) and key[0] in arrays]:
         del available[key]

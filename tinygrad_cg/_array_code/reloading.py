@@ -73,17 +73,16 @@ class Reloading:
         """Return whether loops go over all indices of some axes, and the others are the same."""
         spanned = 0
         for size, i in zip(load.array.shape, load.index, strict=True):
-            over = [
-                x for x in loops if isinstance(x, ir.For) and self.offset(i, x.index) is not None
-            ]
-            if any(self.spans(loop, size) for loop in over):
+            if any(self.spans(loop, i, size) for loop in loops):
                 spanned += 1
             elif not isinstance(i, ir.FixedNumber):
                 return False
         return spanned > 0
 
-    def spans(self, loop: ir.For, size: ir.Number) -> bool:
-        """Return whether a loop goes over an axis, but for a few elements at the ends."""
+    def spans(self, loop: ir.Loop, value: ir.Number, size: ir.Number) -> bool:
+        """Return whether a loop's index goes over an axis, but for a few elements at the ends."""
+        if isinstance(loop, ir.While) or self.offset(value, loop.index) is None:
+            return False
         ends = (loop.start, loop.stop) if loop.step.number == 1 else (loop.stop, loop.start)
         if abs(int(loop.step.number)) != 1 or not isinstance(ends[0], ir.FixedNumber):
             return False

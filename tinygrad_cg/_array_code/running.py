@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from math import prod
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ from .program import DTYPES, Array, ArrayProgram, FixedNumber, Number
 from .scalar_operations import fold
 
 FIRST_STACK = 256
-"""Numbers that a stack has room for at first."""
+"""Numbers that each of the two stacks has room for at first."""
 UNUSED = -0x7FF5_3A1C_96E0_8B42
 """The bits of what no program has written to a stack, for `stack_bytes`."""
 
@@ -30,15 +29,17 @@ class Layout(NamedTuple):
     """What calls with inputs of the same shapes and integers share.
 
     `arguments` has the constants, and None for what each call fills in. `results` and `scratch` are
-    position, shape and dtype of arrays that a call allocates. `outputs` are positions, or numbers,
-    with their shapes. `spare` has arguments whose scratch is not in use; None if that is large.
+    position, size and dtype of arrays that a call allocates. `outputs` are positions, or numbers,
+    with their shapes. `spare` has arguments whose scratch is not in use, if that `is_small`.
     """
 
     arguments: list[Any]
-    results: list[tuple[int, tuple[int], np.dtype]]
-    scratch: list[tuple[int, tuple[int], np.dtype]]
+    results: list[tuple[int, int, np.dtype]]
+    scratch: list[tuple[int, int, np.dtype]]
     outputs: list[tuple[Any, tuple[int, ...]]]
-    spare: list[list[Any]] | None
+    sizes: np.ndarray
+    spare: list[list[Any]]
+    is_small: bool
 
 
 def stored_dtype(x: Array | Number) -> np.dtype:
@@ -52,7 +53,7 @@ class Runner:
     Arrays that the program writes to are copied; all are made contiguous.
     """
 
-    def __init__(self, program: ArrayProgram, written: frozenset[Array]):
+    def __init__(self, program: ArrayProgram):
         self.program = program
         writer = KernelWriter(program)
         self.text, self.arrays, self.sizes = writer.text(), writer.arrays, writer.sizes
@@ -61,12 +62,12 @@ class Runner:
         source = service.TextSource(self.text, "run")
         entry = service.compile(source, signatures.program([*kinds, *stacks]))
         self.entry, self.owner = entry.run, entry.owner
-        self.capacity = [FIRST_STACK, FIRST_STACK]
+        self.capacity = FIRST_STACK
         self.constants: dict[Any, np.ndarray] = {
             a: np.ascontiguousarray(x).reshape(-1) for a, x in program.constants
         }
         self.passed = [
-            (self.arrays.index(x), place, stored_dtype(x), x in written)
+            (self.arrays.index(x), place, stored_dtype(x), x in program.written)
             for place, x in enumerate(program.inputs)
             if isinstance(x, Array) or x.is_float
         ]
@@ -74,7 +75,7 @@ class Runner:
 
     def output_avals(self, inputs: Sequence[Any]) -> list[tuple[tuple[int, ...], np.dtype]]:
         """Return shapes and dtypes of the outputs, from shapes and integers of the inputs."""
-        outputs = zip(self.program.outputs, self._layout(tuple(inputs)).outputs, strict=True)
+        outputs = zip(self.program.outputs, self.layout(tuple(inputs)).outputs, strict=True)
         return [(shape, stored_dtype(x)) for x, (_, shape) in outputs]
 
     def _numbers(self, inputs: Sequence[Any]) -> dict[Number, Any]:
@@ -92,7 +93,9 @@ class Runner:
             numbers[op.out] = fold(op.function, values)
         return numbers
 
-    def _shape(self, array: Array, numbers: dict[Number, Any]) -> tuple[int, ...]:
+    def _shape(self, array: Array | Number, numbers: dict[Number, Any]) -> tuple[int, ...]:
+        if isinstance(array, Number):
+            return ()
         sizes = [x.number if isinstance(x, FixedNumber) else numbers[x] for x in array.shape]
         if any(size < 0 for size in sizes):
             raise ValueError(
@@ -111,13 +114,11 @@ class Runner:
         self, inputs: Sequence[np.ndarray | int], stacks: list[np.ndarray] | None = None
     ) -> list[np.ndarray]:
         """Return the outputs, numbers as arrays of rank 0; in `stacks` the bits of both stacks."""
-        key = tuple([getattr(value, "shape", value) for value in inputs])
-        layout = self.layouts.get(key)
-        if layout is None:
-            if len(self.layouts) >= MAX_LAYOUTS:
-                self.layouts.clear()
-            layout = self.layouts[key] = self._layout(key)
-        own = self._with_scratch(layout)
+        layout = self.layout(tuple([getattr(value, "shape", value) for value in inputs]))
+        try:
+            own = layout.spare.pop()
+        except IndexError:
+            own = self._with_scratch(layout)
         arguments, copied = own.copy(), []
         for position, place, dtype, is_written in self.passed:
             value = np.ascontiguousarray(inputs[place], dtype)
@@ -125,7 +126,7 @@ class Runner:
             if is_written:
                 copied.append((position, value))
         for position, size, dtype in layout.results:
-            arguments[position] = memory.empty(size, dtype)
+            arguments[position] = memory.empty((size,), dtype)
         report = arguments[-2]
         report[0] = FULL
         while report[0] == FULL:
@@ -138,14 +139,12 @@ class Runner:
             report[0] = 0
             self.entry(*arguments)
             if report[0] == FULL:
-                self.capacity = [4 * stack.size for stack in own[-4:-2]]
+                self.capacity = 4 * own[-4].size
                 arguments[-4:-2] = own[-4:-2] = self._stacks()
         if report[0]:
             kind, message = self.program.errors[report[0] - 1]
             raise kind(message)
-        if layout.spare is not None:
-            if own[-4].size + own[-3].size > MAX_SCRATCH_BYTES // 8:
-                own[-4:-2] = None, None
+        if layout.is_small and own[-4].nbytes <= MAX_SCRATCH_BYTES:
             layout.spare.append(own)
         return [
             np.full(shape, which.number, stored_dtype(which))
@@ -155,22 +154,12 @@ class Runner:
         ]
 
     def _stacks(self) -> list[np.ndarray]:
-        pairs = zip(self.capacity, (FLOAT, INTEGER), strict=True)
-        return [memory.empty((size,), dtype) for size, dtype in pairs]
+        return [memory.empty((self.capacity,), dtype) for dtype in (FLOAT, INTEGER)]
 
     def _with_scratch(self, layout: Layout) -> list[Any]:
-        """Return arguments with scratch, perhaps that of an earlier call, and with its stacks."""
-        arguments = None
-        if layout.spare:
-            with suppress(IndexError):  # another thread has taken it
-                arguments = layout.spare.pop()
-        if arguments is None:
-            arguments = layout.arguments.copy()
-            for position, size, dtype in layout.scratch:
-                arguments[position] = memory.empty(size, dtype)
-            arguments[-2] = np.empty(1, np.int64)
-        if arguments[-4] is None:
-            arguments[-4:-2] = self._stacks()
+        arguments = [*layout.arguments, *self._stacks(), np.empty(1, np.int64), layout.sizes]
+        for position, size, dtype in layout.scratch:
+            arguments[position] = memory.empty((size,), dtype)
         return arguments
 
     def numba_lines(self, key: Sequence[Any]) -> tuple[list[str], dict[str, Any]]:
@@ -179,15 +168,15 @@ class Runner:
         `key` has the shapes of arrays and floats, and integers. The arrays x0, x1, ... and the
         results have one axis. The result is a tuple.
         """
-        layout = self._layout(tuple(key))
+        layout = self.layout(tuple(key))
         scope: dict[str, Any] = {"kernel": service.numba_callable().run_of(self.text)}
-        scope["sizes"] = layout.arguments[-1]
+        scope["sizes"] = layout.sizes
         names = [f"array{k}" for k in range(len(self.arrays))]
-        constants = zip(names, layout.arguments, strict=False)
+        constants = zip(names, layout.arguments, strict=True)
         scope |= {name: x for name, x in constants if x is not None}
         lines, again = [], []
         for k, size, dtype in (*layout.results, *layout.scratch):
-            lines.append(f"array{k} = np.empty({size[0]}, np.dtype({dtype.name!r}))")
+            lines.append(f"array{k} = np.empty({size}, np.dtype({dtype.name!r}))")
         for j, (k, _, _, is_written) in enumerate(self.passed):
             copied = f"array{k} = x{j}{'.copy()' * is_written}"
             (again if is_written else lines).append(copied)
@@ -207,23 +196,27 @@ class Runner:
         ]
         return [*lines, f"return ({', '.join(results)},)"], scope
 
-    def _layout(self, key: tuple) -> Layout:
+    def layout(self, key: tuple) -> Layout:
         """Return what is the same in all calls with inputs of some shapes and integers."""
+        if key in self.layouts:
+            return self.layouts[key]
+        if len(self.layouts) >= MAX_LAYOUTS:
+            self.layouts.clear()
         numbers = self._numbers(key)
-        arguments: list[Any] = [self.constants.get(x) for x in self.arrays]
+        arguments = [self.constants.get(x) for x in self.arrays]
         passed = {position for position, *_ in self.passed}
         results, scratch = [], []
         for k, x in enumerate(self.arrays):
             if k not in passed and arguments[k] is None:
-                shape = self._shape(x, numbers) if isinstance(x, Array) else (1,)
                 own = results if x in self.program.outputs else scratch
-                own.append((k, (prod(shape),), stored_dtype(x)))
-        size = sum(dtype.itemsize * size for _, (size,), dtype in scratch)
-        outputs: list[tuple[Any, tuple]] = []
-        positions = {x: k for k, x in enumerate(self.arrays)}
-        for x in self.program.outputs:
-            which = x if isinstance(x, FixedNumber) else positions[x]
-            outputs.append((which, self._shape(x, numbers) if isinstance(x, Array) else ()))
+                own.append((k, prod(self._shape(x, numbers)), stored_dtype(x)))
+        outputs = [
+            (x if isinstance(x, FixedNumber) else self.arrays.index(x), self._shape(x, numbers))
+            for x in self.program.outputs
+        ]
+        is_small = sum(size * dtype.itemsize for _, size, dtype in scratch) <= MAX_SCRATCH_BYTES
         sizes = np.array([numbers[value] for value in self.sizes], np.int64)
-        spare = [] if size <= MAX_SCRATCH_BYTES else None
-        return Layout([*arguments, None, None, None, sizes], results, scratch, outputs, spare)
+        layout = self.layouts[key] = Layout(
+            arguments, results, scratch, outputs, sizes, [], is_small
+        )
+        return layout

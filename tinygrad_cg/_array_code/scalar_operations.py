@@ -137,7 +137,6 @@ class OpBuilder:
         return [self.cast(value, kind) for value in values], kind
 
     def cast(self, value: ir.Number, kind: str) -> ir.Number:
-        """Return a value as a number of a type."""
         if value.type == kind:
             return value
         if isinstance(value, ir.FixedNumber):
@@ -146,18 +145,13 @@ class OpBuilder:
         return self._add(f"as_{kind}", [value], kind, value.hint, low)
 
     def load(self, array: ir.Array, index: ir.Index, hint: str | None = None) -> ir.Number:
-        """Return an element of an array."""
         low = 0 if array.element.startswith("u") else None
         out = ir.Number(array.type, array.hint if hint is None else hint, low)
         self.block.append(ir.LoadElement(out, array, index))
         return out
 
     def store(self, array: ir.Array, index: ir.Index, value: ir.Number, adds: bool = False) -> None:
-        """Write a number to an element of an array, or add it."""
         self.block.append(ir.Store(array, index, value, adds))
-
-    def add(self, x: ir.Number, y: ir.Number) -> ir.Number:
-        return self.op("add", x, y)
 
     def multiply(self, x: ir.Number, y: ir.Number) -> ir.Number:
         """Multiply; by the numbers 1 and -1 without a product."""
@@ -178,8 +172,7 @@ def join(kinds: Sequence[str]) -> str:
 
 
 def _low(name: str, values: Sequence[ir.Number]) -> int | None:
-    """Return a lower bound of an integer result, or None."""
-    lows = [value.low for value in values]
+    lows = [value.low for value in (values[1:] if name == "select" else values)]
     first, second = lows[0], lows[-1]
     match name:
         case "mod":
@@ -190,8 +183,6 @@ def _low(name: str, values: Sequence[ir.Number]) -> int | None:
             return max((low for low in lows if low is not None), default=None)
         case "absolute":
             return 0
-        case "select":
-            first = values[1].low
     if first is None or second is None:
         return None
     match name:
@@ -204,50 +195,41 @@ def _low(name: str, values: Sequence[ir.Number]) -> int | None:
     return None
 
 
-# Derivatives ---------------------------------------------------------------------------------
-
-
-class Operands:
-    """The arguments and the result of an operation, fetched when a derivative needs them."""
-
-    def __init__(self, op: ir.Op, fetch: Callable[[ir.Number], ir.Number]):
-        self.op, self.fetch = op, fetch
-
-    def __getitem__(self, position: int) -> ir.Number:
-        return self.fetch(self.op.args[position])
-
-    @property
-    def out(self) -> ir.Number:
-        return self.fetch(self.op.out)
-
-
 def scaled(
-    b: OpBuilder, op: ir.Op, position: int, factor: ir.Number, operands: Operands
+    b: OpBuilder,
+    op: ir.Op,
+    position: int,
+    factor: ir.Number,
+    fetch: Callable[[ir.Number], ir.Number],
 ) -> ir.Number | None:
-    """Return a factor times the derivative of an operation by an argument; None for zero."""
+    """Return a factor times the derivative of an operation by an argument; None for zero.
+
+    `fetch` is called for the arguments and the result that the derivative needs.
+    """
+    args = op.args
     match op.function:
         case "add" | "accumulate" | "as_f32" | "as_f64":
             return factor
         case "subtract":
             return factor if position == 0 else b.op("negative", factor)
         case "multiply":
-            return b.multiply(factor, operands[1 - position])
+            return b.multiply(factor, fetch(args[1 - position]))
         case "negative":
             return b.op("negative", factor)
         case "divide" | "quotient":
-            part = b.op("quotient", factor, operands[1])
-            return part if position == 0 else b.op("negative", b.multiply(part, operands.out))
+            part = b.op("quotient", factor, fetch(args[1]))
+            return part if position == 0 else b.op("negative", b.multiply(part, fetch(op.out)))
         case "mod" if position == 0:
             return factor
         case "mod":
-            quotient = b.op("divide", operands[0], operands[1])
+            quotient = b.op("divide", fetch(args[0]), fetch(args[1]))
             return b.op("negative", b.multiply(factor, b.apply(elementary.floor, quotient)))
         case "select" if position > 0:
             pair = (factor, ir.zero(factor)) if position == 1 else (ir.zero(factor), factor)
-            return b.op("select", operands[0], *pair)
+            return b.op("select", fetch(args[0]), *pair)
         case str():
             return None
-    kind = op.args[0].type
+    kind = args[0].type
     names, trace, result = derivative(op.function, position, kind)
     if result is None:
         return None
@@ -256,7 +238,7 @@ def scaled(
         if name == "dy":
             values.append(ir.fixed(kind, 1.0))
         else:
-            values.append(operands.out if name == "out" else operands[int(name)])
+            values.append(fetch(op.out if name == "out" else args[int(name)]))
     for kernel, inputs in trace.steps:
         values.append(_step(b, kernel.function, [_value(values, x) for x in inputs]))
     return b.multiply(factor, _value(values, result))
@@ -293,7 +275,7 @@ def derivative(function: Callable, position: int, kind: str) -> tuple[list[str],
     These are the names of its inputs, its steps, and which of these is the result, None for zero.
     It is the gradient function of the operation, for an upstream gradient of 1.
     """
-    record = record_of(function)
+    record = _records()[function]
     rule = None if record.vjp is None else record.vjp[position]
     if rule is None:
         return [], ScalarTrace(0, Aval((), ir.DTYPES[kind])), None
@@ -307,17 +289,13 @@ def derivative(function: Callable, position: int, kind: str) -> tuple[list[str],
 
 @cache
 def _records() -> dict[Any, Primitive]:
+    """Return the library's operations by the functions of the kernels'."""
     elementwise = (record for record in OPS.values() if record.kind == "elementwise")
     return {
         getattr(record.kernel, "function", None): record
         for record in elementwise
         if len(record.inputs) == getattr(record.kernel, "inputs", None)  # not x**2 for x**y
     }
-
-
-def record_of(function: Callable) -> Primitive:
-    """Return the library's operation that a function of the kernels' belongs to."""
-    return _records()[function]
 
 
 def fold(function: Any, values: Sequence[Any]) -> Any:

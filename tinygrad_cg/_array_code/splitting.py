@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Any, TypeGuard
+from typing import Any
 
 from tinygrad_cg_kernels import elementary
 
@@ -96,7 +96,7 @@ def totals(loop: ir.For, primal: Collection[ir.Array]) -> tuple[ir.For, ir.Block
     """
     inner = ir.defined([loop])
     used = {*primal, *ir.arrays_of(loop.body, ir.LoadElement, ir.Fill)}
-    used.update(x.array for x in ir.walk(loop.body) if _sets(x))
+    used.update(x.array for x in ir.walk(loop.body) if isinstance(x, ir.Store) and not x.adds)
     b, carries, stores = OpBuilder(), [*loop.carries], []
     for x in loop.body:
         if isinstance(x, ir.Store) and x.adds and x.array not in used and inner.isdisjoint(x.index):
@@ -177,12 +177,13 @@ class _Splitting:
             return []
         inner = _inner(loop)
         inside = {*inner, loop.index}
-        others = [x for x in body if isinstance(x, ir.LoadElement) or _sets(x)]
+        stores = [x for x in body if isinstance(x, ir.Store)]
+        others = [x for x in body if isinstance(x, ir.LoadElement)]
+        others += [x for x in stores if not x.adds]
         adds = [
             x
-            for x in body
-            if isinstance(x, ir.Store)
-            and x.adds
+            for x in stores
+            if x.adds
             and all(_is_simple(i, loop.index, inner) for i in x.index)
             and all(self.are_apart(x, other, inside) for other in others)
         ]
@@ -206,10 +207,8 @@ class _Splitting:
         b = OpBuilder()
         ends = (loop.stop, loop.start) if loop.step.number < 0 else (loop.start, loop.stop)
         rounds = b.op("subtract", ends[1], ends[0], hint="rounds")
-        outs = [ir.like(c.out) for c in loop.carries]
-        pairs = [*zip(loop.carries, outs, strict=True)]
-        plain = [ir.Carry(c.inside, c.init, c.result, out) for c, out in pairs]
-        short = replace(loop, carries=plain)
+        pairs = [(c, ir.like(c.out)) for c in loop.carries]
+        short = replace(loop, carries=[replace(c, out=out) for c, out in pairs])
         chunks, ends_of = self.chunks(loop, stores, sums, rounds)
         merges = [ir.Merge(c.out, end, out) for (c, out), end in zip(pairs, ends_of, strict=True)]
         many = b.op("greater_equal", rounds, MIN_ROUNDS)
@@ -351,10 +350,6 @@ class _Splitting:
         position, inner = ir.Number("i64", "k", 0), OpBuilder()
         inner.store(buffer, (inner.op("add", start, position, hint="k"),), ir.zero(buffer))
         b.block.append(ir.counting(position, ir.constant(count), inner.block))
-
-
-def _sets(statement: ir.Statement) -> TypeGuard[ir.Store]:
-    return isinstance(statement, ir.Store) and not statement.adds
 
 
 def _is_simple(value: ir.Number, index: ir.Number, inner: dict[ir.Number, ir.Statement]) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import program as ir
 from .program import Thing
-from .scalar_operations import OpBuilder, Operands, scaled
+from .scalar_operations import OpBuilder, scaled
 
 
 def partial(program: ir.ArrayProgram, position: int) -> ir.ArrayProgram:
@@ -65,7 +65,6 @@ class _Tangents:
         return self.arrays.get(x) or result.add_zeros(x, f"{x.hint}_dot")
 
     def dot(self, value: ir.Number) -> ir.Number:
-        """Return the tangent of a number."""
         return self.numbers.get(value) or ir.zero(value)
 
     def block(self, block: ir.Block) -> ir.Block:
@@ -103,12 +102,11 @@ class _Tangents:
         if op.out not in self.active:
             return
         total: ir.Number | None = None
-        operands = Operands(op, lambda value: value)
         for position, arg in enumerate(op.args):
             if arg in self.numbers and arg.is_float:
-                part = scaled(b, op, position, self.dot(arg), operands)
+                part = scaled(b, op, position, self.dot(arg), lambda value: value)
                 if part is not None:
-                    total = part if total is None else b.add(total, part)
+                    total = part if total is None else b.op("add", total, part)
         if total is not None:
             self.numbers[op.out] = b.cast(total, op.out.type)
 

@@ -42,27 +42,24 @@ class View:
         return frozenset((self.array,))
 
     def place(self, b: OpBuilder, index: Index) -> Index:
-        """Return the place in memory of an element."""
-        return tuple(_place(b, axis, index) for axis in self.axes)
+        place = []
+        for axis in self.axes:
+            start = axis.start
+            if axis.of is not None and axis.step is not None:
+                step = b.op("multiply", index[axis.of], axis.step, hint="i")
+                start = b.op("add", start, step, hint="i")
+            place.append(start)
+        return tuple(place)
 
     def at(self, b: OpBuilder, index: Index) -> Number:
-        """Return an element."""
         return b.load(self.array, self.place(b, index))
 
     def put(self, b: OpBuilder, index: Index, value: Number, adds: bool = False) -> None:
-        """Write a number to an element, or add it."""
         value = b.cast(value, self.type)
         b.store(self.array, self.place(b, index), value, adds)
 
 
-def _place(b: OpBuilder, axis: Axis, index: Index) -> Number:
-    if axis.of is None or axis.step is None:
-        return axis.start
-    return b.op("add", axis.start, b.op("multiply", index[axis.of], axis.step, hint="i"), hint="i")
-
-
 def whole(array: Array) -> View:
-    """Return the view of all of an array."""
     axes = tuple(Axis(constant(0), constant(1), k) for k in range(len(array.shape)))
     return View(array, axes, array.shape)
 

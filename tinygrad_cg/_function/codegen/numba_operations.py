@@ -53,9 +53,6 @@ def places(shape: tuple[int, ...], target: tuple[int, ...]) -> np.ndarray:
     return np.broadcast_to(positions, target).reshape(-1).copy()
 
 
-# Rows and elements ---------------------------------------------------------------------------
-
-
 def _rows_of(node: OpaqueNode) -> tuple[np.ndarray, np.ndarray]:
     """Return the first position of each row along the axes, and the steps from there."""
     shape, axis = node.operands[0].shape, node.params.get("axis", len(node.shape) - 1)
@@ -113,11 +110,7 @@ def _without_dispatcher(function: Any) -> Any:
     return arrays.jitable(getattr(function, "py_func", function))
 
 
-# Indices -------------------------------------------------------------------------------------
-
-
 def _gather(node: OpaqueNode) -> Code:
-    """Return the code of a gather, or of its transpose."""
     x, indices = [operand.shape for operand in node.operands]
     back = node.op.name == "gather_adjoint"
     axis, count = node.params["axis"], node.params["batch_dims"]
@@ -143,8 +136,8 @@ def _along_axis(node: OpaqueNode) -> Code:
 
 def _one_hot(node: OpaqueNode) -> Code:
     axis = node.params["axis"]
-    before, _, after = shape = _joined(node.shape, axis, axis + 1)
-    return CodeOnArrays(arrays.one_hot, [shape, (before, after)])
+    shape = _joined(node.shape, axis, axis + 1)
+    return CodeOnArrays(arrays.one_hot, [shape, (shape[0], shape[2])])
 
 
 def _set_row(node: OpaqueNode) -> Code:
@@ -204,28 +197,20 @@ def _copied(node: OpaqueNode) -> Code:
     return CodeOnArrays(function, None, [places(node.operands[0].shape, node.shape)])
 
 
-# Matrices ------------------------------------------------------------------------------------
-
-
 def _on_matrices(
-    function: Callable | Callable[[OpaqueNode], Callable],
-    *loops: tuple[str, str],
-    error: str = "",
-    rows: int = 0,
-    of_node: bool = False,
+    function: Callable, *loops: tuple[str, str], error: str = "", rows: int = 0
 ) -> Callable[[OpaqueNode], Code]:
     """Return a function from nodes to the code of an operation on stacks of matrices.
 
     A loop of LAPACK has a name and the core shapes of its operands and results: "mn,k" are a matrix
     of the first operand's sizes and a vector of the lesser of them, "mr" has as many columns as the
-    second operand. `rows` are the rows of a result that is not of matrices. With `of_node`,
-    `function` returns the function of a node.
+    second operand. `rows` are the rows of a result that is not of matrices.
     """
 
     def build(node: OpaqueNode) -> Code:
         if any(x.dtype.kind == "c" for x in (node, *node.operands)):
             return None
-        stacks = [x.shape[:-2] for x in node.operands]
+        stacks, count = [x.shape[:-2] for x in node.operands], len(node.operands)
         batch = broadcast_shapes(*stacks)
         m, n = node.operands[0].shape[-2:]
         letters = {"m": m, "n": n, "k": min(m, n), "r": node.operands[-1].shape[-1]}
@@ -242,19 +227,22 @@ def _on_matrices(
                 matrices.words(sizes, *shapes),
             ]
         tables += [0, np.zeros(1, np.int64)] * (2 - len(loops))
-        found = [places(stack, batch) for stack in stacks]
         height = rows or node.shape[-2]
         shape = prod(batch), height, node.size // (prod(batch) * height)
         shapes = [shape, *[(prod(x.shape[:-2]), *x.shape[-2:]) for x in node.operands]]
-        code, count = function(node) if of_node else function, len(node.operands)
+        code = function
         if error:
             code = matrices.checked(code, f"{node.op.label}: {error}", count)
-        dtypes = [FLOAT64] * count
         result = None if node.dtype == np.bool_ else FLOAT64
-        tables = [found[0], found[-1], *tables]
-        return CodeOnArrays(matrices.on_matrices(code, count), shapes, tables, dtypes, result)
+        tables = [places(stacks[0], batch), places(stacks[-1], batch), *tables]
+        function_of_stacks = matrices.on_matrices(code, count)
+        return CodeOnArrays(function_of_stacks, shapes, tables, [FLOAT64] * count, result)
 
     return build
+
+
+def _tolerance(x: Any) -> float:
+    return tolerance(x.dtype, x.shape[-1])
 
 
 def _product(node: OpaqueNode) -> Code:
@@ -301,17 +289,20 @@ def _pooling(node: OpaqueNode) -> Code:
 
 
 def _array_program(node: OpaqueNode) -> Code:
-    """Return the code of a function made by `differentiable`."""
     derivative = node.params["derivative"]
     inputs = derivative.inputs([x.shape for x in node.operands])
     return _text(node, *derivative.runner.numba_lines(inputs))
 
 
-def _text(node: OpaqueNode, lines: list[str], scope: dict[str, Any]) -> CodeOnArrays:
-    names = ", ".join([f"x{k}" for k in range(len(node.operands))])
+def compiled_lines(count: int, lines: Sequence[str], scope: dict[str, Any]) -> Any:
+    """Return the compiled function of so many arrays that has these lines."""
+    names = ", ".join([f"x{k}" for k in range(count)])
     text = "\n".join([f"def run({names}):", *[f"    {line}" for line in lines], ""])
-    run = service.numba_callable().compile_part(text, {"np": np, **scope}, "run")
-    return CodeOnArrays(run, returns=True)
+    return service.numba_callable().compile_part(text, {"np": np, **scope}, "run")
+
+
+def _text(node: OpaqueNode, lines: list[str], scope: dict[str, Any]) -> CodeOnArrays:
+    return CodeOnArrays(compiled_lines(len(node.operands), lines, scope), returns=True)
 
 
 def _user_code(node: OpaqueNode, avals: Any) -> Code:
@@ -376,11 +367,9 @@ BUILDERS: dict[str, Callable[[OpaqueNode], Code]] = {
     "getitem_adjoint": _moved_back,
     **dict.fromkeys(("check_coincident", "check_tangent"), _copied),
     "solve": _on_matrices(matrices.solve, ("solve", "mm,mr,mr"), error="Singular matrix"),
-    "triangular_solve": _on_matrices(
-        lambda x: matrices.triangular_solve(bool(x.params["lower"])),
-        error="Singular matrix",
-        of_node=True,
-    ),
+    "triangular_solve": lambda x: _on_matrices(
+        matrices.triangular_solve(bool(x.params["lower"])), error="Singular matrix"
+    )(x),
     **dict.fromkeys(
         ("inverse", "inverse_of_regular"),
         _on_matrices(matrices.of_one, ("inv", "mm,mm"), error="Singular matrix"),
@@ -400,16 +389,10 @@ BUILDERS: dict[str, Callable[[OpaqueNode], Code]] = {
     "svd": _on_matrices(matrices.svd, ("svd_s", "mn,mk,k,kn")),
     "svdvals": _on_matrices(matrices.svdvals, ("svd", "mn,k"), rows=1),
     "qr": _on_matrices(matrices.qr, ("qr_r_raw", "mn,k"), ("qr_reduced", "mn,k,mk")),
-    "coincide": _on_matrices(
-        lambda x: matrices.coincide(
-            bool(x.params["sums"]), tolerance(x.operands[0].dtype, x.operands[0].shape[-1])
-        ),
-        of_node=True,
-    ),
-    "vanish": _on_matrices(
-        lambda x: matrices.vanish(tolerance(x.operands[1].dtype, x.operands[1].shape[-1])),
-        of_node=True,
-    ),
+    "coincide": lambda x: _on_matrices(
+        matrices.coincide(bool(x.params["sums"]), _tolerance(x.operands[0]))
+    )(x),
+    "vanish": lambda x: _on_matrices(matrices.vanish(_tolerance(x.operands[1])))(x),
     **dict.fromkeys(("matmul", "matvec"), _product),
     **dict.fromkeys(("conv", "conv_input", "conv_filter"), _convolution),
     **dict.fromkeys(pool.KERNELS, _pooling),

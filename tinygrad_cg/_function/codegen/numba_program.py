@@ -26,7 +26,7 @@ from .array_operations import ArrayOperations
 from .executable import Executable
 from .expressions import type_name
 from .loop_segment import LoopLayout, LoopSegment, RoundOperation, Stage
-from .numba_operations import CodeOnArrays, array_code
+from .numba_operations import CodeOnArrays, array_code, compiled_lines
 from .rounds import GAVE_UP, TracedLoop, compile_rounds
 from .segment import Segment
 from .target import Kinds, Target
@@ -72,7 +72,7 @@ class NumbaProgram(Executable):
         values: dict[int, np.ndarray] | None = None,
         part: bool = False,
     ):
-        self.title, self._values, self._part_of_another = name, values or {}, part
+        self.title, self.values, self._part_of_another = name, values or {}, part
         self._inputs = [(value.dtype, value.shape) for value in graph.inputs]
         self.lines: list[str] = []
         self._blocks: dict[str, int] = {}  # elements of all small arrays, by dtype
@@ -87,8 +87,8 @@ class NumbaProgram(Executable):
         self._scope["np"] = np
         head = []
         for k, (dtype, shape) in enumerate(self._inputs):
-            if k in self._values:
-                self._scope[f"x{k}"] = np.ascontiguousarray(self._values[k]).reshape(-1)
+            if k in self.values:
+                self._scope[f"x{k}"] = np.ascontiguousarray(self.values[k]).reshape(-1)
             elif self._part_of_another:
                 continue
             elif shape:
@@ -100,9 +100,8 @@ class NumbaProgram(Executable):
                 self._part(f"x{k}", 1, dtype)
                 head.append(f"x{k}[0] = x{k}_")
         mark = "" if self._part_of_another else "_"
-        parameters = [f"x{k}{mark}" for k in range(inputs) if k not in self._values]
-        results = [self._result(k) for k in range(len(self._fusion.outputs))]
-        self.results = results
+        parameters = [f"x{k}{mark}" for k in range(inputs) if k not in self.values]
+        self.results = [self._result(k) for k in range(len(self._fusion.outputs))]
         blocks = [
             f"block_{name} = np.empty({size}, {type_name(np.dtype(name))})"
             for name, size in self._blocks.items()
@@ -112,16 +111,12 @@ class NumbaProgram(Executable):
         self.body = [f"    {line}" for line in self.lines]
 
     def text(self, result: str) -> str:
-        """Return the text of the call, for the expression of its result."""
         return "\n".join([*self.head, *self.body, f"    return {result}", ""])
 
     def function(self) -> Any:
         """Return a part of another program, compiled."""
-        return _compile(self.title, self.text(f"({', '.join(self.results)},)"), self._scope)
-
-    def known(self, position: int) -> np.ndarray:
-        """Return the array of an input that is known."""
-        return self._values[position]
+        text = self.text(f"({', '.join(self.results)},)")
+        return service.numba_callable().compile_part(text, self._scope, "call")
 
     @property
     def scope(self) -> dict[str, Any]:
@@ -221,7 +216,6 @@ class NumbaProgram(Executable):
         self.lines.append(f"    raise ValueError({f'{self.title}: {label}{GAVE_UP}'!r})")
 
     def _run_code(self, node: OpaqueNode, names: list[str], code: CodeOnArrays) -> None:
-        """Add the call of a function of arrays."""
         name = self._name(node)
         run = self._bind(f"run_{name}", service.numba_callable().compiled(code.function))
         dtypes = code.dtypes or [x.dtype for x in node.operands]
@@ -263,9 +257,6 @@ class NumbaProgram(Executable):
         return f"{name}.reshape({shape!r})" if fresh else f"{name}.copy().reshape({shape!r})"
 
 
-# Loops and choices ---------------------------------------------------------------------------
-
-
 def part_function(part: Any, avals: Sequence[Aval]) -> Any:
     """Return a loop or a choice as a function from arrays of one axis to a tuple of such arrays."""
     if hasattr(part, "graphs"):
@@ -273,27 +264,15 @@ def part_function(part: Any, avals: Sequence[Aval]) -> Any:
     return _loop(part.traced()) if hasattr(part, "traced") else _bounded(part, avals)
 
 
-def _compile(title: str, text: str, scope: dict[str, Any]) -> Any:
-    return service.numba_callable().compile_part(text, {"np": np, **scope}, "call")
-
-
-def _define(title: str, count: int, lines: Sequence[str], scope: dict[str, Any]) -> Any:
-    """Return the compiled function of so many arrays that has these lines."""
-    names = ", ".join([f"x{k}" for k in range(count)])
-    text = "\n".join([f"def call({names}):", *[f"    {line}" for line in lines], ""])
-    return _compile(title, text, scope)
-
-
 def _choice(choice: Any) -> Any:
     count = len(choice.graphs[0].inputs)
     operands = ", ".join([f"x{1 + k}" for k in range(count)])
     scope, lines = {}, []
-    last = len(choice.graphs) - 1
     for k, graph in enumerate(choice.graphs):
         scope[f"branch{k}"] = NumbaProgram(choice.label, graph, part=True).function()
-        lines.append(f"if x0[0] == {k}:" if k < last else "else:")
-        lines.append(f"    return branch{k}({operands})")
-    return _define(choice.label, 1 + count, lines, scope)
+        lines += [f"if x0[0] == {k}:", f"    return branch{k}({operands})"]
+    lines[-2:] = [f"return branch{len(choice.graphs) - 1}({operands})"]
+    return compiled_lines(1 + count, lines, scope)
 
 
 def _loop(loop: TracedLoop) -> Any:
@@ -304,7 +283,7 @@ def _loop(loop: TracedLoop) -> Any:
 
     compiled = compile_rounds(loop, None, compiler)
     if compiled is not None:
-        return _define(body.name, count, *compiled.numba_lines())
+        return compiled_lines(count, *compiled.numba_lines())
     program = NumbaProgram(body.name, body.graph, part=True)
     first, last = body.constants, body.constants + body.carries
     slices = [
@@ -328,7 +307,7 @@ def _loop(loop: TracedLoop) -> Any:
     ends = [f"carry{k}" for k in range(body.carries)]
     ends += ["np.array([count])"] if until else [f"row{r}" for r in range(len(body.rows))]
     lines += [*kept, "    count += 1", f"return ({', '.join(ends)},)"]
-    return _define(body.name, count, lines, {"body": program.function()})
+    return compiled_lines(count, lines, {"body": program.function()})
 
 
 def _bounded(loop: Any, avals: Sequence[Aval]) -> Any:
@@ -342,4 +321,4 @@ def _bounded(loop: Any, avals: Sequence[Aval]) -> Any:
         scope[f"most{most}"] = program.function()
         lines += [f"if x0[0] <= {most}:", f"    return most{most}({operands})"]
     error = f"{loop.name}: in Numba code, a loop has at most {ROUNDS[-1]} rounds"
-    return _define(loop.name, len(avals), [*lines, f"raise ValueError({error!r})"], scope)
+    return compiled_lines(len(avals), [*lines, f"raise ValueError({error!r})"], scope)

@@ -99,7 +99,7 @@ class NumbaCalls:
             if kind == 0 and item < len(self.arguments):
                 texts.append(f"x{item}_.copy()" if shape else f"x{item}_")
                 continue
-            array = item if kind == 1 else self.program.known(item)
+            array = item if kind == 1 else self.program.values[item]
             name = f"constant_{k}"
             self.program.scope[name] = np.ascontiguousarray(array)
             texts.append(f"{name}.copy()" if shape else repr(array.item()))
