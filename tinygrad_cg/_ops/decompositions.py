@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tinygrad_cg_kernels.linear import triangular
+
 from .._core import devices
 from .._core.conversion import convert_operands
 from .._core.kinds import is_complex
@@ -210,16 +212,16 @@ def _cholesky_rule(dy: Tensor, out: Tensor) -> Tensor:
     lower = where(halves > 0, multiply(inner, halves.astype(real_dtype(out.dtype))), 0)
     half = lower
     for _ in range(2):
-        if size <= _BLOCK:
-            half = _apply_solve(upper, adjoint(half))
-        else:
-            half = _apply_triangular(upper, adjoint(half), lower=False)
+        half = _apply_triangular(upper, adjoint(half), lower=False)
     return multiply(add(half, adjoint(half)), 0.5)
 
 
 def hermitian(x: np.ndarray) -> np.ndarray:
     """Return the mean of each matrix and its adjoint."""
-    return (x + np.swapaxes(x, -1, -2).conj()) / 2
+    turned = np.swapaxes(x, -1, -2)
+    total = x + (turned.conj() if is_complex(x.dtype) else turned)
+    total *= 0.5
+    return total
 
 
 def _run_cholesky(x: np.ndarray) -> np.ndarray:
@@ -345,25 +347,23 @@ def _system(name: str, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, bool]:
 
 # Triangular systems ----------------------------------------------------------------------------
 
-_BLOCK = 64  # up to this size LAPACK's general solver is as quick as more steps in Python
-
-
-def _substitute(x: np.ndarray, y: np.ndarray, lower: bool) -> np.ndarray:
-    """Solve triangular systems by blocks: half of the unknowns, then the other half."""
-    size = x.shape[-1]
-    if size <= _BLOCK:
-        return solve_systems(np.tril(x) if lower else np.triu(x), y)
-    half = size // 2
-    first, second = (slice(half), slice(half, None)) if lower else (slice(half, None), slice(half))
-    head = _substitute(x[..., first, first], y[..., first, :], lower)
-    rest = y[..., second, :] - x[..., second, first] @ head
-    other = _substitute(x[..., second, second], rest, lower)
-    return np.concatenate([head, other] if lower else [other, head], -2)
+_BLOCK = 128  # up to this size, substitution is as quick as products of blocks
 
 
 def _run_triangular(x: np.ndarray, y: np.ndarray, lower: bool) -> np.ndarray:
-    with blas_threads(x.shape[-1]):
-        return _substitute(x, y, lower)
+    """Solve triangular systems. Large ones go by blocks: half of the unknowns, then the others."""
+    size, on_cpu = x.shape[-1], type(x) is np.ndarray
+    if size <= _BLOCK or (on_cpu and y.shape[-1] == 1):
+        if on_cpu:
+            return triangular.triangular_solve(x, y, lower)
+        return solve_systems(np.tril(x) if lower else np.triu(x), y)
+    half = size // 2
+    first, second = (slice(half), slice(half, None)) if lower else (slice(half, None), slice(half))
+    head = _run_triangular(x[..., first, first], y[..., first, :], lower)
+    with blas_threads(size):
+        rest = y[..., second, :] - x[..., second, first] @ head
+    other = _run_triangular(x[..., second, second], rest, lower)
+    return np.concatenate([head, other] if lower else [other, head], -2)
 
 
 def _triangular_rule(dy: Tensor, x: Tensor, out: Tensor, lower: bool) -> Tensor:

@@ -42,6 +42,7 @@ class Target:
     """Whether programs keep the memory of small arrays between calls."""
 
     def __init__(self) -> None:
+        memory.keep_heap()  # small arrays come from the allocator
         self.names = {"empty": empty, "large": memory.empty, "contiguous": contiguous}
         self.names["array"] = np.array
 
