@@ -289,7 +289,7 @@ except AttributeError as error:
         "(0, 2) [1. 5.] [1. 1.]",
         "0.0 0.0 0.0",
         "True [9.  2.5] True True True",
-        "module 'tinygrad_cg' has no attribute 'functoin': use tf.function",
+        "module 'tinygrad_cg' has no attribute 'functoin': did you mean tf.function?",
     ]
 
 

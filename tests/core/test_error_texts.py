@@ -416,7 +416,7 @@ NAMED = {  # by the function that is called, though another one raises the error
     "uniform: maxval is missing": lambda: tf.random.uniform([2], dtype=tf.int32),
     "jacobian_sparsity: argnums contains 0, but <lambda> was called with 0 positional arguments: "
     "pass": lambda: tf.jacobian_sparsity(lambda x: x),
-    "module 'tinygrad_cg.nn' has no attribute 'softmaxx': use tf.": lambda: tf.nn.softmaxx,
+    "module 'tinygrad_cg.nn' has no attribute 'softmaxx': did you mean tf.": lambda: tf.nn.softmaxx,
     "module 'tinygrad_cg' has no attribute 'eq': use tf.equal": lambda: tf.eq,
     "module 'tinygrad_cg.autograd.numpy' has no attribute 'foo'": lambda: tf.autograd.numpy.foo,
     "Checkpoint.write: cannot write /dev/null/c.npz": lambda: tf.train.Checkpoint().write(

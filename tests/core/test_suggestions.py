@@ -5,6 +5,8 @@ import inspect
 import pickle
 import pydoc
 import re
+from itertools import takewhile
+from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -16,6 +18,8 @@ from tinygrad_cg._core.suggestions import ARGUMENTS, DATASETS, METHODS, NAMES
 from tinygrad_cg._core.tensor import Tensor
 
 pytestmark = pytest.mark.quick
+
+TABLES = Path(tf.__file__).parent / "_core/suggestions.txt"
 
 
 def find(path):
@@ -83,7 +87,7 @@ def test_a_namespace_of_another_library_names_ours(module, name, words):
         ("image.flip_left_right", "tf.reverse(x, [-2])"),
         ("train.Saver", "tf.train.Checkpoint"),
         ("train.AdamOptimizer", "tf.optimizers.Adam"),
-        ("losses.absolute_difference", "tf.losses.mean_absolute_error"),
+        ("losses.absolute_difference", "tf.reduce_mean(tf.abs(labels - predictions))"),
         ("keras.utils.plot_model", "tf.show(y)"),
         ("keras.utils.get_file", "urllib.request.urlretrieve"),
         ("compat.v1.Session", "the values themselves"),
@@ -99,7 +103,9 @@ def test_parts_of_tensorflow_that_are_absent_say_what_to_use(path, words):
 
 def test_a_misspelled_name_is_found_and_an_unknown_one_is_not():
     for home in (tf, tf.math, tf.numpy, tf.linalg):
-        with pytest.raises(AttributeError, match=r"has no attribute 'functoin': use tf.function$"):
+        with pytest.raises(
+            AttributeError, match=r"attribute 'functoin': did you mean tf.function\?$"
+        ):
             home.functoin  # noqa: B018
         with pytest.raises(AttributeError, match=r"has no attribute 'zebra'$"):
             home.zebra  # noqa: B018
@@ -112,6 +118,53 @@ def test_suggestions_are_there_and_what_they_replace_is_not():
             for path in re.findall(r"\btf\.([\w.]*\w)", text):
                 assert find(path) is not None, (name, path)
     assert not set(NAMES) & set(tf.__all__)
+    lines = TABLES.read_text().splitlines()
+    for start in (i for i, line in enumerate(lines) if line.startswith("[")):
+        names = [line.partition(" = ")[0] for line in takewhile(str.strip, lines[start + 1 :])]
+        assert len(names) == len(set(names)), lines[start]
+
+
+def test_replacements_give_the_numbers_of_the_name_that_they_replace():
+    """By NumPy, from the definitions in PyTorch's and TensorFlow 1's documentation."""
+    x = np.array([[1.0, 2.5, 4.0], [3.0, -1.0, 0.5]])
+    y = np.array([[2.0, 2.0, 0.0], [1.0, 5.0, 0.0]])
+    labels, index = np.array([2, 0]), np.array([[2, 0, 2], [1, 1, 0]])
+    log_p = x - np.log(np.sum(np.exp(x), 1, keepdims=True))
+    ones, p = (y > 1.5) * 1.0, 1 / (1 + np.exp(-x))
+    cross_entropy = -np.mean(ones * np.log(p) + (1 - ones) * np.log(1 - p))
+    distance = np.abs(x - y)
+    huber = np.mean(np.where(distance < 1, distance**2 / 2, distance - 0.5))
+    set_to, added = x.copy(), x.copy()
+    np.put_along_axis(set_to, index[:, :1], y[:, :1], 1)
+    np.add.at(added, (np.arange(2)[:, None], index), y)
+    grey = np.sum(x * [0.2989, 0.587, 0.114], -1, keepdims=True)
+    space = {"tf": tf, "x": tf.constant(x), "y": y, "labels": labels, "n": 2, "log_p": log_p}
+    expected = [
+        ("l1_loss", np.mean(distance), {}),
+        ("mse_loss", np.mean((x - y) ** 2), {}),
+        ("smooth_l1_loss", huber, {}),
+        ("huber_loss", huber, {"labels": y, "predictions": x}),
+        ("absolute_difference", np.mean(distance), {"labels": y, "predictions": x}),
+        ("nll_loss", -np.mean(log_p[[0, 1], labels]), {}),
+        ("cross_entropy", -np.mean(log_p[[0, 1], labels]), {"logits": x}),
+        ("binary_cross_entropy", cross_entropy, {"labels": ones, "p": p}),
+        ("log_loss", cross_entropy, {"labels": ones, "predictions": p}),
+        ("binary_cross_entropy_with_logits", cross_entropy, {"labels": ones, "logits": x}),
+        ("prelu", np.where(x > 0, x, 0.2 * x), {"weight": 0.2}),
+        ("dist", np.sqrt(np.sum(distance**2)), {}),
+        ("embedding", x[index[:1, :2] % 2], {"table": x, "ids": index[:1, :2] % 2}),
+        ("rgb_to_grayscale", grey, {}),
+        ("gather", np.take_along_axis(x, index, 1), {"index": index, "axis": 1}),
+        ("scatter_", set_to, {"index": index[:, :1], "value": y[:, :1]}),
+        ("scatter_add_", added, {"index": index}),
+    ]
+    for name, value, others in expected:
+        text = METHODS[name] if name in METHODS else NAMES[name]
+        code = text.split("use ")[-1].split("for a vector, ")[-1].split(" along axis 1")[0]
+        result = eval(code.split(": tf.")[0], space | others)
+        np.testing.assert_allclose(result, value, rtol=1e-6, err_msg=name)
+    with pytest.raises(AttributeError, match=r"use tf.reduce_mean\(tf.abs\(x - y\)\)$"):
+        tf.nn.l1_loss  # noqa: B018
 
 
 def test_formulas_that_are_suggested_are_right():

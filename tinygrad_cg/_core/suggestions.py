@@ -43,12 +43,12 @@ _LIBRARY = __name__.partition(".")[0]
 
 
 def suggest(name: str) -> str:
-    """Return what to use instead of a name that a namespace does not have; empty if unknown.
+    """Return "use ..." for a name that a namespace does not have; empty if nothing is known.
 
-    A name of another namespace of the library is found there, also if it is misspelled.
+    A name of another namespace of the library is found there. A similar name is only a question.
     """
     if name in NAMES:
-        return NAMES[name]
+        return f"use {NAMES[name]}"
     paths: dict[str, str] = {}
     for namespace in _NAMESPACES:
         path = f"{_LIBRARY}.{namespace}".rstrip(".")
@@ -59,8 +59,10 @@ def suggest(name: str) -> str:
         paths = {other: f"{path}.{other}".replace(_LIBRARY, "tf", 1) for other in names} | paths
     from difflib import get_close_matches  # for an error only
 
-    alike = [name] if name in paths else get_close_matches(name, paths, 1, 0.85)
-    return paths[alike[0]] if alike else ""
+    if name in paths:
+        return f"use {paths[name]}"
+    alike = get_close_matches(name, paths, 1, 0.85)
+    return f"did you mean {paths[alike[0]]}?" if alike else ""
 
 
 def refuse_name(module: str, name: str) -> NoReturn:
@@ -79,9 +81,9 @@ def refuse_name(module: str, name: str) -> NoReturn:
     if not suggestion:
         raise AttributeError(message)  # Python suggests what is spelled alike
     if _is_asked_by_import():
-        words = f"cannot import name {name!r} from {module!r}: use {suggestion}"
+        words = f"cannot import name {name!r} from {module!r}: {suggestion}"
         raise ImportError(words, name=name)
-    raise AttributeError(f"{message}: use {suggestion}", obj=home)
+    raise AttributeError(f"{message}: {suggestion}", obj=home)
 
 
 def _is_asked_by_import() -> bool:

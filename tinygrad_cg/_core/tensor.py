@@ -629,7 +629,7 @@ class Tensor(ArrayLike):
         raise TypeError(
             "Tensors are immutable: 'Tensor' object does not support item assignment. "
             "Create a changed copy: x = x.at[index].set(value), or .add(), .max() and others; use "
-            "where() or concatenate(); or use a Variable: variable[index].assign(value)."
+            "tf.where() or tf.concat(); or use a Variable: variable[index].assign(value)."
         )
 
     def __repr__(self) -> str:

@@ -55,8 +55,10 @@ add = binary("add", "Return x + y.", vjp=(lambda dy: dy, lambda dy: dy), linear=
 subtract = binary(
     "subtract",
     "Return x - y; TypeError for two bools, as in NumPy.",
-    bool_remedy="logical_xor",
-    errors=(Wrong(TypeError, "subtract: .* use logical_xor", (np.array(True), np.array(True))),),
+    bool_remedy="tf.math.logical_xor",
+    errors=(
+        Wrong(TypeError, "subtract: .* use tf.math.logical_xor", (np.array(True), np.array(True))),
+    ),
     vjp=(lambda dy: dy, lambda dy: negative(dy)),
     linear=True,
     dtypes=NUMBERS,

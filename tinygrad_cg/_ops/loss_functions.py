@@ -117,7 +117,7 @@ _loss = operation(
 def sparse_cross_entropy(labels: Any, logits: Any) -> Tensor:
     """Return ``-log_softmax(logits)[..., label]``, the cross-entropy for integer labels."""
     labels, logits = convert(labels), convert(logits)
-    remedy = "for distributions use softmax_cross_entropy"
+    remedy = "for distributions use tf.nn.softmax_cross_entropy_with_logits"
     check_kind("sparse_cross_entropy", "labels", labels, INTEGERS, remedy)
     shape = logits._data.shape
     if not shape or labels._data.shape != shape[:-1]:

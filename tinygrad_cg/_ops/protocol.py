@@ -314,7 +314,7 @@ def _refuse_foreign(ufunc: Any) -> NoReturn:
     instead = suggest(name) if is_scipys else ""
     raise TypeError(
         f"{'scipy.special.' if is_scipys else 'the universal function '}{name} is not supported on "
-        f"tensors: use {instead + ', or ' if instead else ''}x.numpy() for the values only, inside "
+        f"tensors: {instead and instead + ', or '}use x.numpy() for the values only, inside "
         "a tf.custom_gradient with your own gradient"
     )
 

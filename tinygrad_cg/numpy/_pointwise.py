@@ -330,7 +330,7 @@ class _Elementwise(Level):
 def _not_elementwise(name: str) -> InvalidArgumentError:
     return InvalidArgumentError(
         "piecewise: inside `vmap` and `function`, a function must be elementwise, but this one "
-        f"uses {name}: use where() or select() instead"
+        f"uses {name}: use np.where or np.select"
     )
 
 
