@@ -350,22 +350,18 @@ def called_function(word: str = "") -> str | None:
         for name, module in list(sys.modules.items())
         if f"{name}.".startswith(f"{package}.") and "._" not in name
     ]
-    public = {name for module in modules for name in dir(module)}
 
     def is_public(code: CodeType, name: str) -> bool:
         """Return whether a function is public, and not only another function of that name."""
-        if name not in public:
-            return False
-        named = [vars(module)[name] for module in modules if name in vars(module)]
+        named = [vars(x)[name] for x in modules if name in vars(x) and name in dir(x)]
         codes = [getattr(unwrap(value), "__code__", None) for value in named if callable(value)]
-        return not any(codes) or code in codes
+        return code in codes or (bool(codes) and not any(codes))
 
     frame, public_name = sys._getframe(1), None
     while frame is not None and is_ours(frame.f_code.co_filename):
         code, values = frame.f_code, frame.f_locals
         name = code.co_qualname.removesuffix(".__init__")
-        checks = frame.f_globals.get("__name__", "").endswith("._ops.validation")
-        if is_public(code, name) and not checks:
+        if is_public(code, name):
             arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
             if word in arguments or (word and any(callable(values.get(x)) for x in arguments[:3])):
                 break

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ from ._ops.elementwise import (
 from ._ops.normalizations import clip_by_global_norm, clip_by_norm
 from ._ops.shape import cast
 from ._reverse.variable import Variable, recorded_assignments
-from .errors import InvalidArgumentError, TapeWarning, warn
+from .errors import ArgumentTypeError, InvalidArgumentError, TapeWarning, warn
 
 __all__ = [
     "SGD",
@@ -122,10 +123,15 @@ class Optimizer(ABC):
     @learning_rate.setter
     def learning_rate(self, value: Any) -> None:
         self._schedule = None
-        if isinstance(value, Variable):
+        if isinstance(value, Variable) and not value.shape:
             self._rate = value
         elif callable(value) and not is_tensor(value):
             self._schedule = value
+        elif not isinstance(value, (Real, Tensor, np.ndarray)) or np.shape(value):
+            raise ArgumentTypeError(
+                f"{type(self).__name__}: learning_rate must be a number or a schedule, got "
+                f"{type(value).__name__} {value!r:.40}: pass Variables to apply_gradients"
+            )
         else:
             dtype = None if is_tensor(value) else np.float32
             with devices.on(devices.CPU):
@@ -168,12 +174,8 @@ class Optimizer(ABC):
         dtype. A Variable whose gradient is None is not changed, with a warning. ValueError if all
         are None, InvalidArgumentError for another shape, TypeError for pairs without a Variable.
         """
-        if isinstance(grads_and_vars, ArrayLike):
-            raise TypeError(
-                "apply_gradients: needs a list of pairs (gradient, Variable), got one "
-                f"{type(grads_and_vars).__name__}: write apply_gradients([(gradient, variable)])"
-            )
-        pairs = _check_pairs(list(grads_and_vars), self.sums_rows)
+        is_bare = isinstance(grads_and_vars, ArrayLike)
+        pairs = _check_pairs([grads_and_vars] if is_bare else [*grads_and_vars], self.sums_rows)
         gradients = self._clip([_parts(gradient) for gradient, _ in pairs])
         rate = self.learning_rate
         for shared, value in zip(self._shared, self._next_shared(), strict=True):
@@ -261,10 +263,13 @@ class Optimizer(ABC):
 def _check_pairs(pairs: list, sums_rows: bool) -> list[tuple[Any, Variable]]:
     """Return the pairs that have a gradient: a tensor like the Variable, or rows of it."""
     for pair in pairs:
-        pair = pair if isinstance(pair, (tuple, list)) else (pair,)
-        if len(pair) != 2 or not isinstance(pair[1], Variable):
-            came = ", ".join(type(item).__name__ for item in pair)
-            raise TypeError(f"apply_gradients: needs pairs (gradient, Variable), got ({came})")
+        parts = pair if isinstance(pair, (tuple, list)) else (pair,)
+        if len(parts) != 2 or not isinstance(parts[1], Variable):
+            came = ", ".join(type(part).__name__ for part in parts)
+            raise TypeError(
+                "apply_gradients: needs a list of pairs, [(gradient, variable)], got "
+                f"{f'({came})' if parts is pair else came} as an entry"
+            )
     names = [variable.name for gradient, variable in pairs if gradient is None]
     if names and len(names) == len(pairs):
         raise ValueError(
@@ -330,7 +335,7 @@ class SGD(Optimizer):
     ):
         super().__init__(learning_rate, **options)
         if not 0 <= momentum <= 1:
-            raise ValueError(f"momentum must be a number between 0 and 1, got {momentum}")
+            raise ValueError(f"SGD: momentum must be between 0 and 1, got {momentum}")
         self.momentum = momentum
         self.nesterov = nesterov
         self.slots = ("momentum",) if momentum else ()
@@ -524,7 +529,7 @@ class RMSprop(Optimizer):
     ):
         super().__init__(learning_rate, **options)
         if not 0 <= momentum <= 1:
-            raise ValueError(f"momentum must be a number between 0 and 1, got {momentum}")
+            raise ValueError(f"RMSprop: momentum must be between 0 and 1, got {momentum}")
         self.rho = rho
         self.momentum = momentum
         self.epsilon = epsilon

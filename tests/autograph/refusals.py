@@ -19,7 +19,10 @@ def case(words, line, kind=tf.errors.AutographError):
     return note
 
 
-@case("`y` becomes a tensor of shape (), float32 and a tensor of shape (2,), float32", "if x > 0:")
+@case(
+    "`y` is a float32 tensor of shape () after one branch and a float32 tensor of shape (2,)",
+    "if x > 0:",
+)
 def shapes_differ(x):
     if x > 0:
         y = x * 2.0
@@ -28,7 +31,10 @@ def shapes_differ(x):
     return tf.reduce_sum(y)
 
 
-@case("`y` becomes a tensor of shape (), float32 and a tensor of shape (), float64", "if x > 0:")
+@case(
+    "`y` is a float32 tensor of shape () after one branch and a float64 tensor of shape ()",
+    "if x > 0:",
+)
 def dtypes_differ(x):
     y = x
     if x > 0:
@@ -38,14 +44,14 @@ def dtypes_differ(x):
     return y
 
 
-@case("`y` has a value only after one branch", "if x > 0:")
+@case("`y` has a value only in one branch of an `if` on a tensor, and is read later", "if x > 0:")
 def assigned_in_one_case(x):
     if x > 0:
         y = x * 2.0
     return y
 
 
-@case("`y` has a value only after one branch", "if x > 0:")
+@case("`y` has a value only in one branch of an `if` on a tensor, and is read later", "if x > 0:")
 def deleted_in_one_case(x):
     y = x * 2.0
     if x > 0:
@@ -53,7 +59,7 @@ def deleted_in_one_case(x):
     return y
 
 
-@case("returns a tensor of shape (), float32 in some cases and None", "def sometimes_nothing(x):")
+@case("returns a float32 tensor of shape () in some cases and None", "def sometimes_nothing(x):")
 def sometimes_nothing(x):
     for _ in range(2):
         if x > 0:
@@ -61,21 +67,24 @@ def sometimes_nothing(x):
         x = x + 1.0
 
 
-@case("the result becomes a tensor of shape (), float32 and None", "if x > 0:")
+@case(
+    "the result is a float32 tensor of shape () after one branch and None after the other",
+    "if x > 0:",
+)
 def none_or_tensor(x):
     if x > 0:
         return x
     return None
 
 
-@case("the result becomes a tuple of 2 and a tensor", "if x > 0:")
+@case("the result is a tuple of 2 after one branch and a float32 tensor", "if x > 0:")
 def structures_differ(x):
     if x > 0:
         return x, x
     return x
 
 
-@case("`label` becomes str 'big' and str 'small'", "if x > 0:")
+@case("`label` is the str 'big' after one branch and the str 'small' after", "if x > 0:")
 def strings(x):
     label = "small"
     if x > 0:
@@ -83,7 +92,7 @@ def strings(x):
     return x if label == "big" else -x
 
 
-@case("`ys` becomes a list of 1 and a list of 0", "if x > 0:")
+@case("`ys` is a list of 1 after one branch and a list of 0 after the other", "if x > 0:")
 def appends_in_branch(x):
     ys = []
     if x > 0:
@@ -100,7 +109,11 @@ def appends_in_loop(x):
     return tf.add_n(ys)
 
 
-@case("`y` becomes a tensor of shape (1,), float32 and a tensor of shape (2,), float32", "while x")
+@case(
+    "`y` is a float32 tensor of shape (1,) before the loop body and a float32 tensor of shape (2,) "
+    "after it. A tensor controls the loop, so both must agree.",
+    "while x",
+)
 def grows_in_loop(x):
     y = tf.stack([x])
     while x < 10.0:
@@ -141,7 +154,10 @@ def truth_of_many(x):
     return -x
 
 
-@case("`y` becomes a tensor of shape (2,), float32 and a tensor of shape (), float32", "if x > 0:")
+@case(
+    "`y` is a float32 tensor of shape (2,) after one branch and a float32 tensor of shape ()",
+    "if x > 0:",
+)
 def handles_the_error(x):
     try:
         y = x
@@ -157,7 +173,7 @@ class Log:
         self.lines = []
 
 
-@case("`log.lines` becomes a list of 1 and a list of 0", "if x > 0:")
+@case("`log.lines` is a list of 1 after one branch and a list of 0 after the other", "if x > 0:")
 def appends_to_an_attribute(x):
     log = Log()
     if x > 0:
@@ -165,7 +181,7 @@ def appends_to_an_attribute(x):
     return x * len(log.lines)
 
 
-@case("`counts` becomes an array with other elements", "if x > 0:")
+@case("`counts` is an array after one branch and an array with other elements", "if x > 0:")
 def writes_into_an_array(x):
     counts = np.zeros(2)
     if x > 0:
@@ -173,7 +189,7 @@ def writes_into_an_array(x):
     return x * counts.sum()
 
 
-@case("`else` gives a tensor of shape (), float32 and None", "y = x if x > 0 else None")
+@case("`else` gives a float32 tensor of shape () and None", "y = x if x > 0 else None")
 def expression_of_none(x):
     y = x if x > 0 else None
     return x if y is None else y

@@ -389,11 +389,27 @@ NAMED = {  # by the function that is called, though another one raises the error
     ),
     "cast: Attempt to convert a value ('a')": lambda: tf.cast("a", tf.float32),
     "sin: Attempt to convert a value ('a')": lambda: tf.sin("a"),
-    "Adam: Attempt to convert a value ('a')": lambda: tf.optimizers.Adam("a"),
+    "Adam: learning_rate must be a number or a schedule, got str 'a'": lambda: tf.optimizers.Adam(
+        "a"
+    ),
+    "SGD: learning_rate must be a number or a schedule, got NoneType None": lambda: (
+        tf.optimizers.SGD(None)
+    ),
+    "Adam: learning_rate must be a number or a schedule, got list [<tg.": lambda: (
+        tf.optimizers.Adam([tf.Variable(1.0)], 0.1)
+    ),
+    "Lion: learning_rate must be a number or a schedule, got Variable": lambda: tf.optimizers.Lion(
+        tf.Variable([1.0, 2.0])
+    ),
+    "Adam() got an unexpected keyword argument 'betas': use beta_1": lambda: tf.optimizers.Adam(
+        0.1, betas=(0.9, 0.99)
+    ),
     "zeros: 3 is not a supported dtype: pass sizes as one list": lambda: tf.zeros(2, 3),
     "constant: Cannot convert 1.5 to EagerTensor": lambda: tf.constant(1.5, tf.int32),
     "inv: Singular": lambda: tf.map_fn(tf.linalg.inv, np.zeros((1, 2, 2))),
-    "source must be a Tensor or Variable, got str: wrap": lambda: tape_of_square("a"),
+    "source must be a Tensor or Variable, got str: pass one that target uses": lambda: (
+        tape_of_square("a")
+    ),
     "matmul: shapes (2, 3) and (2, 3) do not fit: axis -1 of the first (3) and axis -2 of the "
     "second (2) must be equal": lambda: tf.matmul(np.ones((2, 3)), np.ones((2, 3))),
     "tensordot: axes (1,) of shape (2, 3) and axes (0,) of shape (2, 3) must": lambda: tf.tensordot(
@@ -402,9 +418,43 @@ NAMED = {  # by the function that is called, though another one raises the error
     "solve: matrix (2, 2) and rhs (3,) do not fit": lambda: tf.linalg.solve(SQUARE, np.ones(3)),
     "TensorSpec: shape must be a list of sizes or None, got 'a'": lambda: tf.TensorSpec("a"),
     "SGD: only one of": lambda: tf.optimizers.SGD(0.1, clipnorm=1.0, clipvalue=1.0),
-    "apply_gradients: needs pairs (gradient, Variable), got (Tensor)": lambda: tf.optimizers.SGD(
-        0.1
-    ).apply_gradients([tf.constant(1.0)]),
+    "apply_gradients: needs a list of pairs, [(gradient, variable)], got Tensor as an entry": (
+        lambda: tf.optimizers.SGD(0.1).apply_gradients((tf.constant(1.0), tf.Variable(1.0)))
+    ),
+    "apply_gradients: needs a list of pairs, [(gradient, variable)], got (Variable, Tensor)": (
+        lambda: tf.optimizers.SGD(0.1).apply_gradients([(tf.Variable(1.0), tf.constant(1.0))])
+    ),
+    "matvec: shapes (3, 2) and (3,) do not fit: axis -1 of the first (2) and axis -1 of the second "
+    "(3) must be equal": lambda: tf.linalg.matvec(np.ones((3, 2)), np.ones(3)),
+    "matvec: shapes (4, 2, 3) and (4, 2) do not fit: axis -1 of the first (3) and axis -1 of the "
+    "second (2)": lambda: tf.linalg.matvec(np.ones((4, 2, 3)), np.ones((4, 2))),
+    "matvec: shapes (3,) and (3,) do not fit: the first must be a matrix": lambda: tf.linalg.matvec(
+        np.ones(3), np.ones(3)
+    ),
+    "inv: Singular matrix: use tf.linalg.pinv": lambda: tf.linalg.inv(SQUARE),
+    "grad: argnums contains 2, but <lambda> was called with 2 positional arguments: argnums counts "
+    "from 0": lambda: tf.grad(lambda x, y: x * y, argnums=2)(1.0, 2.0),
+    "value_and_grad: with has_aux=True <lambda> must return a pair (output, aux), got 3 values": (
+        lambda: tf.value_and_grad(lambda x: (x, x, x), has_aux=True)(1.0)
+    ),
+    "vmap: in_axes must be axes, got a tensor: write vmap(f)(x)": lambda: tf.vmap(
+        lambda x: x, tf.ones(2)
+    ),
+    "differentiable: expected a Python function, got sum, which": lambda: tf.differentiable(np.sum),
+    "<lambda>: graph, kernels, numba and cfunc need fixed sizes, but the shapes are (None,)": (
+        lambda: tf.function(lambda x: x * x).numba(tf.TensorSpec((None,), tf.float64))
+    ),
+    "program: float16 is not supported in Numba code: pass float32": lambda: tf.function(
+        lambda x: x * x
+    ).numba(tf.TensorSpec((3,), tf.float16)),
+    "cond: a traced tensor chooses the branch, so all branches must return tensors of the same "
+    "shape and dtype, but result 0 is float32 of shape (2,) in `false_fn`, float32 of shape ()": (
+        lambda: tf.function(lambda x: tf.cond(x > 0, lambda: x, lambda: tf.stack([x, x])))(1.0)
+    ),
+    "sparse_softmax_cross_entropy_with_logits: labels must be integers, got float32; for "
+    "distributions use tf.nn.softmax_cross": lambda: tf.nn.sparse_softmax_cross_entropy_with_logits(
+        [0.0, 1.0], SQUARE
+    ),
     "CheckpointManager: checkpoint must be a Checkpoint, got int": lambda: (
         tf.train.CheckpointManager(3, "folder", 1)
     ),
@@ -415,7 +465,7 @@ NAMED = {  # by the function that is called, though another one raises the error
     "the integer 300 does not fit into uint8: choose": lambda: tf.constant(300, tf.uint8),
     "uniform: maxval is missing": lambda: tf.random.uniform([2], dtype=tf.int32),
     "jacobian_sparsity: argnums contains 0, but <lambda> was called with 0 positional arguments: "
-    "pass": lambda: tf.jacobian_sparsity(lambda x: x),
+    "argnums": lambda: tf.jacobian_sparsity(lambda x: x),
     "module 'tinygrad_cg.nn' has no attribute 'softmaxx': did you mean tf.": lambda: tf.nn.softmaxx,
     "module 'tinygrad_cg' has no attribute 'eq': use tf.equal": lambda: tf.eq,
     "module 'tinygrad_cg.autograd.numpy' has no attribute 'foo'": lambda: tf.autograd.numpy.foo,

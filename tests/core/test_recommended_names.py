@@ -46,4 +46,4 @@ def test_names_in_error_messages_exist():
                 count += 1
                 absent += [(name, text)] * (value is None)
     assert not absent
-    assert count > 200
+    assert count > 100

@@ -479,14 +479,12 @@ def test_help_lists_the_names_of_other_libraries_apart():
 
 def test_arguments_that_are_no_lists_are_named():
     x = tf.constant([1.0])
-    with pytest.raises(TypeError, match=r"concatenate: the first argument must be a list .* int"):
+    with pytest.raises(TypeError, match=r"^concat: the first argument must be a list .* int"):
         tf.concat(0, [x, x])
-    with pytest.raises(TypeError, match=r"apply_gradients: needs a list of pairs .* one Tensor"):
+    with pytest.raises(TypeError, match=r"apply_gradients: needs a list of pairs, .* got Tensor"):
         tf.optimizers.SGD().apply_gradients(x)
-    with pytest.raises(
-        ValueError, match=r"matmul: shapes .* axis -1 of the first .* linalg.matvec"
-    ):
-        tf.matmul(tf.ones([2, 2]), x)
+    with pytest.raises(ValueError, match=r"axis -1 of the first .* tf.linalg.matvec"):
+        tf.matmul(tf.ones([4, 2, 3]), tf.ones([4, 3]))
 
 
 def test_sizes_that_are_not_one_list_are_named():

@@ -162,6 +162,24 @@ RULES = [
 
 
 @pytest.mark.parametrize(
+    ("start", "program"),
+    [
+        ("my_fn must return (output, grad_fn), got Tensor of shape (3,): add the rule:",
+         called(lambda a: a * 2.0, [1.0, 2.0, 3.0])),
+        ("my_fn must return (output, grad_fn), and grad_fn must be callable, got Tensor: ",
+         called(lambda a: (a, a))),
+        ("my_fn: grad_fn must accept 0 output gradients, one for each output of my_fn, but it "
+         "takes 1: my_fn returned no tensor", called(lambda a: (None, lambda dy: dy))),
+        ("`my_fn` uses variables, so its grad_fn must return a pair: ",
+         with_variable(lambda dy, variables=None: dy * tf.ones(3))),
+    ],
+)  # fmt: skip
+def test_words_that_fit_another_mistake_are_absent(start, program):
+    with pytest.raises(TypeError, match=f"^{re.escape(start)}"):
+        program()
+
+
+@pytest.mark.parametrize(
     ("error", "words", "program"),
     [pytest.param(*case[1:], id=case[0]) for case in RULES],
 )

@@ -453,7 +453,9 @@ def differentiable(
     if function is None:
         return functools.partial(differentiable, checkpoint=checkpoint)
     if not hasattr(getattr(function, "py_func", function), "__code__"):
-        raise TypeError(f"differentiable: expected a Python function, got {function!r}")
+        name = getattr(function, "__name__", type(function).__name__)
+        remedy = "has no Python source: write a function that calls it"
+        raise TypeError(f"differentiable: expected a Python function, got {name}, which {remedy}")
     return ArrayFunction(function, int(checkpoint))
 
 

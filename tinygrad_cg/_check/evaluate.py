@@ -145,8 +145,8 @@ def rounded_at_random(
 
 
 NO_FLOATS = (
-    "check_gradients: {} returned no floats: its arguments and its results must be floats (2.0, "
-    "not 2)"
+    "check_gradients: {} returned no floats: its arguments and its results must be floats, such "
+    "as 2.0 or np.array([1.0, 2.0]), not 2"
 )
 
 
@@ -161,7 +161,7 @@ def run(problem: Problem, sources: list, other: Callable[..., Any] | None = None
     for leaf in nest.flatten(result):
         if leaf is None:
             raise TypeError(f"check_gradients: {name} returned None; return a Tensor")
-        if isinstance(leaf, int):
+        if not is_tensor(leaf) and np.asarray(leaf).dtype.kind in "biu":
             raise TypeError(NO_FLOATS.format(name))
         if not is_tensor(leaf):
             raise TypeError(

@@ -226,7 +226,15 @@ def _refuse(
     )
     remedy = "scalars are not supported: use multiply"
     if x.ndim and y.ndim:
-        m, n = x.shape[-1 - (transposed_x and x.ndim > 1)], y.shape[-min(y.ndim, 2 - transposed_y)]
-        remedy = f"axis -1 of the first ({m}) and axis -2 of the second ({n}) must be equal"
-        remedy += "; for a matrix times a vector use linalg.matvec(a, x)" * (y.ndim == 1)
+        is_vector = name == "matvec" or y.ndim == 1
+        m, n = (
+            x.shape[-1 - (transposed_x and x.ndim > 1)],
+            y.shape[-2 + (is_vector or transposed_y)],
+        )
+        axis = -1 if is_vector else -2
+        remedy = f"axis -1 of the first ({m}) and axis {axis} of the second ({n}) must be equal"
+        if name == "matvec" and x.ndim == 1:
+            remedy = "the first must be a matrix; for two vectors use tf.tensordot(x, y, 1)"
+        elif y.ndim > 1 and x.shape[:-2] == y.shape[:-1] and m == y.shape[-1]:
+            remedy += "; for matrices times vectors use tf.linalg.matvec"
     raise InvalidArgumentError(f"{name}: shapes {left} and {right} do not fit: {remedy}")

@@ -64,7 +64,8 @@ def by_lapack(
             result = devices.library_of(wide[0]).asarray(function(*wide, **params))
             return cast_array(result, dtype_of(*dtypes))
         except np.linalg.LinAlgError as error:
-            raise MatrixError(f"{name}: {error}") from None
+            remedy = ": use tf.linalg.pinv or lstsq" if "ingular" in str(error) else ""
+            raise MatrixError(f"{name}: {error}{remedy}") from None
 
     return run
 

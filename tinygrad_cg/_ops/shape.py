@@ -16,7 +16,7 @@ from .._core.kinds import is_bool, is_complex, is_inexact
 from .._core.levels import state
 from .._core.primitive import apply, public_function
 from .._core.tensor import Aval, Tensor
-from ..errors import InvalidArgumentError
+from ..errors import ArgumentTypeError, InvalidArgumentError
 from .define import Case, operation, public
 from .indexing import getitem
 from .validation import (
@@ -368,7 +368,7 @@ def _operands(name: str, tensors: Any) -> tuple[Tensor, ...]:
     except TypeError:
         if isinstance(tensors, Tensor):  # a scalar, or one without a value
             raise
-        raise TypeError(
+        raise ArgumentTypeError(
             f"{name}: the first argument must be a list of tensors, got {type(tensors).__name__}"
         ) from None
     converted = convert_operands(operands)

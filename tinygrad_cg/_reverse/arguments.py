@@ -12,7 +12,7 @@ from .._core.kinds import is_complex, is_differentiable
 from .._core.tensor import Tensor
 from ..errors import ArgumentTypeError, InvalidArgumentError, TapeWarning, warn
 
-NO_TENSOR = "did the function leave the library? Use tensor operations, or custom_gradient"
+NO_TENSOR = "did the function leave the library? float() and numpy() end the record: keep tensors"
 
 
 class UnconnectedGradients(enum.Enum):
@@ -37,7 +37,7 @@ def flat_targets(target: Any) -> list:
 
 def check_source(source: Any) -> None:
     if not is_tensor(source):
-        _refuse("source must be a Tensor or Variable, got {}: wrap it in constant()", source)
+        _refuse("source must be a Tensor or Variable, got {}: pass one that target uses", source)
     if not is_differentiable(source._data.dtype):
         warn(
             "The dtype of the source tensor must be floating (e.g. float32) when calling "

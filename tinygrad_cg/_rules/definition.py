@@ -162,6 +162,8 @@ class Definition:
         if rule.missing:
             takes += f" and needs keyword arguments ({', '.join(rule.missing)})"
         gradients = "gradient" if outputs == 1 else "gradients"
+        if not outputs:
+            takes += f": {self.name} returned no tensor as its output: return (tensor, grad_fn)"
         raise TypeError(
             f"{self.name}: grad_fn must accept {outputs} output {gradients}, one for each output "
             f"of {self.name}, but it takes {takes} ({self.where(grad_fn)})"
@@ -320,8 +322,8 @@ def check_result(definition: Definition, result: Any) -> tuple[Any, Callable[...
             words = "cannot unpack non-iterable NoneType object; "
         elif isinstance(result, ArrayLike):
             kind = f"Tensor of shape {tuple(result.shape)}"
-            scalar = "Cannot iterate over a scalar tensor. "
-            words = "unsupported callable: " if result.ndim else scalar
+            pair = "unsupported callable: " if result.shape == (2,) else ""
+            words = pair if result.ndim else "Cannot iterate over a scalar tensor. "
         raise TypeError(
             f"{name} must return (output, grad_fn), got {kind}: {words}add the rule: "
             f"`return y, grad_fn` (at {definition.where()})"
@@ -336,7 +338,7 @@ def check_result(definition: Definition, result: Any) -> tuple[Any, Callable[...
         )
     if not callable(result[1]):
         raise TypeError(
-            f"unsupported callable: {name} must return (output, grad_fn), and grad_fn must be "
-            f"callable, got {type(result[1]).__name__} ({definition.where()})"
+            f"{name} must return (output, grad_fn), and grad_fn must be callable, got "
+            f"{type(result[1]).__name__}: unsupported callable ({definition.where()})"
         )
     return result[0], result[1]

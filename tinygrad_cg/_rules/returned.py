@@ -52,11 +52,11 @@ def gradients_of_variables(call: Any, returned: Any) -> tuple[Any, list]:
     used = call.variables or []
     name, count = call.definition.name, len(used)
     if not isinstance(returned, (tuple, list)) or len(returned) != 2:
-        words = "Cannot iterate over a scalar tensor. " if is_tensor(returned) else ""
+        is_scalar = is_tensor(returned) and not returned.shape
         raise TypeError(
-            f"{words}`{name}` uses variables, so its grad_fn must return a pair: (gradients of "
-            f"the inputs, list of gradients of the {count} variables), got "
-            f"{type(returned).__name__} ({_where(call)})"
+            f"{'Cannot iterate over a scalar tensor. ' * is_scalar}`{name}` uses variables, so its "
+            "grad_fn must return a pair: (gradients of the inputs, list of gradients of the "
+            f"variables: {count}), got {type(returned).__name__} ({_where(call)})"
         )
     inputs, flat = returned
     if not isinstance(flat, (tuple, list)):
@@ -64,8 +64,8 @@ def gradients_of_variables(call: Any, returned: Any) -> tuple[Any, list]:
     if len(flat) != count:
         raise ValueError(
             "Must return gradient for each variable from @custom_gradient grad_fn. "
-            f"`{name}` uses {count} variables ({', '.join(v.name for v in used)}), "
-            f"its grad_fn returned {len(flat)} gradients for them ({_where(call)})"
+            f"`{name}` uses {count} ({', '.join(v.name for v in used)}), its grad_fn returned "
+            f"{len(flat)} for them ({_where(call)})"
         )
     homes = devices.homes(used) or [None] * count
     values = [variable._kept_value() for variable in used]  # a check may hold them in float64

@@ -339,6 +339,8 @@ def vmap(f: Callable[..., Y], in_axes: Any = 0, out_axes: Any = 0) -> Callable[.
     """
     if not callable(f):
         raise TypeError(f"vmap: f must be a function, got {type(f).__name__}")
+    if is_tensor(in_axes) or isinstance(in_axes, np.ndarray):
+        raise TypeError("vmap: in_axes must be axes, got a tensor: write vmap(f)(x)")
 
     @functools.wraps(f)
     def batched(*args: Any, **kwargs: Any) -> Any:

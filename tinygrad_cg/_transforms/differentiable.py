@@ -79,8 +79,8 @@ class Differentiable:
             if not -count <= number < count:
                 raise ValueError(
                     f"{self.name}: argnums contains {number}, but {self.definition.name} was "
-                    f"called with {count} positional argument{'s' * (count != 1)}: pass the "
-                    "arguments of the function by position"
+                    f"called with {count} positional argument{'s' * (count != 1)}: argnums "
+                    "counts from 0, and arguments passed by keyword have no number"
                 )
         chosen = [number % count for number in self.argnums]
         if len(set(chosen)) < len(chosen):
@@ -141,9 +141,12 @@ class Differentiable:
         if not self.has_aux:
             return result, None
         if not isinstance(result, tuple) or len(result) != 2:
+            got = (
+                type(result).__name__ if not isinstance(result, tuple) else f"{len(result)} values"
+            )
             raise TypeError(
                 f"{self.name}: with has_aux=True {self.definition.name} must return a pair "
-                f"(output, aux), got {type(result).__name__}"
+                f"(output, aux), got {got}"
             )
         return result
 

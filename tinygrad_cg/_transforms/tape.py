@@ -357,7 +357,7 @@ class GradientTape(levels.Listener):
                 "Use GradientTape(persistent=True) for more, or a second tape around this one "
                 "for a second derivative."
                 if self._consumed
-                else "This tape has recorded nothing: enter it, `with GradientTape() as tape:`."
+                else "This tape was never entered: record under `with tf.GradientTape() as tape:`."
             )
         )
 

@@ -126,7 +126,7 @@ class Helper:
             line = self._line() if line is None else line
             raise self.refusal(
                 line,
-                f"`{word}` gives {error}, depending on a tensor",
+                f"`{word}` gives {' and '.join(error.args)}, depending on a tensor",
                 "Return tensors of the same shape and dtype in both branches, with zeros_like, "
                 "cast or broadcast_to",
             ) from None

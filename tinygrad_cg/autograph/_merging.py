@@ -41,7 +41,7 @@ undefined = Undefined()
 
 
 class Mismatch(Exception):
-    """Two values have no common type; the message describes both."""
+    """Two values have no common type; the arguments describe both."""
 
 
 def as_number(tensor: Tensor) -> Any:
@@ -135,7 +135,7 @@ def plan(value: Any, other: Any) -> Plan:
         try:
             nest.assert_same_structure(value, other)
         except (TypeError, ValueError):
-            raise Mismatch(f"{describe(value)} and {describe(other)}") from None
+            raise Mismatch(describe(value), describe(other)) from None
     pairs = zip(nest.flatten(value), nest.flatten(other), strict=True)
     return Plan(value, [_leaf(a, b) for a, b in pairs])
 
@@ -146,14 +146,14 @@ def _leaf(value: Any, other: Any, fill: bool = False) -> Carried | Kept:
     if not _is_number(value) or not _is_number(other):
         if isinstance(value, (str, bytes)) and type(value) is type(other) and value == other:
             return Kept(value)
-        raise Mismatch(f"{describe(value)} and {describe(other)}")
+        raise Mismatch(describe(value), describe(other))
     is_plain = is_weak(value) and not isinstance(value, Weak) and not fill
     if is_plain and type(value) is type(other) and repr(value) == repr(other):
         return Kept(value)
     (a, weak), (b, other_weak) = _dtype(value), _dtype(other)
     shape, other_shape = _shape(value), _shape(other)
     if shape != other_shape:
-        raise Mismatch(f"{describe(value)} and {describe(other)}")
+        raise Mismatch(describe(value), describe(other))
     if weak and other_weak:
         dtype = np.result_type(a, b)
         return Carried(dtype, shape, not is_exact(dtype))
@@ -162,10 +162,10 @@ def _leaf(value: Any, other: Any, fill: bool = False) -> Carried | Kept:
         if weak_dtype(value if weak else other, strong) != strong or (
             strong == BOOL and BOOL not in (a if weak else b,)
         ):
-            raise Mismatch(f"{describe(value)} and {describe(other)}")
+            raise Mismatch(describe(value), describe(other))
         return Carried(strong, shape, False)
     if a != b:
-        raise Mismatch(f"{describe(value)} and {describe(other)}")
+        raise Mismatch(describe(value), describe(other))
     return Carried(a, shape, False)
 
 
@@ -197,11 +197,11 @@ def describe(value: Any) -> str:
     if value is None:
         return "None"
     if is_tensor(value) or isinstance(value, np.ndarray):
-        return f"a tensor of shape {tuple(value.shape)}, {np.dtype(value.dtype).name}"
+        return f"a {np.dtype(value.dtype).name} tensor of shape {tuple(value.shape)}"
     if isinstance(value, Weak):
         return "a float"
     if isinstance(value, (bool, int, float, complex, str)):
-        return f"{type(value).__name__} {value!r:.40}"
+        return f"the {type(value).__name__} {value!r:.40}"
     if nest.is_nested(value):
         return f"a {type(value).__name__} of {len(nest.flatten(value))}"
     return f"a {type(value).__name__}"

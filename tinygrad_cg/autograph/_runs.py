@@ -365,27 +365,28 @@ class SiteRun(Watch):
         if isinstance(key, int) or not any(key in self.site.live[way] for way in ways):
             return
         is_loop = self.site.kind in ("while", "for")
-        when = "if the loop runs" if is_loop else "after one branch"
+        when = "if a loop on a tensor runs" if is_loop else "in one branch of an `if` on a tensor"
         raise self.helper.refusal(
             self.site.line,
-            f"`{key}` has a value only {when}, which a tensor decides, and is read later",
+            f"`{key}` has a value only {when}, and is read later",
             f"Assign `{key}` before the {'loop' if is_loop else '`if`'}",
         )
 
     def _plan(self, key: Any, value: Any, other: Any) -> Plan:
         try:
             if isinstance(value, np.ndarray) and isinstance(key, int) and value is not other:
-                raise Mismatch("an array with other elements")
+                raise Mismatch("an array", "an array with other elements")
             return plan(value, other)
         except Mismatch as error:
             what = "the result" if key == "@ret" else f"`{self.text(key)}`"
-            is_loop = self.site.kind in ("while", "for")
-            where = "before and after the loop body" if is_loop else "in the two branches"
+            text = "{} is {} after one branch and {} after the other. The condition is a tensor"
+            if self.site.kind in ("while", "for"):
+                text = "{} is {} before the loop body and {} after it. A tensor controls the loop"
             raise self.helper.refusal(
                 self.site.line,
-                f"{what} becomes {error}, {where}, and a tensor decides",
-                f"Make it a tensor of the same shape and dtype {where}, with zeros_like, "
-                "cast or broadcast_to; collect results in a TensorArray rather than a list",
+                f"{text.format(what, *error.args)}, so both must agree",
+                "Make it a tensor of the same shape and dtype in both, with zeros_like, cast or "
+                "broadcast_to; collect results in a TensorArray rather than a list",
                 isinstance(value, list) and isinstance(other, list) and len(value) != len(other),
             ) from None
 

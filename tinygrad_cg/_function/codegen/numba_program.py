@@ -182,9 +182,11 @@ class NumbaProgram(Executable):
         code = array_code(node, None if value is None else value.aval)
         if code is None:
             label = node.name if node.op is None else node.op.label
+            what, remedy = f"`{label}`", "call the function from Python"
+            if any(x.dtype == np.float16 for x in (node, *node.operands)):
+                what, remedy = "float16", "pass float32"
             error = UnsupportedCodeError(
-                f"{self.title}: `{label}` is not supported in Numba code: call the function from "
-                "Python"
+                f"{self.title}: {what} is not supported in Numba code: {remedy}"
             )
             error.operation = label
             raise error

@@ -564,13 +564,13 @@ class _Column:
         if self.is_tensor:
             self.leaves = []
             if any(aval != self.avals[0] for aval in self.avals):
-                texts = self._texts(f"{aval.dtype}{aval.shape}" for aval in self.avals)
+                texts = self._texts(f"{aval.dtype} of shape {aval.shape}" for aval in self.avals)
                 raise TypeError(
-                    f"{self.name}: if a tensor without a value chooses the branch, all branches "
-                    f"must return tensors of the same shape and dtype: result {self.position} is "
-                    f"{texts}. Cast, reshape or pad the results"
+                    f"{self.name}: a traced tensor chooses the branch, so all branches must return "
+                    f"tensors of the same shape and dtype, but result {self.position} is {texts}. "
+                    "Cast, reshape or pad the results"
                 )
 
     def _texts(self, leaves: Any) -> str:
         pairs = zip(self.names, leaves, strict=True)
-        return ", ".join(f"{text} of `{label}`" for label, text in pairs)
+        return ", ".join(f"{text} in `{label}`" for label, text in pairs)

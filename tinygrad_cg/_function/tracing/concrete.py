@@ -167,9 +167,10 @@ class AnySize:
 
     def _refuse(self) -> NoReturn:
         """Raise ValueError: there is one for each size."""
+        shapes = ", ".join(str(spec.shape) for spec in self.inputs)
         raise ValueError(
-            f"{self!r} has a program for each size: call f.graph(x), f.kernels(x) or "
-            "f.numba(x) of the function with tensors"
+            f"{self._function.__name__}: graph, kernels, numba and cfunc need fixed sizes, but the "
+            f"shapes are {shapes}: pass tensors, or specifications such as TensorSpec((3,))"
         )
 
     graph = kernels = property(_refuse)
