@@ -127,7 +127,7 @@ class Optimizer(ABC):
             self._rate = value
         elif callable(value) and not is_tensor(value):
             self._schedule = value
-        elif not isinstance(value, (Real, Tensor, np.ndarray)) or np.shape(value):
+        elif not isinstance(value, (Real, Tensor, np.ndarray)) or getattr(value, "shape", ()):
             raise ArgumentTypeError(
                 f"{type(self).__name__}: learning_rate must be a number or a schedule, got "
                 f"{type(value).__name__} {value!r:.40}: pass Variables to apply_gradients"

@@ -361,7 +361,7 @@ def varied(program: ArrayProgram, roots: Iterable[Thing], backward: bool = False
     for target, sources in pairs:
         for source in sources if target is not None and target.is_float else ():
             if source.is_float:
-                pair = (target, source) if backward else (source, target)
+                pair: tuple[Any, Any] = (target, source) if backward else (source, target)
                 following.setdefault(pair[0], []).append(pair[1])
     return reachable(roots, lambda thing: following.get(thing, ()))
 

@@ -52,7 +52,7 @@ def gradients_of_variables(call: Any, returned: Any) -> tuple[Any, list]:
     used = call.variables or []
     name, count = call.definition.name, len(used)
     if not isinstance(returned, (tuple, list)) or len(returned) != 2:
-        is_scalar = is_tensor(returned) and not returned.shape
+        is_scalar = is_tensor(returned) and getattr(returned, "shape", None) == ()
         raise TypeError(
             f"{'Cannot iterate over a scalar tensor. ' * is_scalar}`{name}` uses variables, so its "
             "grad_fn must return a pair: (gradients of the inputs, list of gradients of the "
