@@ -354,10 +354,10 @@ def varied(program: ArrayProgram, roots: Iterable[Thing], backward: bool = False
     Which number was pushed is not known where one is popped.
     """
     statements = [*walk(program.body)]
-    pairs: list[tuple[Any, Any]] = [pair for x in statements for pair in dependences(x)]
+    pairs: list[Any] = [pair for x in statements for pair in dependences(x)]
     pushed = [v for x in statements if isinstance(x, Push) for v in x.values]
     pairs += [(v, pushed) for x in statements if isinstance(x, Pop) for v in x.outs]
-    following: dict[Any, list[Thing]] = {}
+    following: dict[Any, list[Any]] = {}
     for target, sources in pairs:
         for source in sources if target is not None and target.is_float else ():
             if source.is_float:

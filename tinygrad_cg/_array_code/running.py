@@ -119,6 +119,8 @@ class Runner:
             own = layout.spare.pop()
         except IndexError:
             own = self._with_scratch(layout)
+        if own[-3] is None:
+            own[-4:-2] = self._stacks()
         arguments, copied = own.copy(), []
         for position, place, dtype, is_written in self.passed:
             value = np.ascontiguousarray(inputs[place], dtype)
@@ -144,7 +146,9 @@ class Runner:
         if report[0]:
             kind, message = self.program.errors[report[0] - 1]
             raise kind(message)
-        if layout.is_small and own[-4].nbytes <= MAX_SCRATCH_BYTES:
+        if layout.is_small:
+            if own[-4].nbytes > MAX_SCRATCH_BYTES // 2:
+                own[-4:-2] = None, None
             layout.spare.append(own)
         return [
             np.full(shape, which.number, stored_dtype(which))
@@ -157,7 +161,7 @@ class Runner:
         return [memory.empty((self.capacity,), dtype) for dtype in (FLOAT, INTEGER)]
 
     def _with_scratch(self, layout: Layout) -> list[Any]:
-        arguments = [*layout.arguments, *self._stacks(), np.empty(1, np.int64), layout.sizes]
+        arguments: list[Any] = [*layout.arguments, None, None, np.empty(1, np.int64), layout.sizes]
         for position, size, dtype in layout.scratch:
             arguments[position] = memory.empty((size,), dtype)
         return arguments
