@@ -76,6 +76,10 @@ CALLED = {
     "method": ("a.sort()\nreturn a[0]", "the method sort of arrays"),
     "numpy function": ("return np.linalg.svd(a)[0]", "not among the functions"),
     "numpy in Python": ("return np.sum(np.tri(3)) * x", "tri is not among the functions"),
+    "tensor operation": ("return tf.reduce_sum(a) * x", "reduce_sum is not .*NumPy or math"),
+    "compiled tensor operation": ("return tf.sin(x)", ": sin is not .*NumPy or math"),
+    "few arguments": ("return math.pow(x)", r"missing a required argument: 'y'"),
+    "many arguments": ("return math.sin(x, 2.0)", "too many positional arguments"),
     "unknown name": ("return x + missing", "missing is not defined"),
     "unassigned": ("y = x + z\nz = y\nreturn z", "z may have no value here"),
     "index of floats": ("return a[x]", r"an index must be an integer: use int\(x\)"),
@@ -157,7 +161,7 @@ def function_of(body, name):
     source = f"{HEAD}\ndef refused(a, b, x, n):\n{indent(dedent(body), '    ')}\n"
     filename = f"<refused {name}>"
     linecache.cache[filename] = len(source), None, source.splitlines(keepends=True), filename
-    namespace = {"np": np, "math": math, "GLOBAL": GLOBAL, "THING": THING}
+    namespace = {"np": np, "math": math, "tf": tf, "GLOBAL": GLOBAL, "THING": THING}
     exec(compile(source, filename, "exec"), namespace)
     return namespace["refused"]
 
@@ -177,6 +181,27 @@ def test_what_types_show_is_refused_at_the_call(name):
     with pytest.raises(tf.errors.UnsupportedCodeError, match=message) as raised:
         f(np.ones(3), np.ones(3), 0.5, 2)
     assert f'File "<refused {name}>", line ' in str(raised.value)
+
+
+OF_MATH = [name for name in dir(math) if callable(getattr(math, name)) and name[0] != "_"]
+
+
+@pytest.mark.parametrize("name", OF_MATH)
+def test_a_function_of_math_has_its_derivative_or_is_refused(name):
+    x = 1.3 if name == "acosh" else 0.6
+    try:
+        values = [getattr(math, name)(x + step) for step in (-1e-5, 1e-5)]
+    except (TypeError, ValueError):  # it does not take one float
+        values = []
+    f = tf.differentiable(function_of(f"return math.{name}(x) * 1.0", name))
+    args = np.ones(3), np.ones(3)
+    try:
+        f(*args, x, 2)
+    except tf.errors.UnsupportedCodeError:
+        return
+    gradient = tf.grad(lambda x: f(*args, x, 2))(tf.constant(x, tf.float64))
+    expected = (values[1] - values[0]) / 2e-5
+    assert float(gradient) == pytest.approx(expected, rel=1e-8, abs=1e-9)
 
 
 def test_arrays_changed_in_place_in_loops_are_read():

@@ -523,11 +523,14 @@ def call(
         if isinstance(function, type) and issubclass(function, Exception):
             return reader.wrap(function)
         module = getattr(python, "__module__", None) or ""
-        if not hasattr(python, "__code__") or module.partition(".")[0] == "numpy":
+        root = module.partition(".")[0]
+        if not hasattr(python, "__code__") or root in ("numpy", "tinygrad_cg"):
             name = getattr(function, "__name__", repr(function))
-            module = getattr(function, "__module__", None)
+            tensors = root == "tinygrad_cg"  # its operations on tensors
+            module = None if tensors else getattr(function, "__module__", None)
             what = f"{f'{module}.' if module else ''}{name} is not among the functions that can be "
-            what += "differentiated here: write it in loops, or call it outside"
+            remedy = "use a function of NumPy or math" if tensors else "write it in loops"
+            what += f"differentiated here: {remedy}, or call it outside"
             if getattr(function, "__wrapped__", None) in reader.calls:
                 what = f"{name} calls itself: write a loop"
             raise reader.refuse(what, node)

@@ -10,6 +10,7 @@ import inspect
 import operator
 from collections.abc import Callable, Sequence
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -112,7 +113,12 @@ class OpBuilder:
         return self._add(name, values, kind, hint, _low(name, values) if kind == "i64" else None)
 
     def apply(self, function: Callable, *args: ir.Number | float, hint: str = "t") -> ir.Number:
-        """Add a function of floats of the kernels'; integers become f64."""
+        """Add a function of floats of the kernels'; integers become f64.
+
+        TypeError if the number of its arguments is wrong.
+        """
+        if len(args) != len(_parameters(function)):
+            inspect.signature(function).bind(*args)
         values = [arg if isinstance(arg, ir.Number) else ir.constant(arg) for arg in args]
         values, kind = self.joined(values, True)
         if function in _SYMBOLS:
@@ -288,8 +294,14 @@ def derivative(function: Callable, position: int, kind: str) -> tuple[list[str],
 
 
 @cache
+def _parameters(function: Callable) -> tuple[str, ...]:
+    return tuple(inspect.signature(function).parameters)
+
+
+@cache
 def _records() -> dict[Any, Primitive]:
     """Return the library's operations by the functions of the kernels'."""
+    import_module("tinygrad_cg._ops.distribution_functions")  # registers gamma
     elementwise = (record for record in OPS.values() if record.kind == "elementwise")
     return {
         getattr(record.kernel, "function", None): record
