@@ -51,12 +51,13 @@ def gradients_of_variables(call: Any, returned: Any) -> tuple[Any, list]:
     """Split (grad_xs, grad_vars), and check the second part."""
     used = call.variables or []
     name, count = call.definition.name, len(used)
+    variables = f"{count} variable{'s' * (count != 1)}"
     if not isinstance(returned, (tuple, list)) or len(returned) != 2:
         is_scalar = is_tensor(returned) and getattr(returned, "shape", None) == ()
         raise TypeError(
             f"{'Cannot iterate over a scalar tensor. ' * is_scalar}`{name}` uses variables, so its "
             "grad_fn must return a pair: (gradients of the inputs, list of gradients of the "
-            f"variables: {count}), got {type(returned).__name__} ({_where(call)})"
+            f"{variables}), got {type(returned).__name__} ({_where(call)})"
         )
     inputs, flat = returned
     if not isinstance(flat, (tuple, list)):
@@ -64,7 +65,7 @@ def gradients_of_variables(call: Any, returned: Any) -> tuple[Any, list]:
     if len(flat) != count:
         raise ValueError(
             "Must return gradient for each variable from @custom_gradient grad_fn. "
-            f"`{name}` uses {count} ({', '.join(v.name for v in used)}), its grad_fn returned "
+            f"`{name}` uses {variables} ({', '.join(v.name for v in used)}), its grad_fn returned "
             f"{len(flat)} for them ({_where(call)})"
         )
     homes = devices.homes(used) or [None] * count
