@@ -128,9 +128,10 @@ class Optimizer(ABC):
         elif callable(value) and not is_tensor(value):
             self._schedule = value
         elif not isinstance(value, (Real, Tensor, np.ndarray)) or getattr(value, "shape", ()):
+            remedy = ": pass Variables to apply_gradients" * isinstance(value, (list, tuple))
             raise ArgumentTypeError(
                 f"{type(self).__name__}: learning_rate must be a number or a schedule, got "
-                f"{type(value).__name__} {value!r:.40}: pass Variables to apply_gradients"
+                f"{type(value).__name__} {value!r:.40}{remedy}"
             )
         else:
             dtype = None if is_tensor(value) else np.float32

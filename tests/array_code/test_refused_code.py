@@ -256,3 +256,13 @@ def test_a_name_without_a_value_on_the_path_that_is_taken_is_an_error(name):
             call(*arrays, 2.0, 0)
     with pytest.raises(UnboundLocalError, match=message):
         tf.jvp(lambda x: f(*arrays, x, 0), (2.0,), (1.0,))
+
+
+@pytest.mark.parametrize(
+    "body", ["return a[np.argmin(a)] * x", "return np.linalg.inv(m)[0, 0] * x"]
+)
+def test_short_forms_call_each_other(body):
+    f = tf.differentiable(function_of(f"m = np.outer(a, b) + np.eye(3)\n{body}", body[7:20]))
+    a, b = np.array([2.0, 1.0, 3.0]), np.array([1.0, 0.5, 0.25])
+    expected = 1.0 if "argmin" in body else np.linalg.inv(np.outer(a, b) + np.eye(3))[0, 0]
+    np.testing.assert_allclose(f(a, b, 0.5, 2), 0.5 * expected, rtol=1e-12)

@@ -524,13 +524,14 @@ def call(
             return reader.wrap(function)
         module = getattr(python, "__module__", None) or ""
         root = module.partition(".")[0]
-        if not hasattr(python, "__code__") or root in ("numpy", "tinygrad_cg"):
+        is_ours = root == "tinygrad_cg" and not module.endswith("array_forms")
+        if not hasattr(python, "__code__") or root == "numpy" or is_ours:
             name = getattr(function, "__name__", repr(function))
-            tensors = root == "tinygrad_cg"  # its operations on tensors
-            module = None if tensors else getattr(function, "__module__", None)
+            module = None if is_ours else getattr(function, "__module__", None)
             what = f"{f'{module}.' if module else ''}{name} is not among the functions that can be "
-            remedy = "use a function of NumPy or math" if tensors else "write it in loops"
-            what += f"differentiated here: {remedy}, or call it outside"
+            remedy = "use a function of NumPy or math, or " * is_ours
+            remedy += "write it in loops, or " * (root == "numpy")
+            what += f"differentiated here: {remedy}call it outside"
             if getattr(function, "__wrapped__", None) in reader.calls:
                 what = f"{name} calls itself: write a loop"
             raise reader.refuse(what, node)

@@ -386,9 +386,9 @@ def _not_linear(evidence: Evidence) -> Iterator[Finding]:
         if prop.name == "linear in the upstream" and prop.holds is False:
             row = next(row for row in evidence.rows if row.path == "upstream" and row.order == 1)
             why = describe_upstreams(evidence.check, row.argument) or (
-                "Clipping, a mask computed from the upstream gradient, or its norm cause this: "
-                "the result is not the derivative of any function, and forward mode is not "
-                "defined."
+                "Usual causes: clipping the upstream gradient, a mask computed from it, or a "
+                "division by its norm. The result is not the derivative of any function, and "
+                "forward mode is not defined."
             )
             comparison = f"{row.detail}, expected {_pair(row)}"
             if not row.detail:
