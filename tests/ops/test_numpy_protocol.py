@@ -260,7 +260,7 @@ def test_tensors_are_compared_with_what_pytest_approximates():
     [
         (
             "expit",
-            r"^scipy\.special\.expit is not supported on tensors: use tf\.sigmoid, or x\.numpy",
+            r"^scipy\.special\.expit is not supported on tensors: use tf\.sigmoid, or use x\.numpy",
         ),
         ("gammaln", r"^scipy\.special\.gammaln .* use tf\.math\.lgamma, or"),
         ("j0", r"^scipy\.special\.j0 .* use tf\.autograd\.scipy\.special\.j0, or"),
