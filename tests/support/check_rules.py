@@ -318,7 +318,7 @@ WRONG = {
         forgets_upstream, (2.0,), 1, "not linear in the upstream", path="upstream", words="product"
     ),
     "clipping": Case(
-        clips, (2.0,), 1, "not linear in the upstream", path="upstream", words="Clipping"
+        clips, (2.0,), 1, "not linear in the upstream", path="upstream", words="clipping"
     ),
     "None": Case(
         forgets_an_argument, (2.0, 3.0), 1, "detached", "y", words="the rule returns None"

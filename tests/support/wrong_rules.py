@@ -777,7 +777,7 @@ wrong(
     false=(*OF_UPSTREAM, "1 x reverse", "2 x both"),
     words="or is divided by its size",
 )
-wrong(clipped, V, false=(*OF_UPSTREAM, "1 x reverse"), words="Clipping")
+wrong(clipped, V, false=(*OF_UPSTREAM, "1 x reverse"), words="clipping")
 wrong(without_upstream, V, false=(*OF_UPSTREAM, "1 x reverse"), words="with it missing?")
 
 
