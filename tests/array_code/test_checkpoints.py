@@ -8,6 +8,7 @@ import pytest
 
 import tinygrad_cg as tf
 
+from ..support import array_costs
 from ..support.array_programs import interpreted
 from .functions import CASES
 from .test_functions import floats_of, replaced, total
@@ -107,3 +108,10 @@ def test_checkpoint_decorates_and_counts_loops():
         tf.differentiable(logistic, checkpoint=-1)
     with pytest.raises(ValueError, match="got 'all'"):
         tf.differentiable(logistic, checkpoint="all")
+
+
+def test_costs_are_of_the_function_and_of_both_gradients():
+    args = ((np.arange(20.0), 9, 0.1),)
+    times, memory = array_costs.costs(array_costs.f.heat, *args)
+    assert len(times) == 3
+    assert memory[0] > memory[1] > 0

@@ -70,11 +70,9 @@ def seconds(*calls: Any) -> list[float]:
 def costs(function: Any, args: tuple) -> tuple[list[float], list[int]]:
     """Return times of the programs of function and gradients, and the bytes of stacks."""
     own = [tf.differentiable(function, checkpoint=flag) for flag in (False, True)]
-    applied = [x._applied(*x._family_of(args, {})) for x in own]
-    derivative, operands = applied[0]
+    derivative, operands = own[0]._applied(*own[0]._family_of(args, {}))
     data = derivative.inputs([x.numpy() for x in operands])
-    pairs = zip(own, applied, strict=True)
-    calls = [(derivative.runner, data), *(x._gradient(*arguments) for x, arguments in pairs)]
+    calls = [(derivative.runner, data), *(x._gradient(args, {}) for x in own)]
     return seconds(*(partial(*call) for call in calls)), [x.stack_bytes(*args) for x in own]
 
 

@@ -918,6 +918,12 @@ def loss_scale(x):
 
 
 @tf.custom_gradient
+def log_cosh(x):
+    value = tf.abs(x) + tf.math.log1p(tf.exp(-2.0 * tf.abs(x))) - 0.6931472
+    return value, lambda dy: dy * tf.sinh(x) / tf.cosh(x)
+
+
+@tf.custom_gradient
 def logistic_by_parts(x):
     e = tf.exp(-x)
     return tf.sigmoid(x), lambda dy: dy * e / (1.0 + e) ** 2
@@ -932,6 +938,13 @@ wrong(
     order=1,
     false="1 x reverse",
     words="in float32; right in float64",
+)
+wrong(
+    log_cosh,
+    np.float32(200.0),
+    at="float32",
+    words="`sinh` of 200 overflows",
+    false=(*("1 x: not finite", "2 x: not finite", "2 x both: not finite"), "2 dy upstream"),
 )
 wrong(
     logistic_by_parts,

@@ -255,13 +255,17 @@ class ArrayFunction:
         >>> grown.stack_bytes(0.5, 100)
         800
         """
+        runner, inputs = self._gradient(args, keywords)
+        return runner.stack_bytes(inputs)
+
+    def _gradient(self, args: Any, keywords: Any) -> tuple[Runner, list[Any]]:
+        """Return the program of the gradient with respect to all floats, and its inputs."""
         family, leaves = self._family_of(args, keywords)
         derivative, operands = self._applied(family, leaves)
         avals = derivative.outputs([x._data for x in operands])
         seeds = [np.ones(avals[k].shape, avals[k].dtype) for k in family.float_outputs]
         gradient = derivative._replace(reverse=tuple(sorted(family.float_inputs)))
-        inputs = gradient.inputs([*(x.numpy() for x in operands), *seeds])
-        return gradient.runner.stack_bytes(inputs)
+        return gradient.runner, gradient.inputs([*(x.numpy() for x in operands), *seeds])
 
     @staticmethod
     def _applied(family: Family, leaves: list[Any]) -> tuple[Derivative, list[Any]]:

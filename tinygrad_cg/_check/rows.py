@@ -15,7 +15,7 @@ from .evaluate import total
 from .judges import is_known_wrong, judge_of, noise_of_difference, products_along, recomputed
 from .kinks import is_outside, is_slope_nearby
 from .lines import Lines
-from .problem import InnerProduct, norm
+from .problem import InnerProduct, Point, norm
 from .reference import COMPLEX_STEP, LINEARITY, ReferenceValue
 from .verdicts import SHARP, DerivativeRow, Judge, decide, noise_of, tolerance
 
@@ -71,32 +71,42 @@ def row_of(
     row = DerivativeRow(order, check.names[j], path, mode, *compared)
     row.rounding = judge.floor / check.precision_of(j)
     row.tolerance = SHARP if reference.kind == COMPLEX_STEP else tolerance(check.precision)
-    is_lost = abs(own.number - value.number) > 0.01 * value.size
-    if verdict == verdicts.TRUE and is_lost and (path, mode) == ("x", "reverse"):
-        if _is_wrong_in_own_dtype(check, order, j, own, value):
-            row.verdict, row.value = verdicts.WRONG, own.value
-            row.detail = f"in {check.problem.point[j].dtype}; right in float64"
-        else:
-            check.inaccurate.append(row)
+    if (path, mode) == ("x", "reverse"):
+        _judge_own_dtype(
+            check, row, own, value, lambda arrays: products_along(check, j, arrays)[0].number
+        )
     return row
 
 
-def _is_wrong_in_own_dtype(
-    check: Check, order: int, j: int, own: InnerProduct, value: InnerProduct
-) -> bool:
-    """Return whether rounding cannot explain a value in the arguments' precision."""
-    if abs(value.number) < 1e-30:
-        return False  # it may underflow
-    problem = check.problem
+def _judge_own_dtype(
+    check: Check, row: DerivativeRow, own: InnerProduct, value: InnerProduct, number_of: Callable
+) -> None:
+    """Change the verdict on a right row if the value in the arguments' precision is wrong.
 
-    def again() -> float:
-        arrays = evaluate.arrays(problem, problem.point, order)
-        return products_along(check, j, arrays)[0].number
-
+    It is wrong if rounding cannot explain it; otherwise it loses digits, and a remark says so once:
+    an upstream row has the value of the row of `x` at the order before. `number_of` takes the
+    gradients' arrays.
+    """
     gap = abs(own.number - value.number)
-    noise = noise_of(problem, own.number, again, gap, constants=True)
-    noise += noise_of(problem, value.number, recomputed(check, order, j), gap)
-    return gap > 5 * noise + 100 * own.rounding
+    if row.verdict != verdicts.TRUE or gap <= 0.01 * value.size:
+        return
+    problem = check.problem
+    path = "joint" if row.path == "upstream" else row.path
+
+    def noise(number: float, point: Point, **options: bool) -> float:
+        def again() -> float:
+            return number_of(evaluate.arrays(problem, point, row.order, path))
+
+        return noise_of(problem, number, again, gap, **options)
+
+    underflows = abs(value.number) < 1e-30
+    if underflows or gap <= 100 * own.rounding + 5 * (
+        noise(own.number, problem.point, constants=True) + noise(value.number, check.base)
+    ):
+        check.inaccurate += [row] * (row.path == "x")
+    else:
+        row.verdict, row.value = verdicts.WRONG, own.value
+        row.detail = f"in {_narrowest(check).dtype}; right in float64"
 
 
 def _narrowest(check: Check) -> np.finfo:
@@ -178,6 +188,7 @@ def add_upstream_row(check: Check, order: int) -> None:
     comparison = (shown, reference.value, reference.error, LINEARITY, verdict, detail)
     row = DerivativeRow(order, "dy", "upstream", "reverse", *comparison)
     row.rounding, row.tolerance = floor / check.precision, tolerance(check.precision)
+    _judge_own_dtype(check, row, own, value, lambda arrays: by_upstream(arrays).number)
     check.rows.append(row)
 
 

@@ -77,8 +77,7 @@ def _transpose_vjp(
         try:
             with no_unit_vectors() if whole else nullcontext():
                 transposition = Transposition(vjp, outputs, natural)
-                if definition is not None:
-                    tangents = list(map(_with_nan, transposition.gradients, tangents))
+                transposition.shows_nan = definition is not None
                 results = transposition(tangents)
         except UnitVectorsNeeded:
             if not whole:
@@ -197,8 +196,11 @@ class Transposition:
     """The transpose of `vjp`: from tangents of operands to tangents of `outputs`.
 
     `vjp` is linear. Its transpose is the gradient of <vjp(dy), tangents> with respect to dy. The
-    object can be called any number of times.
+    object can be called any number of times. With `shows_nan`, for rules of the user's, a tangent
+    is NaN where the gradient is.
     """
+
+    shows_nan = False
 
     def __init__(self, vjp: Vjp, outputs: Sequence[Any], natural: bool = False):
         generator = np.random.default_rng(0)
@@ -213,6 +215,8 @@ class Transposition:
         self.token.alive = False
 
     def __call__(self, tangents: Sequence[Tensor | None]) -> list[Tensor | None]:
+        if self.shows_nan:
+            tangents = [*map(_with_nan, self.gradients, tangents)]
         pairs = zip(self.gradients, tangents, strict=True)
         present = [pair for pair in pairs if pair[0] is not None and pair[1] is not None]
         targets, upstream = ([pair[k] for pair in present] for k in (0, 1))
@@ -242,11 +246,14 @@ def _transpose_sweep(
 ) -> Transposition | UnitTransposition:
     transposition = Transposition(vjp, targets)
     nodes = [node for node in tuple(visited) if getattr(node.saved, "definition", None)]
+    transposition.shows_nan = bool(nodes)
     here = unrecorded_frame()
     if all(run_on(here, _transposes, node, False) for node in nodes):
         return transposition
     if all(run_on(here, _transposes, node, True) for node in nodes):
-        return Transposition(vjp, targets, natural=True)
+        transposition = Transposition(vjp, targets, natural=True)
+        transposition.shows_nan = True
+        return transposition
     for node in nodes:
         if not run_on(here, _is_linear, *_vjp_of(node)):
             raise _not_linear(getattr(node.saved, "definition", None))
