@@ -303,7 +303,7 @@ def test_unnamed_variables_have_the_names_of_the_function():
     report = tf.check_gradients(product, 1.5, order=1)
     verdicts = {(row.argument, row.verdict) for row in report.rows}
     assert ("right", "ok") in verdicts
-    assert ("wrong", "not a derivative") in verdicts
+    assert ("wrong", "wrong") in verdicts
 
 
 def test_variables_count_as_arguments():
@@ -467,7 +467,7 @@ def test_full_compares_every_element():
 
     report = tf.check_gradients(function, np.array([1.0, 2.0, 3.0]), order=1, full=True)
     false = [row for row in report.rows if row.index is not None]
-    assert [(row.index, row.verdict) for row in false] == [((2,), "not a derivative")]
+    assert [(row.index, row.verdict) for row in false] == [((2,), "wrong")]
     assert (false[0].value, false[0].reference) == (pytest.approx(27.1), pytest.approx(27.0))
     assert "x[2]" in str(report)
     assert tf.check_gradients(cube, np.array([1.0, 2.0, 3.0]), full=True).ok

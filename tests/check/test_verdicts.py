@@ -403,7 +403,7 @@ def test_a_second_point_is_named():
     assert false
     assert all(row.nearby.startswith("x = ") for row in false)
     assert false[0].value == pytest.approx(1.5 * false[0].reference)
-    assert "not a derivative, at a nearby point" in str(report)
+    assert "wrong, at a nearby point" in str(report)
     assert "Nearby point: x = " in str(report)
     report = tf.check_gradients(tf.nn.relu, 0.0, order=1)
     assert "kink; at a nearby point: ok" in str(report)

@@ -164,7 +164,7 @@ RULES = [
 @pytest.mark.parametrize(
     ("start", "program"),
     [
-        ("my_fn must return (output, grad_fn), got Tensor of shape (3,): add the rule:",
+        ("my_fn must return (output, grad_fn), got Tensor of shape (3,): add the rule,",
          called(lambda a: a * 2.0, [1.0, 2.0, 3.0])),
         ("my_fn must return (output, grad_fn), and grad_fn must be callable, got Tensor: ",
          called(lambda a: (a, a))),

@@ -168,7 +168,7 @@ def _fault(kind: str, example: Example, rng: np.random.Generator) -> Fault | Non
     first = first_gradients(example, example.operands, weights)
     if not _counts(first[index]):
         return None
-    name, wrong = f"{kind} in {example.primitive.name}", ("not a derivative", "detached")
+    name, wrong = f"{kind} in {example.primitive.name}", ("wrong", "detached")
     argument = f"operands[{index}]"
 
     def fault(alter, order=1, verdicts=wrong, path="x", by=argument):

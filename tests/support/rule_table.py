@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from tinygrad_cg._check import GradientReport
 
-WRONG = "not a derivative"
+WRONG = "wrong"
 
 
 class Rule(NamedTuple):
@@ -19,7 +19,7 @@ class Rule(NamedTuple):
 
     `false` has each false row: the order, the argument with the index of an element, the path
     unless that is x, the mode if the other one is not false, "nearby" for the second point, and
-    the verdict unless that is "not a derivative". An asterisk after the argument stands for what
+    the verdict unless that is "wrong". An asterisk after the argument stands for what
     follows of it: the row of the outputs' squares of the next order, too. `doubtful` has the
     verdicts besides "ok" of rows that are not false. `words` stand in the report.
     """

@@ -259,7 +259,7 @@ REFUSED = {  # targets, sources, words
         f"a number of type {type(number).__name__}": (
             lambda t, number=number: number,
             lambda t: t.x,
-            f"target is .*{kind}.*, not a Tensor; did the function leave the library",
+            f"target is .*{kind}.*, not a Tensor; a tape does not record float",
         )
         for number, kind in ((4.0, "float"), (4, "int"), (np.float32(4.0), "float"))
     },

@@ -263,8 +263,8 @@ class TestErrors:
 
         refused(ValueError, r"loss needs a scalar output, got shape \(3,\); use jacobian", loss)
         refused(TypeError, "function returned None: return a Tensor", lambda x: None)
-        refused(TypeError, "did the function leave the library", lambda x: 3.0)
-        refused(TypeError, "did the function leave the library", lambda x: np.float64(3.0))
+        refused(TypeError, "a tape does not record float", lambda x: 3.0)
+        refused(TypeError, "a tape does not record float", lambda x: np.float64(3.0))
         refused(TypeError, "dtype int64, which has no derivative", tf.argmax)
         refused(TypeError, "dtype bool, which has no derivative", lambda x: tf.reduce_any(x > 1))
         refused(TypeError, "one scalar, got tuple .*has_aux=True", lambda x: (cubes(x), 1))
@@ -280,7 +280,7 @@ class TestErrors:
         transform = getattr(tf, name)
         for f, match in (
             (lambda x: None, "function returned None"),
-            (lambda x: (x, 3.0), "returned float, not a Tensor; did the function leave"),
+            (lambda x: (x, 3.0), "returned float, not a Tensor; a tape does not record"),
             (lambda x: [tf.argmax(x)], "dtype int64, which has no derivative"),
             (lambda x: {"a": tf.cast(x, "complex64")}, "needs a real output, got complex64"),
         ):
@@ -289,7 +289,7 @@ class TestErrors:
     def test_outputs_of_vjp_and_jvp(self):
         for f, match in (
             (lambda x: None, "function returned None"),
-            (lambda x: 3.0, "did the function leave"),
+            (lambda x: 3.0, "a tape does not record"),
             (lambda x: (x, tf.argmax(x)), "dtype int64, which has no derivative"),
         ):
             self.refused(TypeError, f"vjp: .*{match}", lambda f=f: tf.vjp(f, X))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from .._core.kinds import is_complex
 from . import evaluate, verdicts
 from .problem import InnerProduct, Problem, norm, precision_of_dtype
 from .recorder import Recorder
@@ -84,11 +85,15 @@ class Check:
         sizes, others = (
             [a.size for a in some] for some in (self.problem.point, self.problem.values)
         )
-        what = ["one random direction of each argument"] * (max(sizes) > 1)
+        is_plain = max(sizes) == 1 and not any(is_complex(a.dtype) for a in self.problem.point)
+        what = ["one random direction of each argument"] * (not is_plain)
         what += ["one random upstream gradient"] * (sum(others) > 1)
         has_index = any(row.index is not None for row in self.rows)
         rows = "Rows without an index have values" if has_index else "Values are"
-        return f"{rows} for {' and '.join(what)}." if what and self.rows else ""
+        sentences = [f"{rows} for {' and '.join(what)}."] if what and self.rows else []
+        if len(sizes) > 1 and any(row.order > 1 for row in self.rows):
+            sentences.append("Values of order 2 are for one random sum of the arguments' gradients.")
+        return " ".join(sentences)
 
     @property
     def first(self) -> list:

@@ -124,8 +124,11 @@ def _meaning_of_ratio(elements: Elements, ratio: float) -> tuple[str, Fix | str 
         elif np.isclose(ratio * number, 1.0, rtol=1e-5):
             matches.append((words and f"1 / {words}", f"gradient * {code}"))
     text, question = times_correct(ratio), _question_about_means(elements, ratio)
+    is_chance = np.isclose(ratio, 2.0) and matches and matches[0][0] in elements.others
     if question:
         text = f"{text} {question}"
+    elif is_chance:  # a lost or doubled 2 is commoner than a factor that happens to be 2
+        return f"{text} {matches[0][0]} is 2, too.", partial(scale_gradient, ratio=2.0)
     elif matches and matches[0][0]:
         text = f"{text} {ratio:.6g} is {matches[0][0]}."
     sizes = [*elements.x.shape, elements.x.size, *elements.upstream.shape]

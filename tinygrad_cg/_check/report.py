@@ -204,8 +204,8 @@ def _lines(report: GradientReport) -> str:
     false = report.first_false_order
     if false and any(row.verdict == TRUE and row.order - 1 == false for row in report.rows):
         lines.append(
-            f"The reference of order {false + 1} is the derivative of what the rules return at "
-            f"order {false}, which is wrong."
+            f"Order {false} is wrong, so `ok` at order {false + 1} means only that this is the "
+            f"derivative of the wrong order {false}."
         )
     points = dict.fromkeys(row.nearby for row in report.rows if row.nearby)
     lines += [f"Nearby point: {point}." for point in points]

@@ -21,8 +21,8 @@ from .check import Check
 from .compare import run_check
 from .problem import Problem
 from .recorder import CustomCall
-from .setup import make_problem
-from .verdicts import TRUE
+from .setup import make_problem, nearby_problem
+from .verdicts import TRUE, DerivativeRow
 
 
 class Trial(NamedTuple):
@@ -89,7 +89,22 @@ def _try(
         trial.complex_sources |= check.complex_sources
     if compare and alike:
         run_check(trial)
+        if Trial(code, trial).right:
+            trial.rows += _false_rows_nearby(trial)
     return Trial(code, trial if alike else None)
+
+
+def _false_rows_nearby(check: Check) -> list[DerivativeRow]:
+    """Return the wrong rows at a second point: code may be right at the first one by chance."""
+    problem = nearby_problem(check.problem, np.random.default_rng(0))
+    if problem is None:
+        return []
+    nearby = Check(problem, check.order, check.modes, is_brief=True, is_nearby=True)
+    try:
+        run_check(nearby)
+    except Exception:  # the function is not defined there
+        return []
+    return [row for row in nearby.rows if row.false]
 
 
 def _define(code: str, function: Any) -> Any:

@@ -16,7 +16,7 @@ from .reference import LEVELS, Ladder, ReferenceValue, by_complex_step, complex_
 from .rounding import AMPLITUDE
 
 TRUE = "ok"
-WRONG = "not a derivative"
+WRONG = "wrong"
 DETACHED = "detached"
 BYPASSED = "bypassed"
 NOT_FINITE = "not finite"

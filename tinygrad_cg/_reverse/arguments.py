@@ -12,7 +12,7 @@ from .._core.kinds import is_complex, is_differentiable
 from .._core.tensor import Tensor
 from ..errors import ArgumentTypeError, InvalidArgumentError, TapeWarning, warn
 
-NO_TENSOR = "did the function leave the library? float() and numpy() end the record: keep tensors"
+NO_TENSOR = "a tape does not record float() and numpy(): compute it with tensors"
 
 
 class UnconnectedGradients(enum.Enum):

@@ -325,7 +325,7 @@ def check_result(definition: Definition, result: Any) -> tuple[Any, Callable[...
             pair = "unsupported callable: " if result.shape == (2,) else ""
             words = pair if result.ndim else "Cannot iterate over a scalar tensor. "
         raise TypeError(
-            f"{name} must return (output, grad_fn), got {kind}: {words}add the rule: "
+            f"{words}{name} must return (output, grad_fn), got {kind}: add the rule, "
             f"`return y, grad_fn` (at {definition.where()})"
         )
     if len(result) != 2:
