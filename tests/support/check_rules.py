@@ -309,9 +309,7 @@ TWO = np.array([0.3, -0.7])
 
 WRONG = {
     "sign": Case(wrong_sign, (2.0, 3.0), 1, "wrong", "y", words="The sign is wrong."),
-    "factor": Case(
-        wrong_factor, (2.0,), 1, "wrong", words="It is 2 times the correct gradient."
-    ),
+    "factor": Case(wrong_factor, (2.0,), 1, "wrong", words="It is 2 times the correct gradient."),
     "constant": Case(constant_rule, (2.0,), 1, "wrong", words="expected 12, got 100"),
     "swapped": Case(swapped, (TWO, VECTOR[:2]), 1, "wrong", "y", words="are swapped"),
     "no upstream": Case(
@@ -329,16 +327,10 @@ WRONG = {
     "example 1": Case(
         example_one(1.0), (2.0,), 2, "detached", words="direct dependence on x is lost"
     ),
-    "example 1, false": Case(
-        example_one(500.0), (2.0,), 2, "wrong", "dy", "upstream", "got 6000"
-    ),
+    "example 1, false": Case(example_one(500.0), (2.0,), 2, "wrong", "dy", "upstream", "got 6000"),
     "example 2": Case(verbatim, (2.0,), 2, "raises", words="return 6 * x * ddy\n"),
-    "false curvature": Case(
-        fake_curvature, (2.0,), 2, "wrong", words="expected 12, got 1000"
-    ),
-    "false at order 3": Case(
-        wrong_at_three, (2.0,), 3, "wrong", words="expected 48, got 40"
-    ),
+    "false curvature": Case(fake_curvature, (2.0,), 2, "wrong", words="expected 12, got 1000"),
+    "false at order 3": Case(wrong_at_three, (2.0,), 3, "wrong", words="expected 48, got 40"),
     "NumPy": Case(through_numpy, (2.0,), 2, "detached", words="return dy * 3 * x**2"),
     "stop_gradient": Case(half_detached, (2.0,), 2, "detached", words="return dy * x * x * 3"),
     "captured": Case(captures, (2.0, 3.0), 1, "detached", "w", words="def inside(x, w):"),

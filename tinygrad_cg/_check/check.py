@@ -92,7 +92,9 @@ class Check:
         rows = "Rows without an index have values" if has_index else "Values are"
         sentences = [f"{rows} for {' and '.join(what)}."] if what and self.rows else []
         if len(sizes) > 1 and any(row.order > 1 for row in self.rows):
-            sentences.append("Values of order 2 are for one random sum of the arguments' gradients.")
+            sentences.append(
+                "Values of order 2 are for one random sum of the arguments' gradients."
+            )
         return " ".join(sentences)
 
     @property
