@@ -340,6 +340,30 @@ def test_a_ratio_that_may_be_a_size_is_not_written_down():
     )
 
 
+@tf.custom_gradient
+def doubled_product(x, w):
+    return x * w, lambda dy: (dy * w, 2 * dy * x)
+
+
+@tf.custom_gradient
+def squared_product(x, w):
+    return x * w, lambda dy: (dy * w, dy * x * x)
+
+
+@pytest.mark.parametrize(
+    ("rule", "code"),
+    [
+        (doubled_product, "lambda dy: (dy * w, dy * x)"),
+        (squared_product, "lambda dy: (dy * w, tf.vjp(lambda w: x * w, w)[1](dy)[0])"),
+    ],
+)
+def test_code_that_is_right_at_the_point_alone_is_not_offered(rule, code):
+    """At x = 2 both are 2 times the gradient dy * x."""
+    report = tf.check_gradients(rule, 2.0, 3.0)
+    assert "It is 2 times the correct gradient. x is 2, too." in words(report)
+    assert code in code_of(report)
+
+
 def test_a_gradient_in_a_list_is_corrected_inside_it():
     @tf.custom_gradient
     def half_square(x):
