@@ -259,7 +259,7 @@ def test_steps_are_not_recorded():
 
 def test_what_is_refused():
     v, w = tf.Variable(1.0), tf.Variable([1.0, 2.0])
-    with pytest.raises(ValueError, match=r"No gradients provided for any variable: Variable:0"):
+    with pytest.raises(ValueError, match=r"No gradients provided for any variable: 'Variable:0'"):
         SGD().apply_gradients([(None, v)])
     with pytest.raises(ValueError, match=r"gradient has shape \(\), variable 'Variable:0' has"):
         SGD().apply_gradients([(1.0, w)])

@@ -128,10 +128,11 @@ class Optimizer(ABC):
         elif callable(value) and not is_tensor(value):
             self._schedule = value
         elif not isinstance(value, (Real, Tensor, np.ndarray)) or getattr(value, "shape", ()):
-            remedy = ": pass Variables to apply_gradients" * isinstance(value, (list, tuple))
+            came = f"{type(value).__name__} {value!r:.40}"
+            if isinstance(value, (list, tuple)):
+                came = f"a {type(value).__name__}: pass Variables to apply_gradients"
             raise ArgumentTypeError(
-                f"{type(self).__name__}: learning_rate must be a number or a schedule, got "
-                f"{type(value).__name__} {value!r:.40}{remedy}"
+                f"{type(self).__name__}: learning_rate must be a number or a schedule, got {came}"
             )
         else:
             dtype = None if is_tensor(value) else np.float32
@@ -263,18 +264,18 @@ class Optimizer(ABC):
 
 def _check_pairs(pairs: list, sums_rows: bool) -> list[tuple[Any, Variable]]:
     """Return the pairs that have a gradient: a tensor like the Variable, or rows of it."""
-    for pair in pairs:
+    for k, pair in enumerate(pairs):
         parts = pair if isinstance(pair, (tuple, list)) else (pair,)
         if len(parts) != 2 or not isinstance(parts[1], Variable):
             came = ", ".join(type(part).__name__ for part in parts)
             raise TypeError(
-                "apply_gradients: needs a list of pairs, [(gradient, variable)], got "
-                f"{f'({came})' if parts is pair else came} as an entry"
+                "apply_gradients: needs a list of pairs, [(gradient, variable)]; entry "
+                f"{k} is {f'({came})' if parts is pair else came}"
             )
     names = [variable.name for gradient, variable in pairs if gradient is None]
     if names and len(names) == len(pairs):
         raise ValueError(
-            f"No gradients provided for any variable: {', '.join(names)}: "
+            f"No gradients provided for any variable: {', '.join(map(repr, names))}. "
             "tape.explain(loss, variable) says why"
         )
     if names:

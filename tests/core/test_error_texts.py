@@ -299,7 +299,7 @@ TENSORS = [
     (
         "4.5 reshape",
         ValueError,
-        "shape (3,) (3 elements) to a tensor of shape (2,) (2 elements)",
+        "shape (3,) to a tensor of shape (2,): 2 elements are not 3",
         lambda: tf.reshape(vector(), (3,)),
     ),
     ("4.5 two -1", ValueError, "-1", lambda: tf.reshape(vector(), (-1, -1))),
@@ -395,7 +395,7 @@ NAMED = {  # by the function that is called, though another one raises the error
     "SGD: learning_rate must be a number or a schedule, got NoneType None": lambda: (
         tf.optimizers.SGD(None)
     ),
-    "Adam: learning_rate must be a number or a schedule, got list [<tg.": lambda: (
+    "Adam: learning_rate must be a number or a schedule, got a list: pass Variables to ": lambda: (
         tf.optimizers.Adam([tf.Variable(1.0)], 0.1)
     ),
     "Lion: learning_rate must be a number or a schedule, got Variable": lambda: tf.optimizers.Lion(
@@ -418,10 +418,10 @@ NAMED = {  # by the function that is called, though another one raises the error
     "solve: matrix (2, 2) and rhs (3,) do not fit": lambda: tf.linalg.solve(SQUARE, np.ones(3)),
     "TensorSpec: shape must be a list of sizes or None, got 'a'": lambda: tf.TensorSpec("a"),
     "SGD: only one of": lambda: tf.optimizers.SGD(0.1, clipnorm=1.0, clipvalue=1.0),
-    "apply_gradients: needs a list of pairs, [(gradient, variable)], got Tensor as an entry": (
+    "apply_gradients: needs a list of pairs, [(gradient, variable)]; entry 0 is Tensor": (
         lambda: tf.optimizers.SGD(0.1).apply_gradients((tf.constant(1.0), tf.Variable(1.0)))
     ),
-    "apply_gradients: needs a list of pairs, [(gradient, variable)], got (Variable, Tensor)": (
+    "apply_gradients: needs a list of pairs, [(gradient, variable)]; entry 0 is (Variable, ": (
         lambda: tf.optimizers.SGD(0.1).apply_gradients([(tf.Variable(1.0), tf.constant(1.0))])
     ),
     "matvec: shapes (3, 2) and (3,) do not fit: axis -1 of the first (2) and axis -1 of the second "

@@ -283,7 +283,9 @@ wrong(
     said="The rule holds `weight` constant, but it depends on p, too.",
 )
 wrong(
-    focal_loss_sign_of_weight, PROBABILITIES, said="The part through `weight` has the wrong sign."
+    focal_loss_sign_of_weight,
+    PROBABILITIES,
+    said="The term that comes from `weight` has the wrong sign.",
 )
 right(dice_loss, PROBABILITIES)
 wrong(dice_loss_not_squared, PROBABILITIES, said="It has an extra factor: `sizes`.")
@@ -650,7 +652,12 @@ def embedding_of_repeated_rows(table):
 
 
 right(rms_norm, BATCH, GAIN)
-wrong(rms_norm_summed, BATCH, GAIN, said="The part through `inverse` is 3 times the correct one.")
+wrong(
+    rms_norm_summed,
+    BATCH,
+    GAIN,
+    said="The term that comes from `inverse` is 3 times the correct one.",
+)
 right(layer_norm, BATCH)
 wrong(
     layer_norm_constant_deviation,
@@ -664,7 +671,9 @@ right(group_norm, BATCH)
 wrong(group_norm_of_rows, BATCH)
 right(quick_gelu, X4)
 wrong(
-    quick_gelu_inner_factor, X4, said="The part through `gate` is 0.587544 times the correct one."
+    quick_gelu_inner_factor,
+    X4,
+    said="The term that comes from `gate` is 0.587544 times the correct one.",
 )
 right(gelu_by_tanh, X4)
 wrong(
@@ -963,7 +972,7 @@ right(gaussian_evidence, np.array(0.7))
 wrong(
     gaussian_evidence_log_det,
     np.array(0.7),
-    said="The part through `log_det` is 2 times the correct one.",
+    said="The term that comes from `log_det` is 2 times the correct one.",
 )
 right(cholesky_factor, MATRIX + MATRIX.T)
 wrong(
@@ -1321,7 +1330,7 @@ right(lennard_jones, np.array([1.0, 1.4, 2.0]))
 wrong(
     lennard_jones_exponent,
     np.array([1.0, 1.4, 2.0]),
-    said="The part through `repulsion` is 0.5 times the correct one.",
+    said="The term that comes from `repulsion` is 0.5 times the correct one.",
 )
 right(upwind, X4)
 wrong(

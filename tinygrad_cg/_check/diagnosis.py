@@ -121,10 +121,9 @@ def _of_count(evidence: Evidence, order: int, error: GradientCountError) -> Find
         return Finding(text)
     if seen.parent is not None and returned > expected:
         text += (
-            f" `{name}` needs no gradient for the upstream gradient: the rule of "
-            f"`{seen.parent.name}` multiplies by that in ordinary operations, which are "
-            f"differentiated automatically. A second gradient would need a second argument of "
-            f"`{name}`."
+            f" Return no gradient for the upstream gradient of `{seen.parent.name}`: that is no "
+            f"input of `{name}`. The rule of `{seen.parent.name}` multiplies by it outside "
+            f"`{name}`, and that multiplication is differentiated automatically."
         )
         return _corrected(evidence, text, seen, rewrite.drop_gradients, name, expected)
     if any(is_tensor(leaf) for leaf in nest.flatten(seen.kwargs)):

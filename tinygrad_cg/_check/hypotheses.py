@@ -585,7 +585,7 @@ def _through(elements: Elements) -> Iterator[Hypothesis]:
             continue
         is_minus = np.isclose(extra, -2.0, rtol=1e-5)
         end = "has the wrong sign" if is_minus else f"is {1.0 + extra:.6g} times the correct one"
-        words = f"The part through {share.what} ({share.site}) {end}."
+        words = f"The term that comes from {share.what} ({share.site}) {end}."
         wrong_multiples.append(gives(words, partial(changed, extra=float(extra)), 1))
     yield from wrong_multiples
 
@@ -794,7 +794,8 @@ def _somewhere(elements: Elements) -> Iterator[Hypothesis]:
 
 
 def _where_wrong(elements: Elements, false: np.ndarray) -> str:
-    count = f"{int(false.sum())} of {false.size} elements"
+    comparable = int(np.isfinite(elements.expected).sum())  # at kinks there is no reference
+    count = f"{int(false.sum())} of {comparable} elements"
     x, name = elements.x, elements.name
     is_ordered = np.isrealobj(x) and bool(np.isfinite(x).all())
     for words, there in (

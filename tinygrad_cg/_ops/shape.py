@@ -142,9 +142,11 @@ def _infer(name: str, old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, 
     if unknown and rest and count % rest == 0:
         return tuple(count // rest if size == -1 else size for size in new)
     if unknown or rest != count:
+        reason = f"{count} elements are not {rest}"
+        if unknown:
+            reason = f"{count} elements are not a multiple of {rest}"
         raise InvalidArgumentError(
-            f"{name}: cannot give shape {new} ({rest} elements) to a tensor of shape "
-            f"{tuple(old)} ({count} elements)"
+            f"{name}: cannot give shape {new} to a tensor of shape {tuple(old)}: {reason}"
         )
     return new
 

@@ -344,8 +344,8 @@ class GradientTape(levels.Listener):
         ):
             warn(
                 "GradientTape.gradient: this tape watches nothing, so the gradient is None: call "
-                "tape.watch(x) before x is used, or make x a Variable, which is watched when it is "
-                "read",
+                "tape.watch(x) before x is used, or make x a Variable, and compute the target in "
+                "the block `with tf.GradientTape() as tape:`",
                 TapeWarning,
             )
 
