@@ -364,6 +364,45 @@ def test_code_that_is_right_at_the_point_alone_is_not_offered(rule, code):
     assert code in code_of(report)
 
 
+SQUARE = np.random.default_rng(3).normal(size=(3, 3))
+
+
+@tf.custom_gradient
+def dense_without_transpose(x, w):
+    return tf.matmul(x, w), lambda dy: (tf.matmul(dy, w), tf.matmul(tf.transpose(x), dy))
+
+
+@tf.custom_gradient
+def dense_without_other_transpose(x, w):
+    return x @ w, lambda dy: (dy @ tf.transpose(w), x @ dy)
+
+
+@tf.custom_gradient
+def matrix_times_vector(x):
+    return tf.linalg.matvec(SQUARE, x), lambda dy: tf.linalg.matvec(SQUARE, dy)
+
+
+@tf.custom_gradient
+def biased(x, b):
+    return x + b, lambda dy: (dy, tf.reduce_mean(dy, axis=0))
+
+
+@pytest.mark.parametrize(
+    ("rule", "args", "line"),
+    [
+        (dense_without_transpose, (MATRIX.T, SQUARE), "(tf.matmul(dy, tf.transpose(w)),"),
+        (dense_without_other_transpose, (SQUARE + 1.0, SQUARE), "tf.transpose(x) @ dy)"),
+        (matrix_times_vector, (SQUARE[0],), "tf.linalg.matvec(tf.transpose(SQUARE), dy)"),
+        (biased, (MATRIX.T, SQUARE[0]), "lambda dy: (dy, tf.reduce_sum(dy, axis=0))"),
+    ],
+)
+def test_a_transpose_or_a_sum_is_written_where_it_lacks(rule, args, line):
+    report = tf.check_gradients(rule, *args)
+    words_of_cause = "transposed Jacobian is needed", "Is a mean taken in place of a sum?"
+    assert any(cause in words(report) for cause in words_of_cause)
+    assert line in code_of(report)
+
+
 def test_a_gradient_in_a_list_is_corrected_inside_it():
     @tf.custom_gradient
     def half_square(x):

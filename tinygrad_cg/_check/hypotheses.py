@@ -25,6 +25,8 @@ from .rewrite import (
     reverse_cumsum,
     rewrite_gradient,
     scale_gradient,
+    sum_means,
+    transpose_matrix,
 )
 
 MAX_NAMED = 3  # elements to name
@@ -136,6 +138,10 @@ def _meaning_of_ratio(elements: Elements, ratio: float) -> tuple[str, Fix | str 
         sizes += value.shape
     if len(matches) == 1:
         return text, matches[0][1]
+    counts = [*elements.upstream.shape, elements.upstream.size]
+    if any(count > 1 and np.isclose(ratio * count, 1.0, rtol=1e-5) for count in counts):
+        question = "" if question else " Is a mean taken in place of a sum?"
+        return f"{text}{question}", sum_means
     is_size = any(np.isclose(size, (ratio, 1.0 / ratio), rtol=1e-5).any() for size in sizes)
     return text, None if matches or is_size else partial(scale_gradient, ratio=ratio)
 
@@ -517,7 +523,8 @@ def _parts(elements: Elements) -> Iterator[Hypothesis]:
     """Yield a part of the Jacobian, or its transpose, in place of the whole."""
     if not _is_square(elements):
         return
-    text, fix = "It multiplies by the Jacobian; the transposed Jacobian is needed.", None
+    text = "It multiplies by the Jacobian; the transposed Jacobian is needed."
+    fix: Fix = transpose_matrix
     is_small = elements.x.size <= 256 and elements.x.shape == elements.outputs.shape
     for axis in range(elements.x.ndim) if is_small else ():
         ones = np.cumsum(np.eye(elements.x.size).reshape(-1, *elements.x.shape), axis + 1)

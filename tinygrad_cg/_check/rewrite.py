@@ -364,6 +364,53 @@ def reverse_cumsum(source: SourceCode, name: str, index: int) -> None:
     change_gradient(source, name, index, change)
 
 
+def sum_means(source: SourceCode, name: str, index: int) -> None:
+    """Let a gradient sum where it averages."""
+
+    def change(gradient: ast.expr) -> ast.expr:
+        for node in ast.walk(gradient):
+            if isinstance(node, ast.Attribute) and node.attr in ("mean", "reduce_mean"):
+                node.attr = node.attr.replace("mean", "sum")
+        return gradient
+
+    change_gradient(source, name, index, change)
+
+
+def transpose_matrix(source: SourceCode, name: str, index: int) -> None:
+    """Transpose the matrix that the upstream gradient is multiplied by."""
+    rule = _rule_of(source, name)
+    if rule is None or not rule.args.args:
+        return
+    dy = rule.args.args[0].arg
+
+    def transposed(node: ast.expr) -> ast.expr:
+        match node:
+            case ast.Attribute(matrix, "T"):
+                return matrix
+            case ast.Call(function, [matrix], []) if last_name(function) == "transpose":
+                return matrix
+        text = f"{source.prefix}transpose({ast.unparse(node)})"
+        return ast.parse(text, mode="eval").body
+
+    def change(gradient: ast.expr) -> ast.expr:
+        for node in ast.walk(gradient):
+            match node:
+                case ast.BinOp(left, ast.MatMult(), right) if dy in _names_in(left):
+                    node.right = transposed(right)
+                case ast.BinOp(left, ast.MatMult()):
+                    node.left = transposed(left)
+                case ast.Call(function, [left, right]) if last_name(function) in (
+                    "dot",
+                    "matmul",
+                    "matvec",
+                ):
+                    place = int(dy in _names_in(left))
+                    node.args[place] = transposed(node.args[place])
+        return gradient
+
+    change_gradient(source, name, index, change)
+
+
 def differentiate_value(source: SourceCode, name: str, index: int) -> None:
     """Replace gradient number `index` of `name` by that of the operations of its value."""
     target, rule = _find_function(source.tree, name), _rule_of(source, name)
