@@ -61,17 +61,17 @@ RULES = {
     "a mean": (
         rule(lambda x: tf.reduce_mean(x**2), lambda dy, x: dy * 2 * x),
         V,
-        "x has 4 elements for each output: is a division by 4 missing, as for a mean?",
+        "Is a division by 4 missing, as for a mean of x, or is a factor 4 too much?",
     ),
     "a mean along an axis": (
         rule(lambda x: tf.reduce_mean(x**2, 1), lambda dy, x: tf.expand_dims(dy, 1) * 2 * x),
         WIDE,
-        "is a division by 4 missing, as for a mean?",
+        "Is a division by 4 missing, as for a mean of x, or is a factor 4 too much?",
     ),
     "a sum": (
         rule(lambda x: tf.reduce_sum(x**2), lambda dy, x: dy * x / 2),
         V,
-        "x has 4 elements for each output: does the rule divide a sum as if it were a mean?",
+        "Is a mean of x taken in place of a sum, or is a factor 4 missing?",
     ),
     "transposed": (
         rule(tf.sin, lambda dy, x: tf.transpose(dy * tf.cos(x))),

@@ -644,7 +644,7 @@ def test_a_fault_in_float32_alone():
     f = with_rule(tf.sin, rule)
     report = tf.check_gradients(f, np.float32(0.3), order=1)
     (row,) = [row for row in report.rows if row.false and row.mode == "reverse"]
-    assert row.detail == "in float32; right in float64"
+    assert row.detail == "in float32, right in float64"
     assert row.value == pytest.approx(1.5 * np.cos(0.3), rel=1e-6)
     assert tf.check_gradients(f, np.array(0.3), order=1).ok
 

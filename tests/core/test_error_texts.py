@@ -248,7 +248,7 @@ TENSORS = [
     (
         "2.4 assign",
         ValueError,
-        "Cannot assign value to variable ' w:0': Shape mismatch",
+        "Cannot assign value to variable 'w:0': Shape mismatch",
         assign([1.0, 2.0], [1.0]),
     ),
     (
@@ -459,7 +459,7 @@ NAMED = {  # by the function that is called, though another one raises the error
         tf.train.CheckpointManager(3, "folder", 1)
     ),
     "autograd: a function is expected, got int": lambda: tf.autograd.grad(3),
-    "while_loop: The two structures don't have the same number of elements": lambda: tf.while_loop(
+    "while_loop: body must return a new value for each of loop_vars": lambda: tf.while_loop(
         lambda i: i < 3, lambda i: (i + 1, i), [tf.constant(0)]
     ),
     "the integer 300 does not fit into uint8: choose": lambda: tf.constant(300, tf.uint8),

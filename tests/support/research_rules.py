@@ -680,8 +680,8 @@ wrong(
     gelu_without_density,
     X4,
     said=(
-        "It is dy times the output divided by x: the output is a product or a quotient, "
-        "and the term with the derivative of the other factor, or of the divisor, is missing."
+        "It differentiates only the factor x of a product or a quotient: the term with the "
+        "derivative of the other factor, or of the divisor, is missing."
     ),
 )
 right(attention, BATCH[:2], BATCH[1:])
@@ -732,8 +732,8 @@ wrong(
     X3,
     1.7,
     said=(
-        "It is dy times the output divided by v: the output is a product or a quotient, "
-        "and the term with the derivative of the other factor, or of the divisor, is missing."
+        "It differentiates only the factor v of a product or a quotient: the term with the "
+        "derivative of the other factor, or of the divisor, is missing."
     ),
 )
 wrong(gated_unit, X3, X3 - 0.4, said="A factor is missing: a.")
@@ -1315,8 +1315,8 @@ wrong(
     radial_distortion_constant,
     X4,
     said=(
-        "It is dy times the output divided by x: the output is a product or a quotient, "
-        "and the term with the derivative of the other factor, or of the divisor, is missing."
+        "It differentiates only the factor x of a product or a quotient: the term with the "
+        "derivative of the other factor, or of the divisor, is missing."
     ),
 )
 right(spring_chain, X4)
@@ -1404,8 +1404,8 @@ wrong(
     segment_mean,
     X4,
     said=(
-        "It is 2 times the correct gradient. x has 2 elements for each output: is a division by 2 "
-        "missing, as for a mean?"
+        "It is 2 times the correct gradient. Is a division by 2 missing, as for a mean of x, or is "
+        "a factor 2 too much?"
     ),
 )
 wrong(

@@ -177,7 +177,11 @@ wrong(
     V,
     words="the term with the derivative of the other factor, or of the divisor, is missing",
 )
-wrong(swish_without_first_term, V, words="It lacks the term dy times the output divided by x")
+wrong(
+    swish_without_first_term,
+    V,
+    words="The output is a product, and the factor x is not differentiated",
+)
 wrong(shifted_slope, V, words="is too small by 1 everywhere.")
 wrong(temperature, V, words="It is 5 times the correct gradient.")
 
@@ -408,7 +412,7 @@ def transposed_matrix(x):
 wrong(
     mean_not_divided,
     W,
-    words="x has 2 elements for each output: is a division by 2 missing, as for a mean?",
+    words="Is a division by 2 missing, as for a mean of x, or is a factor 2 too much?",
 )
 wrong(loss_not_averaged, W, false="1 logits*", words="It is 2 times the correct gradient.")
 wrong(loss_with_wrong_sign, W, false="1 logits*", words="The sign is wrong.")
@@ -937,7 +941,7 @@ wrong(
     at="float32",
     order=1,
     false="1 x reverse",
-    words="in float32; right in float64",
+    words="in float32, right in float64",
 )
 wrong(
     log_cosh,

@@ -121,9 +121,10 @@ def _of_count(evidence: Evidence, order: int, error: GradientCountError) -> Find
         return Finding(text)
     if seen.parent is not None and returned > expected:
         text += (
-            f" Return no gradient for the upstream gradient of `{seen.parent.name}`: that is no "
-            f"input of `{name}`. The rule of `{seen.parent.name}` multiplies by it outside "
-            f"`{name}`, and that multiplication is differentiated automatically."
+            f" Remove the last gradient: it belongs to the upstream gradient of "
+            f"`{seen.parent.name}`, which is not an input of `{name}`. The rule of "
+            f"`{seen.parent.name}` multiplies by it outside `{name}`, and that multiplication is "
+            "differentiated automatically."
         )
         return _corrected(evidence, text, seen, rewrite.drop_gradients, name, expected)
     if any(is_tensor(leaf) for leaf in nest.flatten(seen.kwargs)):
@@ -583,11 +584,13 @@ def _describe(evidence: Evidence, rows: Sequence[DerivativeRow], head: str = "")
     by = f" with respect to {row.argument}{index}" if len(names) > 1 or index or not what else ""
     by += " in forward mode" if all(row.mode == "forward" for row in rows) else ""
     location = f"at a nearby point, {row.nearby}, " if row.nearby else ""
+    if not index and row.path == "x" and row.order == 1 and any(x.size > 1 for x in problem.point):
+        location += "in a random direction, "
     text = f"{head or f'Order {row.order}'}{by}: {what}{location}"
     if row.detail.startswith("not between"):
         value = number(row.value)
         return f"{text}there is a kink, and the value is {row.detail}: got {value}."
-    return f"{text}expected {_pair(row)}{f' ({row.detail})' * ('; right in' in row.detail)}."
+    return f"{text}expected {_pair(row)}{f' ({row.detail})' * (', right in' in row.detail)}."
 
 
 def _pair(row: DerivativeRow) -> str:

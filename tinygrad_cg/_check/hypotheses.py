@@ -140,8 +140,7 @@ def _meaning_of_ratio(elements: Elements, ratio: float) -> tuple[str, Fix | str 
         return text, matches[0][1]
     counts = [*elements.upstream.shape, elements.upstream.size]
     if any(count > 1 and np.isclose(ratio * count, 1.0, rtol=1e-5) for count in counts):
-        question = "" if question else " Is a mean taken in place of a sum?"
-        return f"{text}{question}", sum_means
+        return text, sum_means  # if the rule averages
     is_size = any(np.isclose(size, (ratio, 1.0 / ratio), rtol=1e-5).any() for size in sizes)
     return text, None if matches or is_size else partial(scale_gradient, ratio=ratio)
 
@@ -168,9 +167,12 @@ def _question_about_means(elements: Elements, ratio: float) -> str:
     if size <= 1:
         return ""
     if np.isclose(count, size, rtol=1e-5):
-        asked = f"is a division by {size} missing, as for a mean?"
-        asked = asked if ratio > 1 else "does the rule divide a sum as if it were a mean?"
-        return f"{elements.name} has {size} elements for each output: {asked}"
+        if ratio > 1:
+            missing = f"Is a division by {size} missing, as for a mean of {elements.name}"
+            return f"{missing}, or is a factor {size} too much?"
+        return (
+            f"Is a mean of {elements.name} taken in place of a sum, or is a factor {size} missing?"
+        )
     for a, b in permutations(elements.x.shape, 2):
         if a != b and np.isclose(ratio, a / b, rtol=1e-5):
             return f"Is a mean over {a} elements divided by {b}, the size of another axis?"
@@ -613,7 +615,7 @@ def _quadratic(elements: Elements) -> Iterator[Hypothesis]:
 
     x = elements.name
     yield Hypothesis(
-        f"It is right only in the direction of {x}. The gradient of {x}.A {x} is (A + A^T) {x}, "
+        f"Only its component along {x} is right. The gradient of {x}.A {x} is (A + A^T) {x}, "
         f"which is 2 A {x} only if A is symmetric.",
         has_degree_two,
     )
@@ -737,13 +739,13 @@ def _terms(elements: Elements) -> Iterator[Hypothesis]:
         return
     x = elements.name
     yield gives(
-        f"It is dy times the output divided by {x}: the output is a product or a quotient, and the "
-        "term with the derivative of the other factor, or of the divisor, is missing.",
+        f"It differentiates only the factor {x} of a product or a quotient: the term with the "
+        "derivative of the other factor, or of the divisor, is missing.",
         lambda sample: sample.upstream * sample.outputs / sample.x,
     )
     yield gives(
-        f"It lacks the term dy times the output divided by {x}: the output is a product, and its "
-        "rule differentiates only the other factor.",
+        f"The output is a product, and the factor {x} is not differentiated: the term dy * output "
+        f"/ {x} is missing.",
         lambda sample: sample.expected - sample.upstream * sample.outputs / sample.x,
         fix=f"gradient + dy * output / {x}",
     )

@@ -174,7 +174,7 @@ def _cells(row: DerivativeRow) -> tuple[str, ...]:
     if row.nearby:
         verdict += ", at a nearby point"
     elif row.detail and row.verdict in (*DOUBTFUL, WRONG):
-        verdict += f"; {row.detail}"
+        verdict += f"{'' if ', right in' in row.detail else ';'} {row.detail}"
     return str(row.order), by, path, row.mode, value, reference, error, relative, verdict
 
 
@@ -204,8 +204,8 @@ def _lines(report: GradientReport) -> str:
     false = report.first_false_order
     if false and any(row.verdict == TRUE and row.order - 1 == false for row in report.rows):
         lines.append(
-            f"Order {false} is wrong, so `ok` at order {false + 1} means only that this is the "
-            f"derivative of the wrong order {false}."
+            f"Order {false} is wrong: `ok` at order {false + 1} only means that order {false + 1} "
+            f"is the derivative of this wrong order {false}."
         )
     points = dict.fromkeys(row.nearby for row in report.rows if row.nearby)
     lines += [f"Nearby point: {point}." for point in points]

@@ -106,7 +106,7 @@ def _judge_own_dtype(
         check.inaccurate += [row] * (row.path == "x")
     else:
         row.verdict, row.value = verdicts.WRONG, own.value
-        row.detail = f"in {_narrowest(check).dtype}; right in float64"
+        row.detail = f"in {_narrowest(check).dtype}, right in float64"
 
 
 def _narrowest(check: Check) -> np.finfo:

@@ -304,7 +304,7 @@ class Variable(ArrayLike):
                 data = self._fit_device(data.astype(self._data.dtype))
         if data.shape != wanted:
             raise ValueError(
-                f"Cannot assign value to variable ' {self.name}': Shape mismatch. The variable "
+                f"Cannot assign value to variable '{self.name}': Shape mismatch. The variable "
                 f"shape {tuple(wanted)}, and the assigned value shape {data.shape} are "
                 "incompatible."
             )

@@ -319,14 +319,14 @@ def check_result(definition: Definition, result: Any) -> tuple[Any, Callable[...
     if not isinstance(result, (tuple, list)):
         kind, words = type(result).__name__, ""  # TensorFlow's words
         if result is None:
-            words = "cannot unpack non-iterable NoneType object; "
+            words = "cannot unpack non-iterable NoneType object"
         elif isinstance(result, ArrayLike):
             kind = f"Tensor of shape {tuple(result.shape)}"
-            pair = "unsupported callable: " if result.shape == (2,) else ""
-            words = pair if result.ndim else "Cannot iterate over a scalar tensor. "
+            pair = "unsupported callable" if result.shape == (2,) else ""
+            words = pair if result.ndim else "Cannot iterate over a scalar tensor."
         raise TypeError(
-            f"{words}{name} must return (output, grad_fn), got {kind}: add the rule, "
-            f"`return y, grad_fn` (at {definition.where()})"
+            f"{name} must return (output, grad_fn), got {kind}: add the rule, `return y, grad_fn` "
+            f"(at {definition.where()}){words and f' [TensorFlow: {words}]'}"
         )
     if len(result) != 2:
         words = "too many values to unpack (expected 2)"
@@ -339,6 +339,7 @@ def check_result(definition: Definition, result: Any) -> tuple[Any, Callable[...
     if not callable(result[1]):
         raise TypeError(
             f"{name} must return (output, grad_fn), and grad_fn must be callable, got "
-            f"{type(result[1]).__name__}: unsupported callable ({definition.where()})"
+            f"{type(result[1]).__name__}: write a function of the upstream gradient, such as "
+            f"`lambda dy: dy` ({definition.where()}) [TensorFlow: unsupported callable]"
         )
     return result[0], result[1]

@@ -14,7 +14,7 @@ import numpy as np
 from .. import nest
 from .._core import devices
 from .._core.conversion import IndexedSlices, convert, is_tensor, is_weak
-from .._core.kinds import is_differentiable, is_inexact
+from .._core.kinds import is_complex, is_differentiable, is_inexact
 from .._core.tensor import Tensor, transfers
 from .._ops.shape import broadcast_to, cast
 from ..errors import ArgumentTypeError, GradientCountError, GradientShapeError
@@ -55,9 +55,9 @@ def gradients_of_variables(call: Any, returned: Any) -> tuple[Any, list]:
     if not isinstance(returned, (tuple, list)) or len(returned) != 2:
         is_scalar = is_tensor(returned) and getattr(returned, "shape", None) == ()
         raise TypeError(
-            f"{'Cannot iterate over a scalar tensor. ' * is_scalar}`{name}` uses variables, so its "
-            "grad_fn must return a pair: (gradients of the inputs, list of gradients of the "
-            f"{variables}), got {type(returned).__name__} ({_where(call)})"
+            f"`{name}` uses variables, so its grad_fn must return a pair: (gradients of the "
+            f"inputs, list of gradients of the {variables}), got {type(returned).__name__} "
+            f"({_where(call)}){' [TensorFlow: Cannot iterate over a scalar tensor.]' * is_scalar}"
         )
     inputs, flat = returned
     if not isinstance(flat, (tuple, list)):
@@ -105,10 +105,12 @@ def _fit_gradient(
         tensor = _fit_shape(call, tensor, wanted, number, label)
     if tensor.dtype != dtype:
         if is_inexact(tensor.dtype) and not np.can_cast(tensor.dtype, dtype, "safe"):
+            is_dropped = is_complex(tensor.dtype) and not is_complex(dtype)
+            loss = "its imaginary part is dropped" if is_dropped else "digits are lost"
             call.definition.warn(
                 "dtype",
                 f"the gradient of {_label(call, number, label)} in the rule of `{name}` is "
-                f"{tensor.dtype} and loses precision: it is cast to {dtype}",
+                f"{tensor.dtype}, and the input is {dtype}: {loss}",
                 number,
             )
         tensor = cast(tensor, dtype)

@@ -104,7 +104,10 @@ def _after_round(body: Callable[..., Any], values: list) -> list:
         nest.assert_same_structure(list(values), list(results))
     except (TypeError, ValueError) as error:
         words = str(error).rpartition("More specifically: ")[2]
-        raise type(error)(f"while_loop: {words}: body must return what loop_vars has") from None
+        raise type(error)(
+            "while_loop: body must return a new value for each of loop_vars, in the same "
+            f"structure [{words}]"
+        ) from None
     return list(results)
 
 
