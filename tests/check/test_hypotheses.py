@@ -148,7 +148,7 @@ CAUSES = {
     "an example that is left out": (
         rule(lambda w: BATCH @ w, lambda dy, w: tf.transpose(BATCH[:4]) @ dy[:4]),
         WIDE,
-        "It lacks index 4 of axis 0 of the output",
+        "It lacks the part through index 4 of axis 0 of the output",
     ),
     "an example that is left out of a loss": (
         least_squares, WIDE, "does the rule leave out an example of a batch?"

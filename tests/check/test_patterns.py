@@ -61,17 +61,17 @@ RULES = {
     "a mean": (
         rule(lambda x: tf.reduce_mean(x**2), lambda dy, x: dy * 2 * x),
         V,
-        "Is a division by 4 missing, as for a mean of x, or is a factor 4 too much?",
+        "Is a division by 4 missing, as for a mean over 4 elements, or is a factor 4 too much?",
     ),
     "a mean along an axis": (
         rule(lambda x: tf.reduce_mean(x**2, 1), lambda dy, x: tf.expand_dims(dy, 1) * 2 * x),
         WIDE,
-        "Is a division by 4 missing, as for a mean of x, or is a factor 4 too much?",
+        "Is a division by 4 missing, as for a mean over 4 elements, or is a factor 4 too much?",
     ),
     "a sum": (
         rule(lambda x: tf.reduce_sum(x**2), lambda dy, x: dy * x / 2),
         V,
-        "Is a mean of x taken in place of a sum, or is a factor 4 missing?",
+        "Is a mean over 4 elements taken in place of a sum, or is a factor 4 missing?",
     ),
     "transposed": (
         rule(tf.sin, lambda dy, x: tf.transpose(dy * tf.cos(x))),
@@ -106,7 +106,7 @@ RULES = {
     "not transposed": (
         rule(lambda x: tf.linalg.matvec(MATRIX, x), lambda dy, x: tf.linalg.matvec(MATRIX, dy)),
         V[:3],
-        "the transposed Jacobian is needed",
+        "multiply by the transposed Jacobian",
     ),
     "negative x": (
         rule(lambda x: tf.where(x > 0, x**2, 0.1 * x), lambda dy, x: dy * 2 * x),

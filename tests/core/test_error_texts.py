@@ -401,7 +401,7 @@ NAMED = {  # by the function that is called, though another one raises the error
     "Lion: learning_rate must be a number or a schedule, got Variable": lambda: tf.optimizers.Lion(
         tf.Variable([1.0, 2.0])
     ),
-    "Adam() got an unexpected keyword argument 'betas': use beta_1": lambda: tf.optimizers.Adam(
+    "Adam() got an unexpected keyword argument 'betas': Adam takes ": lambda: tf.optimizers.Adam(
         0.1, betas=(0.9, 0.99)
     ),
     "zeros: 3 is not a supported dtype: pass sizes as one list": lambda: tf.zeros(2, 3),
@@ -441,7 +441,8 @@ NAMED = {  # by the function that is called, though another one raises the error
         lambda x: x, tf.ones(2)
     ),
     "differentiable: expected a Python function, got sum, which": lambda: tf.differentiable(np.sum),
-    "<lambda>: graph, kernels, numba and cfunc need fixed sizes, but the shapes are (None,)": (
+    "<lambda>: `graph`, `kernels`, `numba` and `cfunc` need fixed sizes, but the "
+    "shapes are (None,)": (
         lambda: tf.function(lambda x: x * x).numba(tf.TensorSpec((None,), tf.float64))
     ),
     "program: float16 is not supported in Numba code: pass float32": lambda: tf.function(

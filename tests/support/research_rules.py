@@ -695,7 +695,7 @@ right(rotary_embedding, X4)
 wrong(
     rotary_embedding_rotated_again,
     X4,
-    said="It multiplies by the Jacobian; the transposed Jacobian is needed.",
+    said="It multiplies by the Jacobian; multiply by the transposed Jacobian.",
 )
 right(softcap, 10.0 * X4)
 wrong(softcap_outer_factor, 10.0 * X4, said="It is 30 times the correct gradient.")
@@ -745,7 +745,10 @@ wrong(
 wrong(
     embedding_of_repeated_rows,
     BATCH,
-    said="It lacks index 0 of axis 0 of the output: does the rule leave out an example of a batch?",
+    said=(
+        "It lacks the part through index 0 of axis 0 of the output: does the rule leave out an "
+        "example of a batch?"
+    ),
 )
 
 
@@ -952,7 +955,7 @@ right(equilibrium, 0.4 * X3, order=1)
 wrong(
     equilibrium_not_transposed,
     0.4 * X3,
-    said="It multiplies by the Jacobian; the transposed Jacobian is needed.",
+    said="It multiplies by the Jacobian; multiply by the transposed Jacobian.",
 )
 wrong(
     equilibrium_of_one_step,
@@ -965,7 +968,7 @@ right(linear_flow, X3)
 wrong(
     linear_flow_forwards,
     X3,
-    said="It multiplies by the Jacobian; the transposed Jacobian is needed.",
+    said="It multiplies by the Jacobian; multiply by the transposed Jacobian.",
 )
 wrong(linear_flow_exact_adjoint, X3)
 right(gaussian_evidence, np.array(0.7))
@@ -986,7 +989,7 @@ right(sylvester_solution, BATCH[:3, :2])
 wrong(
     sylvester_solution_not_transposed,
     BATCH[:3, :2],
-    said="It multiplies by the Jacobian; the transposed Jacobian is needed.",
+    said="It multiplies by the Jacobian; multiply by the transposed Jacobian.",
 )
 wrong(transport_cost, np.abs(MATRIX), said="It is 2 times the correct gradient.")
 
@@ -1334,7 +1337,7 @@ wrong(
 )
 right(upwind, X4)
 wrong(
-    upwind_same_side, X4, said="It multiplies by the Jacobian; the transposed Jacobian is needed."
+    upwind_same_side, X4, said="It multiplies by the Jacobian; multiply by the transposed Jacobian."
 )
 wrong(
     render_weights,
@@ -1404,8 +1407,8 @@ wrong(
     segment_mean,
     X4,
     said=(
-        "It is 2 times the correct gradient. Is a division by 2 missing, as for a mean of x, or is "
-        "a factor 2 too much?"
+        "It is 2 times the correct gradient. Is a division by 2 missing, as for a mean over 2 "
+        "elements, or is a factor 2 too much?"
     ),
 )
 wrong(
@@ -1418,7 +1421,7 @@ right(convolution, X4)
 wrong(
     convolution_not_flipped,
     X4,
-    said="It multiplies by the Jacobian; the transposed Jacobian is needed.",
+    said="It multiplies by the Jacobian; multiply by the transposed Jacobian.",
 )
 wrong(
     reversed_scan,

@@ -412,7 +412,7 @@ def transposed_matrix(x):
 wrong(
     mean_not_divided,
     W,
-    words="Is a division by 2 missing, as for a mean of x, or is a factor 2 too much?",
+    words="Is a division by 2 missing, as for a mean over 2 elements, or is a factor 2 too much?",
 )
 wrong(loss_not_averaged, W, false="1 logits*", words="It is 2 times the correct gradient.")
 wrong(loss_with_wrong_sign, W, false="1 logits*", words="The sign is wrong.")
@@ -586,8 +586,8 @@ wrong(
     false="1 a*",
     words="It is the transpose of the correct gradient.",
 )
-wrong(product_not_transposed, SQUARE, S, false="1 a*", words="the transposed Jacobian is needed")
-wrong(inverse_not_transposed, S, false="1 a*", words="the transposed Jacobian is needed")
+wrong(product_not_transposed, SQUARE, S, false="1 a*", words="multiply by the transposed Jacobian")
+wrong(inverse_not_transposed, S, false="1 a*", words="multiply by the transposed Jacobian")
 wrong(
     log_determinant_not_transposed,
     S,
@@ -596,7 +596,7 @@ wrong(
 )
 wrong(trace_of_square, S, false="1 a*", words="It is the transpose of the correct gradient.")
 wrong(determinant_of_adjugate, S, false="1 a*", words="A factor is missing: the output.")
-wrong(solve_not_transposed, V, false="1 b*", words="the transposed Jacobian is needed")
+wrong(solve_not_transposed, V, false="1 b*", words="multiply by the transposed Jacobian")
 wrong(solve_with_wrong_sign, S, W.T.copy(), false="1 a*", words="The sign is wrong.")
 wrong(symmetric_form, V)
 wrong(
@@ -621,7 +621,7 @@ wrong(
 wrong(
     quadratic_form,
     V,
-    words="The gradient of x.A x is (A + A^T) x, which is 2 A x only if A is symmetric.",
+    words="The gradient of x^T A x is (A + A^T) x, which is 2 A x only if A is symmetric.",
 )
 
 

@@ -530,7 +530,10 @@ def call(
             module = None if is_ours else getattr(function, "__module__", None)
             what = f"{f'{module}.' if module else ''}{name} is not among the functions that can be "
             remedy = "use a function of NumPy or math, or " * is_ours
-            remedy += "write it in loops, or " * (root == "numpy")
+            is_random = "random" in getattr(function, "__module__", "") or "mtrand" in repr(
+                function
+            )
+            remedy += "write it in loops, or " * (root == "numpy" and not is_random)
             what += f"differentiated here: {remedy}call it outside"
             if getattr(function, "__wrapped__", None) in reader.calls:
                 what = f"{name} calls itself: write a loop"

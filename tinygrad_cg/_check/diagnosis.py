@@ -121,8 +121,8 @@ def _of_count(evidence: Evidence, order: int, error: GradientCountError) -> Find
         return Finding(text)
     if seen.parent is not None and returned > expected:
         text += (
-            f" Remove the last gradient: it belongs to the upstream gradient of "
-            f"`{seen.parent.name}`, which is not an input of `{name}`. The rule of "
+            f" Remove the last gradient: it is with respect to the upstream gradient of "
+            f"`{seen.parent.name}`, and that is not an input of `{name}`. The rule of "
             f"`{seen.parent.name}` multiplies by it outside `{name}`, and that multiplication is "
             "differentiated automatically."
         )

@@ -22,6 +22,7 @@ from .rewrite import (
     change_axis,
     conjugate_factor,
     literals,
+    replace_number,
     reverse_cumsum,
     rewrite_gradient,
     scale_gradient,
@@ -168,11 +169,10 @@ def _question_about_means(elements: Elements, ratio: float) -> str:
         return ""
     if np.isclose(count, size, rtol=1e-5):
         if ratio > 1:
-            missing = f"Is a division by {size} missing, as for a mean of {elements.name}"
+            missing = f"Is a division by {size} missing, as for a mean over {size} elements"
             return f"{missing}, or is a factor {size} too much?"
-        return (
-            f"Is a mean of {elements.name} taken in place of a sum, or is a factor {size} missing?"
-        )
+        missing = f"Is a mean over {size} elements taken in place of a sum"
+        return f"{missing}, or is a factor {size} missing?"
     for a, b in permutations(elements.x.shape, 2):
         if a != b and np.isclose(ratio, a / b, rtol=1e-5):
             return f"Is a mean over {a} elements divided by {b}, the size of another axis?"
@@ -374,6 +374,7 @@ def _approximations(elements: Elements) -> Iterator[Hypothesis]:
                         sample.actual, ratio * sample.derivation.gradient, 1e-11, 0.0
                     ),
                     fitted=1,
+                    fix=partial(replace_number, number=number, code=code),
                 )
 
 
@@ -525,7 +526,7 @@ def _parts(elements: Elements) -> Iterator[Hypothesis]:
     """Yield a part of the Jacobian, or its transpose, in place of the whole."""
     if not _is_square(elements):
         return
-    text = "It multiplies by the Jacobian; the transposed Jacobian is needed."
+    text = "It multiplies by the Jacobian; multiply by the transposed Jacobian."
     fix: Fix = transpose_matrix
     is_small = elements.x.size <= 256 and elements.x.shape == elements.outputs.shape
     for axis in range(elements.x.ndim) if is_small else ():
@@ -554,8 +555,8 @@ def _left_out(elements: Elements) -> Iterator[Hypothesis]:
             mask = np.ones(elements.outputs.shape)
             mask[(slice(None),) * axis + (index,)] = 0.0
             yield gives(
-                f"It lacks index {index} of axis {axis} of the output: does the rule leave out an "
-                "example of a batch?",
+                f"It lacks the part through index {index} of axis {axis} of the output: does the "
+                "rule leave out an example of a batch?",
                 lambda sample, mask=mask: (
                     sample.jacobian.T @ (mask * sample.upstream).ravel()
                 ).reshape(sample.x.shape),
@@ -581,8 +582,8 @@ def _through(elements: Elements) -> Iterator[Hypothesis]:
 
         if share.index is not None:
             words = (
-                f"It lacks index {share.index} of {share.what} ({share.site}): does the rule leave "
-                "out an example of a batch?"
+                f"It lacks the part through index {share.index} of {share.what} ({share.site}): "
+                "does the rule leave out an example of a batch?"
             )
         else:
             holds = f"The rule holds {share.what} constant"
@@ -615,7 +616,7 @@ def _quadratic(elements: Elements) -> Iterator[Hypothesis]:
 
     x = elements.name
     yield Hypothesis(
-        f"Only its component along {x} is right. The gradient of {x}.A {x} is (A + A^T) {x}, "
+        f"Only its component along {x} is right. The gradient of {x}^T A {x} is (A + A^T) {x}, "
         f"which is 2 A {x} only if A is symmetric.",
         has_degree_two,
     )

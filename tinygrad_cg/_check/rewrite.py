@@ -15,6 +15,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .._rules.custom_gradient import custom_gradient
 from ..errors import location_of
 from .recorder import SourceLine
@@ -364,6 +366,19 @@ def reverse_cumsum(source: SourceCode, name: str, index: int) -> None:
     change_gradient(source, name, index, change)
 
 
+def replace_number(source: SourceCode, name: str, _: int, number: float, code: str) -> None:
+    """Write a constant of the rule of `name` with all its digits."""
+    rule = _rule_of(source, name)
+
+    class Replace(ast.NodeTransformer):
+        def visit_Constant(self, node: ast.Constant) -> ast.expr:
+            is_it = isinstance(node.value, float) and node.value == number
+            return ast.parse(code, mode="eval").body if is_it else node
+
+    if rule is not None:
+        Replace().visit(rule)
+
+
 def sum_means(source: SourceCode, name: str, index: int) -> None:
     """Let a gradient sum where it averages."""
 
@@ -517,14 +532,20 @@ class Substitute(ast.NodeTransformer):
 def attach(source: SourceCode, *lines: int) -> None:
     """Remove what takes values out of tensors on some lines of the file."""
     for line in lines:
-        Attach(line - source.first + 1).visit(source.tree)
+        Attach(line - source.first + 1, source).visit(source.tree)
+
+
+UFUNCS = ("cos", "cosh", "exp", "log1p", "sign", "sin", "sinh", "sqrt", "tan", "tanh")
 
 
 class Attach(ast.NodeTransformer):
-    """A transformer that removes numpy(), float(), np.asarray(), stop_gradient() on one line."""
+    """A transformer that removes numpy(), float(), np.asarray(), stop_gradient() on one line.
 
-    def __init__(self, line: int):
-        self.line = line
+    NumPy's functions there become tensor operations of the same names.
+    """
+
+    def __init__(self, line: int, source: SourceCode):
+        self.line, self.source = line, source
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
@@ -534,6 +555,11 @@ class Attach(ast.NodeTransformer):
                     return tensor
                 case ast.Call(function, [argument]) if last_name(function) in DETACHING_CALLS:
                     return argument
+                case ast.Call(ast.Attribute(ast.Name(module), name)) if (
+                    self.source.space.get(module) is np and name in UFUNCS
+                ):
+                    owner = "math." if name == "log1p" else ""
+                    node.func = ast.parse(f"{self.source.prefix}{owner}{name}", mode="eval").body
         return node
 
 

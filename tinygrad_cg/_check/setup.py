@@ -140,8 +140,8 @@ def _note_arguments(args: Sequence, error: Exception) -> None:
     for i, arg in enumerate(args):
         if isinstance(arg, (list, tuple)) and all(map(is_weak, nest.flatten(arg))):
             error.add_note(
-                f"check_gradients: argument {i} is a {type(arg).__name__}: the function receives "
-                "it unchanged, with a tensor for each number. To pass a single tensor, write "
+                f"check_gradients: argument {i} is a {type(arg).__name__}: the function receives a "
+                f"{type(arg).__name__} of tensors. To pass a single tensor, write "
                 f"np.array({arg!r:.60}) or tf.constant({arg!r:.60})"
             )
 

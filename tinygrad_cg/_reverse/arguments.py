@@ -50,8 +50,8 @@ def _refuse(words: str, value: Any) -> NoReturn:
     kind = type(value)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
     if value is None:
-        words = f"Cannot convert the argument `type_value`: None to a TensorFlow DType. {words}"
-        name = "None"
+        theirs = "Cannot convert the argument `type_value`: None to a TensorFlow DType."
+        words, name = f"{words} (TensorFlow's message: {theirs})", "None"
     raise TypeError(words.format(name))
 
 

@@ -324,9 +324,10 @@ def check_result(definition: Definition, result: Any) -> tuple[Any, Callable[...
             kind = f"Tensor of shape {tuple(result.shape)}"
             pair = "unsupported callable" if result.shape == (2,) else ""
             words = pair if result.ndim else "Cannot iterate over a scalar tensor."
+        theirs = f" (TensorFlow's message: {words})" if words else ""
         raise TypeError(
             f"{name} must return (output, grad_fn), got {kind}: add the rule, `return y, grad_fn` "
-            f"(at {definition.where()}){words and f' [TensorFlow: {words}]'}"
+            f"(at {definition.where()}){theirs}"
         )
     if len(result) != 2:
         words = "too many values to unpack (expected 2)"
@@ -340,6 +341,6 @@ def check_result(definition: Definition, result: Any) -> tuple[Any, Callable[...
         raise TypeError(
             f"{name} must return (output, grad_fn), and grad_fn must be callable, got "
             f"{type(result[1]).__name__}: write a function of the upstream gradient, such as "
-            f"`lambda dy: dy` ({definition.where()}) [TensorFlow: unsupported callable]"
+            f"`lambda dy: dy` ({definition.where()}) (TensorFlow's message: unsupported callable)"
         )
     return result[0], result[1]

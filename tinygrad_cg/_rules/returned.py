@@ -54,10 +54,11 @@ def gradients_of_variables(call: Any, returned: Any) -> tuple[Any, list]:
     variables = f"{count} variable{'s' * (count != 1)}"
     if not isinstance(returned, (tuple, list)) or len(returned) != 2:
         is_scalar = is_tensor(returned) and getattr(returned, "shape", None) == ()
+        theirs = " (TensorFlow's message: Cannot iterate over a scalar tensor.)" * is_scalar
         raise TypeError(
             f"`{name}` uses variables, so its grad_fn must return a pair: (gradients of the "
             f"inputs, list of gradients of the {variables}), got {type(returned).__name__} "
-            f"({_where(call)}){' [TensorFlow: Cannot iterate over a scalar tensor.]' * is_scalar}"
+            f"({_where(call)}){theirs}"
         )
     inputs, flat = returned
     if not isinstance(flat, (tuple, list)):
@@ -208,7 +209,7 @@ def _refuse_count(call: Any, returned: int, is_none: bool = False) -> None:
         f"{returned} instead. `{name}`: grad_fn returned {returned} {gradients}, {name} has "
         f"{expected} differentiable {inputs} ({', '.join(names)}). {hint}"
         "Return one gradient, or None, "
-        f"for each number or tensor passed (the rule: {_where(call)})",
+        f"for each number or tensor passed by position (the rule: {_where(call)})",
         function=name,
         line=source_line(call.grad_fn),
         expected=expected,

@@ -169,8 +169,9 @@ class AnySize:
         """Raise ValueError: there is one for each size."""
         shapes = ", ".join(str(spec.shape) for spec in self.inputs)
         raise ValueError(
-            f"{self._function.__name__}: graph, kernels, numba and cfunc need fixed sizes, but the "
-            f"shapes are {shapes}: pass tensors, or specifications such as TensorSpec((3,))"
+            f"{self._function.__name__}: `graph`, `kernels`, `numba` and `cfunc` need fixed "
+            f"sizes, but the shapes are {shapes}: pass tensors, or specifications such as "
+            "TensorSpec((3,))"
         )
 
     graph = kernels = property(_refuse)
