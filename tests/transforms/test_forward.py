@@ -418,6 +418,4 @@ def test_a_nan_of_a_rule_is_not_hidden(wrap, push):
     assert_allclose(tangent(x, one), [np.tanh(0.5), np.nan])
     assert_allclose(tangent(x, tf.constant([1.0, 0.0], tf.float64)), [np.tanh(0.5), 0.0])
     masked = wrap(lambda x, v: push(lambda x: tf.where(x < 9.0, tanh(x), x), x, v))
-    # linearize transposes reverse mode, which is NaN behind a mask, too
-    hidden = 1.0 if push is PUSHFORWARDS["jvp"] else np.nan
-    assert_allclose(masked(x, one), [np.tanh(0.5), hidden])
+    assert_allclose(masked(x, one), [np.tanh(0.5), 1.0])

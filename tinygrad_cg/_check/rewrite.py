@@ -314,15 +314,12 @@ def rewrite_gradient(source: SourceCode, name: str, index: int, pattern: str) ->
 
 def conjugate_factor(source: SourceCode, name: str, index: int) -> None:
     """Conjugate what the upstream gradient is multiplied with."""
-    rule = _rule_of(source, name)
-    if rule is None or not rule.args.args:
-        return
-    dy = rule.args.args[0].arg
+    dy = _upstream_of(source, name)
 
     def change(gradient: ast.expr) -> ast.expr:
         factors = _factors_of(gradient)
         others = [node for node in factors if not (isinstance(node, ast.Name) and node.id == dy)]
-        if len(others) != len(factors) - 1 or any(dy in _names_in(node) for node in others):
+        if not dy or len(others) != len(factors) - 1 or any(dy in _names_in(x) for x in others):
             return gradient
         product = " * ".join(f"({ast.unparse(node)})" for node in others)
         text = f"{dy} * {source.prefix}math.conj({product})"
@@ -393,10 +390,7 @@ def sum_means(source: SourceCode, name: str, index: int) -> None:
 
 def transpose_matrix(source: SourceCode, name: str, index: int) -> None:
     """Transpose the matrix that the upstream gradient is multiplied by."""
-    rule = _rule_of(source, name)
-    if rule is None or not rule.args.args:
-        return
-    dy = rule.args.args[0].arg
+    dy = _upstream_of(source, name)
 
     def transposed(node: ast.expr) -> ast.expr:
         match node:
@@ -663,6 +657,12 @@ def _rule_of(source: SourceCode, name: str) -> ast.FunctionDef | ast.Lambda | No
                 case ast.Tuple([_, ast.Name(rule)]) if definition := _find_function(target, rule):
                     return definition
     return None
+
+
+def _upstream_of(source: SourceCode, name: str) -> str:
+    """Return the name of the first upstream gradient in the rule of `name`; "" if there is none."""
+    rule = _rule_of(source, name)
+    return rule.args.args[0].arg if rule is not None and rule.args.args else ""
 
 
 def _find_function(tree: ast.AST, name: str) -> ast.FunctionDef | None:

@@ -15,7 +15,10 @@ from .. import nest
 from .._core import devices
 from .._core.conversion import IndexedSlices, convert, is_tensor, is_weak
 from .._core.kinds import is_complex, is_differentiable, is_inexact
-from .._core.tensor import Tensor, transfers
+from .._core.levels import is_transposing
+from .._core.tensor import Aval, Tensor, transfers
+from .._ops.comparison import isnan
+from .._ops.elementwise import multiply, where
 from .._ops.shape import broadcast_to, cast
 from ..errors import ArgumentTypeError, GradientCountError, GradientShapeError
 from .definition import source_line
@@ -115,7 +118,15 @@ def _fit_gradient(
                 number,
             )
         tensor = cast(tensor, dtype)
-    return tensor
+    return _with_nan(tensor) if is_transposing() else tensor
+
+
+def _with_nan(gradient: Tensor) -> Tensor:
+    """Return a gradient whose transpose is NaN where the gradient is: 1 / inf would hide that."""
+    is_nan = isnan(gradient)
+    if not isinstance(is_nan._data, Aval) and not is_nan._data.any():
+        return gradient
+    return multiply(gradient, cast(where(is_nan, np.nan, 1.0), gradient.dtype))
 
 
 def _label(call: Any, number: str, label: str | None) -> str:

@@ -241,7 +241,7 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tu
     """Return ``(f(*primals), pushforward)``, with `has_aux` ``(output, pushforward, anything)``.
 
     ``pushforward(*tangents)`` is the tangent of the output, as `jvp` gives it, without running `f`
-    again. With rules of your own, it is NaN where reverse mode is. Modelled on ``jax.linearize``.
+    again. Modelled on ``jax.linearize``.
 
     Examples
     --------

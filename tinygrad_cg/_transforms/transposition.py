@@ -19,11 +19,11 @@ from .._core.devices import device_of, move, on_device_of, to_current, to_host
 from .._core.kinds import is_complex, is_differentiable
 from .._core.levels import Token, run_on, unrecorded_frame
 from .._core.record import Node, run_recorded
-from .._core.tensor import Aval, Tensor
-from .._ops.comparison import greater, isnan, logical_and, not_equal
+from .._core.tensor import Tensor
+from .._ops.comparison import greater
 from .._ops.complex import conj, real
 from .._ops.creation import zeros
-from .._ops.elementwise import absolute, add, multiply, where
+from .._ops.elementwise import absolute, add, multiply
 from .._ops.reductions import reduce_sum
 from .._ops.shape import cast, reshape, stack
 from .._reverse.sweep import differentiate
@@ -77,7 +77,6 @@ def _transpose_vjp(
         try:
             with no_unit_vectors() if whole else nullcontext():
                 transposition = Transposition(vjp, outputs, natural)
-                transposition.shows_nan = definition is not None
                 results = transposition(tangents)
         except UnitVectorsNeeded:
             if not whole:
@@ -95,16 +94,6 @@ def _transpose_vjp(
     if diagonal:
         return [_along_diagonal(vjp, outputs, tangents)]
     return UnitTransposition(vjp, outputs)(tangents)
-
-
-def _with_nan(gradient: Tensor | None, tangent: Tensor | None) -> Tensor | None:
-    """Return a tangent, NaN where it is not 0 and the gradient is NaN: 1 / inf would hide that."""
-    if gradient is None or tangent is None:
-        return tangent
-    is_nan = isnan(gradient)
-    if not isinstance(is_nan._data, Aval) and not is_nan._data.any():
-        return tangent
-    return where(logical_and(is_nan, not_equal(tangent, 0)), np.nan, tangent)
 
 
 def _along_diagonal(vjp: Vjp, outputs: Sequence, tangents: Sequence) -> Tensor:
@@ -196,11 +185,8 @@ class Transposition:
     """The transpose of `vjp`: from tangents of operands to tangents of `outputs`.
 
     `vjp` is linear. Its transpose is the gradient of <vjp(dy), tangents> with respect to dy. The
-    object can be called any number of times. With `shows_nan`, for rules of the user's, a tangent
-    is NaN where the gradient is.
+    object can be called any number of times.
     """
-
-    shows_nan = False
 
     def __init__(self, vjp: Vjp, outputs: Sequence[Any], natural: bool = False):
         generator = np.random.default_rng(0)
@@ -215,8 +201,6 @@ class Transposition:
         self.token.alive = False
 
     def __call__(self, tangents: Sequence[Tensor | None]) -> list[Tensor | None]:
-        if self.shows_nan:
-            tangents = [*map(_with_nan, self.gradients, tangents)]
         pairs = zip(self.gradients, tangents, strict=True)
         present = [pair for pair in pairs if pair[0] is not None and pair[1] is not None]
         targets, upstream = ([pair[k] for pair in present] for k in (0, 1))
@@ -246,14 +230,11 @@ def _transpose_sweep(
 ) -> Transposition | UnitTransposition:
     transposition = Transposition(vjp, targets)
     nodes = [node for node in tuple(visited) if getattr(node.saved, "definition", None)]
-    transposition.shows_nan = bool(nodes)
     here = unrecorded_frame()
     if all(run_on(here, _transposes, node, False) for node in nodes):
         return transposition
     if all(run_on(here, _transposes, node, True) for node in nodes):
-        transposition = Transposition(vjp, targets, natural=True)
-        transposition.shows_nan = True
-        return transposition
+        return Transposition(vjp, targets, natural=True)
     for node in nodes:
         if not run_on(here, _is_linear, *_vjp_of(node)):
             raise _not_linear(getattr(node.saved, "definition", None))
