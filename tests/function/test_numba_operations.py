@@ -196,7 +196,7 @@ def test_python_code_is_refused_with_its_line():
         message = rf"`{name}` is not supported.* called in .*test_numba_operations.py"
         with pytest.raises(tf.errors.UnsupportedCodeError, match=message):
             tf.function(f).numba(np.ones(2))
-    with pytest.raises(ValueError, match=r"numba .*need fixed sizes"):
+    with pytest.raises(ValueError, match=r"`numba` .*need fixed sizes"):
         tf.function(tf.sin).numba(tf.TensorSpec((None,), tf.float64))
 
 

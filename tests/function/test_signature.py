@@ -81,7 +81,7 @@ def test_concrete_functions_of_unknown_sizes():
     ]:
         with pytest.raises(TypeError, match=r"Binding inputs to tf.function failed|was made for"):
             any_rows(*args, **kwargs)
-    with pytest.raises(ValueError, match=r"graph, .*fixed sizes, but .*\(None, 2\)"):
+    with pytest.raises(ValueError, match=r"`graph`, .*fixed sizes, but .*\(None, 2\)"):
         any_rows.graph  # noqa: B018
     with pytest.raises(ValueError, match="need fixed sizes"):
         any_rows.kernels  # noqa: B018

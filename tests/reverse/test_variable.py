@@ -260,7 +260,7 @@ class TestAssigning:
         assert "(2,)" in message
         assert str(np.shape(value)) in message
         if method == "assign":
-            assert "Cannot assign value to variable ' w:0': Shape mismatch" in message
+            assert "Cannot assign value to variable 'w:0': Shape mismatch" in message
         assert v.numpy().tolist() == [1.0, 2.0]
         assert doubled_gradient(v) == [2.0, 4.0]
 
