@@ -131,6 +131,7 @@ class Frame:
     level: Level | None  # the innermost transformation, if there is one
     lower: Frame | None  # the frame below the frame of `level`
     natural: frozenset[Token]  # tapes of the group that ignore rules
+    transposes: bool  # whether a rule runs with random upstream gradients, for its transpose
     # The group, unless it has tapes that record everything: an operand whose record is for exactly
     # this group needs no further look.
     alone: frozenset[Token] | None
@@ -174,6 +175,9 @@ def _make_frame(
     frame.level = level
     frame.lower = lower
     frame.natural = natural
+    frame.transposes = (outer is not None and outer.transposes) or (
+        type(top) is Token and top.transposes
+    )
     frame.alone = None if everything else group
     frame.selected = frame.shortcuts = _NO_GROUPS
     return frame
@@ -233,7 +237,7 @@ def unrecorded_frame() -> Frame:
 
 def is_transposing() -> bool:
     """Return whether a rule runs with random upstream gradients, to find its transpose."""
-    return any(getattr(level, "transposes", False) for level in stack(state.frame))
+    return state.frame is not None and state.frame.transposes
 
 
 def run_on(frame: Frame | None, function: Callable[..., Any], *args: Any) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from .._core import devices
-from .._core.levels import Frame, Token, is_transposing, stack, state
+from .._core.levels import Frame, Token, stack, state
 from .._core.record import (
     Node,
     attach,
@@ -138,7 +138,7 @@ def _custom_rule(node: Node, dy: Any) -> Sequence:
         rules.pop()
     if state.frame is not frame:
         definition.warn_entered(frame)
-    is_usual = frame is None or not is_transposing()
+    is_usual = frame is None or not frame.transposes
     if is_usual and count == 1 and homes is None and type(returned) is Tensor:  # and right
         data = returned._data
         target: Any = node.inputs[0]
