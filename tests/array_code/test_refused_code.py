@@ -78,6 +78,11 @@ CALLED = {
     "numpy in Python": ("return np.sum(np.tri(3)) * x", "tri is not among the functions"),
     "tensor operation": ("return tf.reduce_sum(a) * x", "reduce_sum is not .*NumPy or math"),
     "compiled tensor operation": ("return tf.sin(x)", ": sin is not .*NumPy or math"),
+    "built-in method": ("return x * HELD(x)", "count is not among the functions"),
+    "random numbers": (
+        "return x * np.random.rand()",
+        r"numpy\.random\.rand is not among .* here: call it outside",
+    ),
     "few arguments": ("return math.pow(x)", r"missing a required argument: 'y'"),
     "many arguments": ("return math.sin(x, 2.0)", "too many positional arguments"),
     "unknown name": ("return x + missing", "missing is not defined"),
@@ -161,7 +166,14 @@ def function_of(body, name):
     source = f"{HEAD}\ndef refused(a, b, x, n):\n{indent(dedent(body), '    ')}\n"
     filename = f"<refused {name}>"
     linecache.cache[filename] = len(source), None, source.splitlines(keepends=True), filename
-    namespace = {"np": np, "math": math, "tf": tf, "GLOBAL": GLOBAL, "THING": THING}
+    namespace = {
+        "np": np,
+        "math": math,
+        "tf": tf,
+        "GLOBAL": GLOBAL,
+        "THING": THING,
+        "HELD": [1.0].count,
+    }
     exec(compile(source, filename, "exec"), namespace)
     return namespace["refused"]
 

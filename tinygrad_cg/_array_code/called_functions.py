@@ -530,9 +530,7 @@ def call(
             module = None if is_ours else getattr(function, "__module__", None)
             what = f"{f'{module}.' if module else ''}{name} is not among the functions that can be "
             remedy = "use a function of NumPy or math, or " * is_ours
-            is_random = "random" in getattr(function, "__module__", "") or "mtrand" in repr(
-                function
-            )
+            is_random = module is not None and module.startswith("numpy.random")
             remedy += "write it in loops, or " * (root == "numpy" and not is_random)
             what += f"differentiated here: {remedy}call it outside"
             if getattr(function, "__wrapped__", None) in reader.calls:

@@ -385,8 +385,9 @@ class SiteRun(Watch):
             raise self.helper.refusal(
                 self.site.line,
                 f"{text.format(what, *error.args)}, so both must agree",
-                "Keep its shape and dtype, with zeros_like, cast or broadcast_to; collect results "
-                "in a TensorArray rather than a list or with concat()",
+                "Make it a tensor of the same shape and dtype in both places, with zeros_like, "
+                "cast or broadcast_to; collect results in a TensorArray, not in a list or with "
+                "concat()",
                 isinstance(value, list) and isinstance(other, list) and len(value) != len(other),
             ) from None
 
