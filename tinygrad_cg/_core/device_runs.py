@@ -24,21 +24,24 @@ from .kinds import is_native_float
 from .tensor import transfers
 
 
-def any_on_gpu(tensors: Sequence[Any]) -> bool:
-    """Return whether one of the tensors is on a GPU."""
-    for tensor in tensors:  # noqa: SIM110 (any() takes three times as long)
+def operands_on_gpu(tensors: Sequence[Any], moves: bool) -> Sequence[Any] | None:
+    """Return operands, with recorded single values moved if `moves`; None if none is on a GPU."""
+    is_there = is_recorded = False
+    for tensor in tensors:
         if isinstance(tensor._data, devices.array_types):
-            return True
-    return False
+            is_there = True
+        elif tensor._rec is not None:
+            is_recorded = moves
+    if is_there and is_recorded:
+        tensors = tuple(map(move_scalar, tensors))
+    return tensors if is_there else None
 
 
-def move_scalars_to_device(tensors: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return operands with recorded single values moved to the GPU, which is recorded, too."""
-    return tuple([transfers.to_device(x, devices.GPU) if _moves(x) else x for x in tensors])
-
-
-def _moves(tensor: Any) -> bool:
-    return tensor._rec is not None and type(tensor._data) is ndarray and not tensor._data.ndim
+def move_scalar(tensor: Any) -> Any:
+    """Return a recorded single value on the GPU, which is recorded; other tensors as they are."""
+    if tensor._rec is None or type(tensor._data) is not ndarray or tensor._data.ndim:
+        return tensor
+    return transfers.to_device(tensor, devices.GPU)
 
 
 def run(primitive: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -51,11 +54,9 @@ def run(primitive: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
     if devices.forked:
         devices.library()  # which raises
     operands = arrays
-    for data in arrays:
-        if not isinstance(data, devices.array_types):
-            if not primitive.mixes_devices:
-                operands = [_on_gpu(primitive, arrays, i) for i in range(len(arrays))]
-            break
+    for i, data in enumerate(arrays):
+        if not (isinstance(data, devices.array_types) or primitive.mixes_devices):
+            operands = [*operands[:i], _on_gpu(primitive, arrays, i), *arrays[i + 1 :]]
     function = _implementation(primitive)
     try:
         there = params
@@ -92,8 +93,6 @@ def _refuse_dtypes(primitive: Any, arrays: Sequence[Any], params: dict[str, Any]
 
 def _on_gpu(primitive: Any, arrays: Sequence[Any], position: int) -> Any:
     data = arrays[position]
-    if isinstance(data, devices.array_types):
-        return data
     if type(data) is not ndarray:  # a tensor without values: the caller says so
         raise TypeError(f"{primitive.name}: an operand has no value")
     if not data.ndim:

@@ -181,7 +181,7 @@ def data_of(tensor: Any) -> Any:
 
 def home(tensor: Any) -> str:
     """Return the device of a tensor; for an example of a batch, the device of the batch."""
-    return device_of(data_of(tensor))
+    return GPU if isinstance(tensor._data, array_types) else device_of(data_of(tensor))
 
 
 def elsewhere(tensor: Any, other: Any) -> tuple[str | None, str]:
@@ -210,9 +210,9 @@ def library_of(array: Any) -> Any:
     return library() if isinstance(array, array_types) else np
 
 
-def create(name: str, maker: str, *arguments: Any, **named: Any) -> Any:
-    """Return a new array where new tensors are, by NumPy's `maker`; an error has the `name`."""
-    if state.device in (None, CPU):
+def create(name: str, maker: str, *arguments: Any, like: Any = None, **named: Any) -> Any:
+    """Return an array of NumPy's `maker`: where `like` is, or where new tensors are."""
+    if (_known_home(like) or state.device) in (None, CPU):
         return getattr(np, maker)(*arguments, **named)
     with memory_for(name):
         return getattr(library(), maker)(*arguments, **named)

@@ -28,6 +28,7 @@ from .record import (
     CompiledRules,
     Expired,
     Rule,
+    mark_expired,
     new_mark,
     new_tensor,
     note_large,
@@ -136,9 +137,11 @@ def apply(primitive: Primitive, inputs: tuple[Tensor, ...], params: dict[str, An
     """Carry `primitive` out on tensors, for all levels of this thread."""
     frame = state.frame
     out: Any
-    on_gpu = bool(devices.array_types) and device_runs.any_on_gpu(inputs)
-    if on_gpu and primitive.on_gpu is None:
-        inputs = device_runs.move_scalars_to_device(inputs)
+    on_gpu = False
+    if devices.array_types:
+        operands: Any = device_runs.operands_on_gpu(inputs, primitive.on_gpu is None)
+        if operands is not None:
+            on_gpu, inputs = True, operands
     single = len(inputs) == 1
     first = inputs[0]._rec if single else None
     if frame is None or frame.level is None:
@@ -181,7 +184,10 @@ def apply(primitive: Primitive, inputs: tuple[Tensor, ...], params: dict[str, An
         out = run_on(frame.lower, frame.level.process, primitive, inputs, params)
     for tensor in inputs:
         if tensor._rec is not None:
-            record(frame, primitive, inputs, params, out)
+            if frame is not None:
+                record(frame, primitive, inputs, params, out)
+            elif primitive.rules is not None:
+                mark_expired(inputs, out)
             return out
     if frame is not None and frame.everything:
         record(frame, primitive, inputs, params, out)
@@ -348,7 +354,11 @@ def public_function(
         parameters = f"parameters[{names[0]}._data.ndim]"
 
     def by_door(*operands: Any) -> Any:
-        return apply(primitive, as_tensors(primitive, *operands), {})
+        for operand in operands:
+            if type(operand) is not Tensor:
+                operands = as_tensors(primitive, *operands)
+                break
+        return apply(primitive, operands, {})
 
     rules = primitive.rules
     body = "return out" if rules is None else _MARK + _RECORD

@@ -287,11 +287,15 @@ def mark_expired(inputs: Iterable[Tensor], out: Any) -> None:
     results = (out,) if isinstance(out, Tensor) else out
     if len(results) == 1 and results[0]._rec is not None:  # a level below has recorded it
         return
-    tokens = NOTHING
+    only: Any = None  # the record of the only recorded operand, as nearly always
     for tensor in inputs:
         if tensor._rec is not None:
-            tokens |= find_tokens(tensor._rec)
-    mark = expired(tokens) if tokens else None
+            if only is not None or tensor._rec.next is not None:
+                mark = expired(NOTHING.union(*[find_tokens(x._rec) for x in inputs]))
+                break
+            only = tensor._rec
+    else:
+        mark = only if only is None or type(only) is Expired else new_mark((only.group,))
     if mark is not None:
         for result in results:
             if result._rec is None:

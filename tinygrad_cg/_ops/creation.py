@@ -145,8 +145,7 @@ def zeros_like(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     wanted = _dtype(dtype) or aval.dtype
     if not devices.array_types:
         return Tensor(np.zeros(aval.shape, wanted))
-    with devices.on_device_of(tensor):
-        return Tensor(devices.create("zeros_like", "zeros", aval.shape, wanted))
+    return Tensor(devices.create("zeros_like", "zeros", aval.shape, wanted, like=tensor))
 
 
 def fill_zeros(likes: Iterable, tensors: Iterable) -> list:
@@ -172,8 +171,7 @@ def ones_like(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     aval = tensor._data
     wanted = _dtype(dtype) or aval.dtype
     if devices.array_types:
-        with devices.on_device_of(tensor):
-            return Tensor(devices.create("ones_like", "ones", aval.shape, wanted))
+        return Tensor(devices.create("ones_like", "ones", aval.shape, wanted, like=tensor))
     ones = np.empty(aval.shape, wanted)
     ones.fill(1)  # np.ones takes three times as long for few
     return Tensor(ones)

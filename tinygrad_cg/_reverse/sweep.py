@@ -97,8 +97,10 @@ def _bring_home(sources: list, gradients: list) -> list:
     """
     results = []
     for gradient, source in zip(gradients, sources, strict=True):
-        device, wanted = devices.elsewhere(gradient, source)
-        results.append(gradient if device is None else transfers.to_device(gradient, wanted))
+        if gradient is not None and not type(gradient._data) is type(source._data) is not Aval:
+            device, wanted = devices.elsewhere(gradient, source)
+            gradient = gradient if device is None else transfers.to_device(gradient, wanted)
+        results.append(gradient)
     return results
 
 

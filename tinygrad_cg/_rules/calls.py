@@ -139,10 +139,11 @@ def _custom_rule(node: Node, dy: Any) -> Sequence:
     if state.frame is not frame:
         definition.warn_entered(frame)
     is_usual = frame is None or not frame.transposes
-    if is_usual and count == 1 and homes is None and type(returned) is Tensor:  # and right
+    if is_usual and count == 1 and type(returned) is Tensor:  # and right
         data = returned._data
         target: Any = node.inputs[0]
-        if data.shape == target.shape and data.dtype is target.dtype:
+        is_home = homes is None or devices.device_of(data) == homes[0]
+        if is_home and data.shape == target.shape and data.dtype is target.dtype:
             return (returned,)
     return gradients_of_inputs(call, returned, node.inputs)
 

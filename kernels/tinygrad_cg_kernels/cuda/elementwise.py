@@ -204,7 +204,10 @@ class Plan:
 
     def __call__(self, arrays: Sequence[Any]) -> Any:
         """Return the only result, a new array."""
-        return self.fill(arrays)[0]
+        out = adapter.array_module().empty(self.shape, dtype=self.dtypes[0])
+        if self._launch is not None:
+            self._launch((*arrays, out))
+        return out
 
     def fill(self, arrays: Sequence[Any], outs: Sequence[Any] = ()) -> Sequence[Any]:
         """Fill `outs`, or return new arrays."""

@@ -9,6 +9,7 @@ Numba launches the kernel.
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
+from operator import attrgetter
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -40,12 +41,13 @@ class Place(NamedTuple):
     """Whether all this is of a copy in C order: strides, as of fields, may be no whole elements."""
 
 
+_layout = attrgetter("dtype", "shape", "strides")
 Layouts = tuple[tuple[np.dtype, Shape, Shape], ...]
 
 
 def layout_of(arrays: Sequence[Any]) -> Layouts:
     """Return the dtypes, shapes and strides of arrays, as a key."""
-    return tuple([(array.dtype, array.shape, array.strides) for array in arrays])
+    return tuple(map(_layout, arrays))
 
 
 def place_of(dtype: np.dtype, shape: Shape, strides: Shape) -> Place:
@@ -92,7 +94,7 @@ class Prepared:
                 words += x
         self._kinds, self.words = tuple(kinds), np.array(words, np.int64)
         addresses = np.arange(0, 8 * len(words), 8, dtype=np.uint64)
-        self._addresses = self.words.ctypes.data + addresses
+        self._slots, self._addresses = self.words.data, self.words.ctypes.data + addresses
 
     def __call__(self, arrays: Sequence[Any]) -> None:
         """Launch the kernel on arrays, which are in the order of their places."""
@@ -111,7 +113,7 @@ class Prepared:
             if driver is not self._driver:
                 self._loaded = _loaded(driver, self._kernel, self._kinds)
                 self._room, self._driver = self._addresses.ctypes.data, driver
-            words = self.words
+            words = self._slots
             for array, (position, offset) in zip(arrays, self._pointers, strict=True):
                 words[position] = array.data.ptr + offset
             driver.launch(self._loaded, self._blocks, adapter.THREADS, self._room)

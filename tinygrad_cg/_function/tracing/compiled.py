@@ -100,10 +100,7 @@ class Program:
 
 def _on_gpu(inputs: Sequence) -> list:
     """Return the inputs, with scalars that a tape watches on the CPU moved to the GPU."""
-    return [
-        device_runs.move_scalars_to_device((item,))[0] if is_tensor(item) else item
-        for item in inputs
-    ]
+    return [device_runs.move_scalar(item) if is_tensor(item) else item for item in inputs]
 
 
 def arrays_of(inputs: Sequence) -> list[np.ndarray]:
