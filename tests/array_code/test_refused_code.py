@@ -111,7 +111,7 @@ CALLED = {
         "for i in range(n):\n    pass\nelse:\n    x = 1.0\nreturn x",
         "`else` of loops",
     ),
-    "two kinds": ("y = x\nif n > 1:\n    y = a\nreturn y", "two kinds"),
+    "two kinds": ("y = x\nif n > 1:\n    y = a\nreturn y", "different types after the two"),
     "two ranks": ("y = a\nif n > 1:\n    y = np.outer(a, a)\nreturn y", "two ranks"),
     "float in ints": ("c = np.zeros(3, np.int64)\nc[0] = x\nreturn c[0] * x", r"use int\(x\)"),
     "complex": ("return x * 1j", "complex numbers are not supported"),

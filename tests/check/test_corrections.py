@@ -442,6 +442,20 @@ def test_a_value_that_the_function_takes_from_a_tensor_is_named_and_recorded():
     assert "tf.cos(x)" in code_of(report)
 
 
+def test_numpy_functions_of_constants_keep_the_precision_of_float64():
+    @tf.custom_gradient
+    def erf(x):
+        def grad(dy):
+            return dy * 2 / np.sqrt(np.pi) * np.exp(-(x.numpy() ** 2))
+
+        return tf.math.erf(x), grad
+
+    code = code_of(tf.check_gradients(erf, np.array(0.2)))
+    assert "np.sqrt(np.pi) * tf.exp(-x**2)" in code
+    gradient = float(tf.grad(defined(code, "erf"))(np.array(0.2)))
+    assert gradient == pytest.approx(2 / np.sqrt(np.pi) * np.exp(-0.04), rel=1e-15)
+
+
 def test_a_rule_that_overflows_is_replaced_by_the_gradient_of_the_operations():
     @tf.custom_gradient
     def log_cosh(x):

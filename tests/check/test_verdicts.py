@@ -649,6 +649,31 @@ def test_a_fault_in_float32_alone():
     assert tf.check_gradients(f, np.array(0.3), order=1).ok
 
 
+@pytest.mark.parametrize("x", [60.0, 100.0])
+def test_a_reference_that_rounding_hides_is_not_called_correct(x):
+    """A complex step of e / (1 + e) gives 3e-17 or -5e-17: what remains of terms that cancel."""
+
+    @tf.custom_gradient
+    def sigmoid(x):
+        e = tf.exp(x)
+        return e / (1 + e), lambda dy: dy * e / (1 + e) ** 2
+
+    report = tf.check_gradients(sigmoid, np.float32(x), order=1)
+    (row,) = [row for row in report.rows if row.false and row.mode == "reverse"]
+    assert row.reference == pytest.approx(np.exp(-x), rel=1e-6)
+    wide = tf.check_gradients(sigmoid, np.array(x), order=1)
+    assert wide.ok
+    assert all(f"{row.reference:.6g} +- " in str(wide) for row in wide.rows)
+
+
+def test_what_is_nan_is_not_called_linear():
+    def rule(x, dy):
+        return dy * tf.exp(x) / tf.exp(x)
+
+    report = tf.check_gradients(with_rule(tf.identity, rule), np.array(800.0), order=1)
+    assert "linear in the upstream" not in str(report)
+
+
 def test_a_declared_jvp_is_compared_with_the_vjp():
     def declared(factor):
         return tf.custom_derivatives(

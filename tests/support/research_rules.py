@@ -294,8 +294,8 @@ wrong(
     huber_loss_slope,
     X4,
     said=(
-        "It is wrong only at x[1] (-0.769787 instead of -0.923744) and x[3] (0.516528 instead "
-        "of 0.619833). There it is 0.833333 times the correct gradient."
+        "It is wrong only at x[1] (gradient -0.769787 instead of -0.923744) and x[3] (gradient "
+        "0.516528 instead of 0.619833). There it is 0.833333 times the correct gradient."
     ),
 )
 right(quantile_loss, X4)
@@ -309,15 +309,16 @@ wrong(
     contrastive_loss_pulls_all,
     *PAIRS,
     said=(
-        "It is wrong only at distance[1] (0.615829 instead of -0.615829) and distance[2] "
-        "(0.757363 instead of -0.757363). There the sign is wrong."
+        "It is wrong only at distance[1] (gradient 0.615829 instead of -0.615829) and distance[2] "
+        "(gradient 0.757363 instead of -0.757363). There the sign is wrong."
     ),
 )
 right(path_loss, SCORES)
 wrong(
     path_loss_without_backward_pass,
     SCORES,
-    said="It is wrong at 4 of 6 elements, first at scores[0, 0] (-0.668188 instead of -0.771058).",
+    said="It is wrong at 4 of 6 elements, first at scores[0, 0] (gradient -0.668188 instead of "
+    "-0.771058).",
 )
 right(cosine_distance, X3, X3[::-1] + 0.3)
 wrong(cosine_distance_not_divided, X3, X3[::-1] + 0.3, said="It has an extra factor: `length`.")
@@ -340,7 +341,7 @@ wrong(
     poisson_loss_without_counts,
     X3,
     np.array([1.0, 4.0, 2.0]),
-    said="The factor that multiplies the upstream gradient lacks a term: minus counts.",
+    said="The term minus counts is missing in the factor of the upstream gradient.",
 )
 
 
@@ -680,8 +681,8 @@ wrong(
     gelu_without_density,
     X4,
     said=(
-        "It differentiates only the factor x of a product or a quotient: the term with the "
-        "derivative of the other factor, or of the divisor, is missing."
+        "Of a product or a quotient, it differentiates only x: the term with the "
+        "derivative of the other factor (or the divisor) is missing."
     ),
 )
 right(attention, BATCH[:2], BATCH[1:])
@@ -721,7 +722,7 @@ wrong(
     binarise_wide_window,
     X5,
     against=hard_tanh,
-    said="It is wrong only at x[1] (0.769787 instead of 0).",
+    said="It is wrong only at x[1] (gradient 0.769787 instead of 0).",
     has_code=False,
 )
 right(spectral_norm, MATRIX)
@@ -732,8 +733,8 @@ wrong(
     X3,
     1.7,
     said=(
-        "It differentiates only the factor v of a product or a quotient: the term with the "
-        "derivative of the other factor, or of the divisor, is missing."
+        "Of a product or a quotient, it differentiates only v: the term with the "
+        "derivative of the other factor (or the divisor) is missing."
     ),
 )
 wrong(gated_unit, X3, X3 - 0.4, said="A factor is missing: a.")
@@ -1318,8 +1319,8 @@ wrong(
     radial_distortion_constant,
     X4,
     said=(
-        "It differentiates only the factor x of a product or a quotient: the term with the "
-        "derivative of the other factor, or of the divisor, is missing."
+        "Of a product or a quotient, it differentiates only x: the term with the "
+        "derivative of the other factor (or the divisor) is missing."
     ),
 )
 right(spring_chain, X4)

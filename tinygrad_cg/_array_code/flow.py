@@ -114,7 +114,7 @@ class FlowReader(ExpressionReader):
             return tuple(self.merged(statement, name, *pair) for pair in pairs)
         if isinstance(then, View) and isinstance(otherwise, View):
             return self.merged_arrays(statement, name, then, otherwise)
-        raise self.refuse(f"{name.strip('%')} is of two kinds after this branch")
+        raise self.refuse(f"{name.strip('%')} has different types after the two branches")
 
     def merged_arrays(self, statement: ir.If, name: str, then: View, otherwise: View) -> View:
         """Return a copy of the array that the branch has chosen."""
@@ -281,7 +281,7 @@ class FlowReader(ExpressionReader):
         if name == RESULT and result is NOTHING:
             result = ir.zero(inside)
         if not isinstance(result, ir.Number):
-            raise self.refuse(f"{name.strip('%')} is of two kinds in this loop", node)
+            raise self.refuse(_changes_type(name), node)
         carry.result = self.b.cast(result, inside.type)
         kind = join([inside.type, result.type])
         if kind != inside.type:
@@ -322,7 +322,7 @@ class FlowReader(ExpressionReader):
         for name, slot in slots.items():
             value = self.env[name]
             if not isinstance(value, View) or len(value.shape) != len(slot.shape):
-                raise self.refuse(f"{name} is of two kinds in this loop")
+                raise self.refuse(_changes_type(name))
         moved = {k: self.env[k] for k, slot in slots.items() if slot != self.env[k]}
         memory = [self.env[name].array for name in slots]
         if len(set(memory)) < len(memory):
@@ -434,6 +434,10 @@ def _kind(value: Any) -> Any:
     if value is None:  # unassigned
         return ir.Number("b1")
     return value if isinstance(value, ir.Number) else None
+
+
+def _changes_type(name: str) -> str:
+    return f"{name.strip('%')} changes its type in this loop, for example from a number to an array"
 
 
 def _split(value: Any) -> tuple[Any, ir.Number]:

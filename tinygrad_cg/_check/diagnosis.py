@@ -121,10 +121,10 @@ def _of_count(evidence: Evidence, order: int, error: GradientCountError) -> Find
         return Finding(text)
     if seen.parent is not None and returned > expected:
         text += (
-            f" Remove the last gradient: it is with respect to the upstream gradient of "
-            f"`{seen.parent.name}`, and that is not an input of `{name}`. The rule of "
-            f"`{seen.parent.name}` multiplies by it outside `{name}`, and that multiplication is "
-            "differentiated automatically."
+            f" Remove the last gradient: it belongs to the upstream gradient of "
+            f"`{seen.parent.name}`, which is not an input of `{name}`. The rule of "
+            f"`{seen.parent.name}` multiplies by this upstream gradient outside `{name}`, and that "
+            "product is differentiated automatically."
         )
         return _corrected(evidence, text, seen, rewrite.drop_gradients, name, expected)
     if any(is_tensor(leaf) for leaf in nest.flatten(seen.kwargs)):
@@ -235,8 +235,8 @@ def _detachments(evidence: Evidence) -> Iterator[Finding]:
         text = (
             "The rule uses values that tapes do not record: numbers, NumPy arrays or tensors made "
             f"of them{'; '.join(map(_location, sites))}. So tapes do not see how the gradient of "
-            f"order {first - 1} depends on {in_words(names)}. Use tensor operations; if the rule "
-            f"uses a result of `{name}`, call `{name}` in the rule."
+            f"order {first - 1} depends on {in_words(names)}. Use tensor operations. If the "
+            f"rule needs the value of `{name}`, call `{name}` in the rule."
         )
         lines = [line for _, line in sites]
     text = f"{text} {_describe(evidence, false)}"
@@ -317,7 +317,7 @@ def _values_not_finite(evidence: Evidence) -> Iterator[Finding]:
     }
     for kind in sorted(kinds):
         origin = _origin(evidence, 1, problem.sources[0].name, kind)
-        text = f"The value of `{problem.name}` is {kind}, so it has no derivative here."
+        text = f"The value of `{problem.name}` is {kind}, so its derivative cannot be checked here."
         if all(np.isfinite(value).all() for value in problem.base_values):
             dtype = problem.values[0].dtype
             text = f"In {dtype}, the value of `{problem.name}` is {kind}; in float64 it is finite."
@@ -376,6 +376,8 @@ def _of_non_finite(bad: NonFinite) -> str:
         if bad.operands[-1] in ("inf", "-inf") and bad.operands[0] not in ("inf", "-inf"):
             return f"the derivative of a division by {bad.operands[-1]} is NaN{location}"
         return f"{' / '.join(bad.operands)} is NaN{location}"
+    if bad.operation == "divide" and bad.operands[-1] == "0":
+        return f"{' / '.join(bad.operands)} is infinite{location}"
     is_pole = bad.operation == "divide" or bad.operands == ("0",)
     does = {"NaN": "is NaN", "infinite": "is infinite" if is_pole else "overflows"}[bad.what]
     return f"`{bad.operation}` of {' and '.join(bad.operands)} {does}{location}"

@@ -336,7 +336,7 @@ def _missing_terms(
         sign, size = "minus " if ratio < 0 else "", abs(ratio)
         times = "" if np.isclose(size, 1.0) else f"{size:.6g} * "
         yield gives(
-            f"The factor that multiplies the upstream gradient lacks a term: {sign}{times}{words}.",
+            f"The term {sign}{times}{words} is missing in the factor of the upstream gradient.",
             lambda sample, r=ratio, of=added: sample.expected - r * of(sample),
             fitted=2,
             fix=f"gradient {'-' if ratio < 0 else '+'} dy * {times}{code}",
@@ -616,8 +616,8 @@ def _quadratic(elements: Elements) -> Iterator[Hypothesis]:
 
     x = elements.name
     yield Hypothesis(
-        f"Only its component along {x} is right. The gradient of {x}^T A {x} is (A + A^T) {x}, "
-        f"which is 2 A {x} only if A is symmetric.",
+        f"The gradient is right along {x}, and wrong in other directions. For a matrix A, the "
+        f"gradient of {x}^T A {x} is (A + A^T) {x}; it is 2 A {x} only if A is symmetric.",
         has_degree_two,
     )
 
@@ -740,8 +740,8 @@ def _terms(elements: Elements) -> Iterator[Hypothesis]:
         return
     x = elements.name
     yield gives(
-        f"It differentiates only the factor {x} of a product or a quotient: the term with the "
-        "derivative of the other factor, or of the divisor, is missing.",
+        f"Of a product or a quotient, it differentiates only {x}: the term with the derivative of "
+        "the other factor (or the divisor) is missing.",
         lambda sample: sample.upstream * sample.outputs / sample.x,
     )
     yield gives(
@@ -813,7 +813,7 @@ def _where_wrong(elements: Elements, false: np.ndarray) -> str:
     ) if is_ordered else ():  # fmt: skip
         if np.array_equal(false, there):
             text = f"It is wrong only where {name} {words} ({count})."
-            return f"{text} That is {next(_named(elements, false))}." if false.sum() == 1 else text
+            return f"{text} It is {next(_named(elements, false))}." if false.sum() == 1 else text
     for axis in range(false.ndim) if false.ndim > 1 else ():
         others = tuple(i for i in range(false.ndim) if i != axis)
         hit, whole = false.any(axis=others), false.all(axis=others)
@@ -836,7 +836,7 @@ def _named(elements: Elements, false: np.ndarray) -> Iterator[str]:
     for index in np.argwhere(false):
         position = tuple(int(i) for i in index)
         actual, expected = elements.actual[position] + 0.0, elements.expected[position] + 0.0
-        yield f"{elements.name}{list(position)} ({actual:.6g} instead of {expected:.6g})"
+        yield f"{elements.name}{list(position)} (gradient {actual:.6g} instead of {expected:.6g})"
 
 
 def _digits(elements: Elements) -> Iterator[Hypothesis]:

@@ -168,8 +168,9 @@ def _cells(row: DerivativeRow) -> tuple[str, ...]:
     by = row.argument if row.index is None else f"{row.argument}{list(row.index)}"
     path = PATHS.get(row.path, row.path)
     reference = "-" if math.isnan(row.reference) else number(row.reference)
-    if row.verdict == INCONCLUSIVE and math.isfinite(row.uncertainty):
-        reference += f" +- {row.uncertainty:.0e}"
+    bound = row.error if row.is_rounding else row.uncertainty
+    if (row.is_rounding or row.verdict == INCONCLUSIVE) and math.isfinite(bound):
+        reference += f" +- {bound:.0e}"
     verdict = row.verdict
     if row.nearby:
         verdict += ", at a nearby point"

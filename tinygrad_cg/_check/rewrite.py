@@ -535,7 +535,7 @@ UFUNCS = ("cos", "cosh", "exp", "log1p", "sign", "sin", "sinh", "sqrt", "tan", "
 class Attach(ast.NodeTransformer):
     """A transformer that removes numpy(), float(), np.asarray(), stop_gradient() on one line.
 
-    NumPy's functions there become tensor operations of the same names.
+    NumPy's functions of tensors there become tensor operations of the same names.
     """
 
     def __init__(self, line: int, source: SourceCode):
@@ -549,8 +549,10 @@ class Attach(ast.NodeTransformer):
                     return tensor
                 case ast.Call(function, [argument]) if last_name(function) in DETACHING_CALLS:
                     return argument
-                case ast.Call(ast.Attribute(ast.Name(module), name)) if (
-                    self.source.space.get(module) is np and name in UFUNCS
+                case ast.Call(ast.Attribute(ast.Name(module), name), arguments) if (
+                    self.source.space.get(module) is np
+                    and name in UFUNCS
+                    and set().union(*map(_names_in, arguments)) - self.source.space.keys()
                 ):
                     owner = "math." if name == "log1p" else ""
                     node.func = ast.parse(f"{self.source.prefix}{owner}{name}", mode="eval").body

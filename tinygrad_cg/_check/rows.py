@@ -62,6 +62,8 @@ def row_of(
         is_sure = verdict == verdicts.TRUE
         is_sure |= reference.error <= 1e-3 * reference.size and verdict == verdicts.INCONCLUSIVE
         if not math.isfinite(own.number) and is_sure:
+            if verdict == verdicts.TRUE:  # as exact as the reference, or more
+                reference = reference._replace(value=value.number)
             verdict, detail = _overflow(check, reference, path)
             shown, detail = own.value, detail or f"in {_narrowest(check).dtype}; finite in float64"
     if verdict == verdicts.INCONCLUSIVE and math.isfinite(value.number):
@@ -105,7 +107,7 @@ def _judge_own_dtype(
     ):
         check.inaccurate += [row] * (row.path == "x")
     else:
-        row.verdict, row.value = verdicts.WRONG, own.value
+        row.verdict, row.value, row.reference = verdicts.WRONG, own.value, value.number
         row.detail = f"in {_narrowest(check).dtype}, right in float64"
 
 

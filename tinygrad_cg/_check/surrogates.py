@@ -127,4 +127,5 @@ def _are_equal(expected: list, actual: list) -> bool:
     pairs = [(0.0 if a is None else a, 0.0 if b is None else b) for a, b in pairs]
     largest = max(float(np.abs(a).max(initial=0.0)) for a, _ in pairs)
     relative = tolerance(max(float(np.finfo(np.asarray(a).dtype).eps) for a, _ in pairs))
-    return all(np.allclose(a, b, relative, relative * largest) for a, b in pairs)
+    is_finite = bool(np.isfinite(largest))
+    return is_finite and all(np.allclose(a, b, relative, relative * largest) for a, b in pairs)

@@ -56,7 +56,9 @@ def run(primitive: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
     operands = arrays
     for i, data in enumerate(arrays):
         if not (isinstance(data, devices.array_types) or primitive.mixes_devices):
-            operands = [*operands[:i], _on_gpu(primitive, arrays, i), *arrays[i + 1 :]]
+            is_number = type(data) is ndarray and not data.ndim
+            there = devices.number(data) if is_number else _on_gpu(primitive, arrays, i)
+            operands = [*operands[:i], there, *arrays[i + 1 :]]
     function = _implementation(primitive)
     try:
         there = params
@@ -95,8 +97,6 @@ def _on_gpu(primitive: Any, arrays: Sequence[Any], position: int) -> Any:
     data = arrays[position]
     if type(data) is not ndarray:  # a tensor without values: the caller says so
         raise TypeError(f"{primitive.name}: an operand has no value")
-    if not data.ndim:
-        return devices.number(data)
     if _is_choice(primitive, position, data):
         return devices.move(data, devices.GPU)
     names = primitive.inputs

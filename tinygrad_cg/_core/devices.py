@@ -186,8 +186,6 @@ def home(tensor: Any) -> str:
 
 def elsewhere(tensor: Any, other: Any) -> tuple[str | None, str]:
     """Return the devices of two tensors, or a name, if known and different; else None and one."""
-    if not array_types:
-        return None, CPU
     wanted = other if isinstance(other, str) else _known_home(other)
     device = _known_home(tensor)
     if device is None or wanted is None or device == wanted:
@@ -326,7 +324,8 @@ def on_device_of_operands(function: Function) -> Function:
     @wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
         if array_types and any(map(_is_there, (*arguments, *named.values()))):
-            return on(GPU)(function)(*arguments, **named)
+            with on(GPU):
+                return function(*arguments, **named)
         return function(*arguments, **named)
 
     return cast(Function, call)

@@ -481,6 +481,14 @@ class ArrayLike(NamesOfOtherLibraries):
         return self._raw().__cuda_array_interface__
 
     @property
+    def _numba_type_(self) -> NoReturn:  # Numba reads it, and hides errors of ValueError's classes
+        raise TypeError(
+            "functions compiled by Numba take no tensors: decorate the function with "
+            "differentiable, which gives it a derivative, or pass x.numpy() in a function "
+            "decorated with custom_gradient, which has your own rule"
+        )
+
+    @property
     def device(self) -> str:
         """Return the device of the value: "cpu", or "gpu:0"."""
         return devices.device_of(self._data)

@@ -314,8 +314,8 @@ def _refuse_foreign(ufunc: Any) -> NoReturn:
     instead = suggest(name) if is_scipys else ""
     raise TypeError(
         f"{'scipy.special.' if is_scipys else 'the universal function '}{name} is not supported on "
-        f"tensors: {instead and instead + ', or '}use x.numpy() for the values only, inside "
-        "a tf.custom_gradient with your own gradient"
+        f"tensors: {instead and instead + ', or '}pass x.numpy() in a function decorated with "
+        "custom_gradient, which has your own rule"
     )
 
 

@@ -57,7 +57,9 @@ def gradients_of_variables(call: Any, returned: Any) -> tuple[Any, list]:
     variables = f"{count} variable{'s' * (count != 1)}"
     if not isinstance(returned, (tuple, list)) or len(returned) != 2:
         is_scalar = is_tensor(returned) and getattr(returned, "shape", None) == ()
-        theirs = " (TensorFlow's message: Cannot iterate over a scalar tensor.)" * is_scalar
+        theirs = (
+            " (in TensorFlow, this mistake gives: Cannot iterate over a scalar tensor.)" * is_scalar
+        )
         raise TypeError(
             f"`{name}` uses variables, so its grad_fn must return a pair: (gradients of the "
             f"inputs, list of gradients of the {variables}), got {type(returned).__name__} "
@@ -219,8 +221,7 @@ def _refuse_count(call: Any, returned: int, is_none: bool = False) -> None:
         f"custom_gradient function expected to return {expected} gradients, but returned "
         f"{returned} instead. `{name}`: grad_fn returned {returned} {gradients}, {name} has "
         f"{expected} differentiable {inputs} ({', '.join(names)}). {hint}"
-        "Return one gradient, or None, "
-        f"for each number or tensor passed by position (the rule: {_where(call)})",
+        f"Return one gradient, or None, for each input (the rule: {_where(call)})",
         function=name,
         line=source_line(call.grad_fn),
         expected=expected,

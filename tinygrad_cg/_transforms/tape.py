@@ -38,6 +38,11 @@ _KINDS = 6  # operations that `repr` names
 _NONE = UnconnectedGradients.NONE
 
 
+_ONE_SET = (
+    "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians)"
+)
+
+
 @absent_attributes(TAPES)
 class GradientTape(levels.Listener):
     """Records operations on watched tensors and differentiates them in reverse mode.
@@ -351,14 +356,12 @@ class GradientTape(levels.Listener):
 
     def _refuse(self) -> NoReturn:
         raise RuntimeError(
-            "A non-persistent GradientTape can only be used to compute one set of "
-            "gradients (or jacobians). "
-            + (
-                "Use GradientTape(persistent=True) for more, or a second tape around this one "
-                "for a second derivative."
-                if self._consumed
-                else "This tape was never entered: record under `with tf.GradientTape() as tape:`."
-            )
+            f"{_ONE_SET}. Use GradientTape(persistent=True) for more, or a second tape around this "
+            "one for a second derivative."
+            if self._consumed
+            else "GradientTape.gradient: this tape recorded nothing, because it was never entered: "
+            "compute the target in the block `with tf.GradientTape() as tape:` (in TensorFlow, "
+            f"this mistake gives: {_ONE_SET})"
         )
 
     def _stop_or_warn(self, token: Token) -> None:

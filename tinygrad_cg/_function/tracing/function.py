@@ -104,8 +104,8 @@ class Function(Generic[P, Y]):
                 raise
             self._length_varies = True
             warn(
-                f"{error}. A compiled program has a fixed length, so {self!r} runs operation by "
-                "operation",
+                f"{error}. A list whose length varies cannot be compiled, so {self!r} runs "
+                "operation by operation",
                 FunctionWarning,
             )
             return self._call_eagerly(*args, **kwargs)

@@ -255,7 +255,8 @@ def check_signature(signature: Sequence, args: tuple, kwargs: dict, statics: boo
                 "Binding inputs to tf.function failed due to `Can not cast "
                 f"{TensorSpec(TensorShape(tensor.shape), tensor.dtype)!r} to {spec!r}`. Received "
                 f"args: {args} for signature: {tuple(signature)}. Python inputs incompatible with "
-                "input_signature."
+                f"input_signature: got dtype {tensor.dtype} and shape {tuple(tensor.shape)}, "
+                f"expected {spec.dtype.name} and {spec.shape}."
             )
         if not statics:
             raise TypeError(f"function: input_signature holds TensorSpecs, got {spec!r}")
