@@ -24,11 +24,11 @@ OF_NUMBERS = {
 }
 """Functions that go over arrays element by element, by their names in NumPy and `math`."""
 OF_ARRAYS = {
-    "argmin": lambda a: argmax(-a),
+    "argmin": lambda a: np.argmax(-a),
     "diff": lambda a: a[1:] - a[:-1],
     "eye": lambda n: np.diag(np.ones(n)),
     "flip": lambda a: a[::-1],
-    "inv": lambda a: solve(a, np.eye(len(a))),
+    "inv": lambda a: np.linalg.solve(a, np.eye(len(a))),
     "norm": lambda a, axis=None: np.sqrt(np.sum(a * a, axis)),
     "outer": lambda a, b: a[:, None] * b,
     "sort": lambda a: a[np.argsort(a)],

@@ -28,14 +28,14 @@ from .._ops.elementwise import multiply_upstream
 from .._rules.pickling import travels
 from .._rules.rebinding import asked_inputs
 from .adjoints import adjoint
-from .blocks_of_code import Known
+from .blocks_of_code import Known, tree
 from .code_reading import check_source, read
-from .program import Array, ArrayProgram, Number
+from .program import FLOATS, Array, ArrayProgram, Number
 from .pruning import prune, share
 from .running import Runner, stored_dtype
 from .splitting import split
 from .tangents import tangent
-from .views import ELEMENTS, element_of
+from .views import element_of
 
 Mask = tuple[int, ...]
 """Positions of inputs of a function's program."""
@@ -220,7 +220,7 @@ class ArrayFunction:
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         family, leaves = self._family_of(args, keywords)
         outputs = _apply(*self._applied(family, leaves), **self._ahead(family, leaves))
-        return _packed(family.structure, outputs)
+        return tree(lambda k: None if k is None else outputs[k], family.structure)
 
     def loss_and_gradients(
         self, args: Sequence[Any], argnums: Sequence[int]
@@ -317,54 +317,36 @@ class ArrayFunction:
 
         Add its numbers and arrays to leaves, and arrays as they are passed to `arrays`.
         """
-        if type(value) is Tensor:
-            aval = value._data
-            if aval.shape and aval.dtype in ELEMENTS:  # the commonest case at once
-                leaves.append(value)
-                arrays.append(aval)
-                return ELEMENTS[aval.dtype], len(aval.shape)
-        else:
-            kind = self._foreign_kind(name, value, leaves, arrays)
-            if kind is not None:
-                return kind
-        tensor = convert(value, FLOAT64 if isinstance(value, (float, Weak)) else None)
-        aval = tensor._data
-        try:
-            element = element_of(aval.dtype)
-        except TypeError as error:
-            raise TypeError(f"{self.__name__}: {name}: {error}") from None
-        leaves.append(tensor)
-        rank = len(aval.shape)
-        if not rank and element not in ("f32", "f64"):
-            leaves[-1] = bool(tensor) if element == "b1" else int(tensor)
-            return "b1" if element == "b1" else "i64", None
-        if rank:
-            arrays.append(value if isinstance(value, np.ndarray) else aval)
-        return element, rank
-
-    def _foreign_kind(self, name: str, value: Any, leaves: list[Any], arrays: list[Any]) -> Any:
-        """Return the kind of an argument that does not become a tensor; None if it does."""
         if isinstance(value, tuple):
             parts = ((f"{name}[{k}]", item) for k, item in enumerate(value))
             return tuple(self._kind(*part, leaves, arrays) for part in parts)
         if isinstance(value, (bool, int, np.bool_, np.integer)):
-            is_truth = isinstance(value, (bool, np.bool_))
-            leaves.append(bool(value) if is_truth else int(value))
-            return "b1" if is_truth else "i64", None
-        if isinstance(value, list):
-            raise TypeError(
-                f"{self.__name__}: {name} is a list: pass an array, np.array(...), or a tuple"
-            )
-        if isinstance(value, (np.ndarray, float, np.floating, Weak)) or is_tensor(value):
-            return None
+            leaf: Any = value
+            dtype, shape = np.dtype(type(value)), ()
+        elif isinstance(value, (np.ndarray, float, np.floating, Weak)) or is_tensor(value):
+            leaf = convert(value, FLOAT64 if isinstance(value, (float, Weak)) else None)
+            dtype, shape = leaf._data.dtype, leaf._data.shape
+        else:
+            try:
+                hash(value)
+            except TypeError:
+                what = f"is {type(value).__name__}: pass arrays, tensors, numbers, tuples of these, "
+                what += "functions, or None"
+                if isinstance(value, list):
+                    what = "is a list: pass an array, np.array(...), or a tuple"
+                raise TypeError(f"{self.__name__}: {name} {what}") from None
+            return "known", value
         try:
-            hash(value)
-        except TypeError:
-            raise TypeError(
-                f"{self.__name__}: {name} is {type(value).__name__}: pass arrays, tensors, "
-                "numbers, tuples of these, functions, or None"
-            ) from None
-        return "known", value
+            element = element_of(dtype)
+        except TypeError as error:
+            raise TypeError(f"{self.__name__}: {name}: {error}") from None
+        if not shape and element not in FLOATS:
+            leaves.append(bool(leaf) if element == "b1" else int(leaf))
+            return "b1" if element == "b1" else "i64", None
+        leaves.append(leaf)
+        if shape:
+            arrays.append(value if isinstance(value, np.ndarray) else leaf._data)
+        return element, len(shape)
 
     def _family(self, kinds: dict[str, Any]) -> Family:
         args = {name: _specified(name, kind) for name, kind in kinds.items()}
@@ -396,12 +378,6 @@ def _specified(name: str, kind: Any) -> Any:
             return Number(element, name)
         return Array(element, tuple(Number("i64", "n", 0) for _ in range(rank)), name)
     return tuple(_specified(name, item) for item in kind)
-
-
-def _packed(structure: Any, outputs: Sequence[Tensor]) -> Any:
-    if isinstance(structure, tuple):
-        return tuple(_packed(item, outputs) for item in structure)
-    return None if structure is None else outputs[structure]
 
 
 def differentiable(

@@ -33,6 +33,13 @@ def unwrapped(value: Any) -> Any:
 NOTHING = Known(None)
 
 
+def tree(function: Callable[[Any], Any], value: Any) -> Any:
+    """Return the results of a function for a value, or for each part of a tuple, in such tuples."""
+    if isinstance(value, tuple):
+        return tuple(tree(function, item) for item in value)
+    return function(value)
+
+
 @dataclass(frozen=True)
 class Unassigned:
     """A name that has no value here, or has `value` where `assigned` is true."""
@@ -224,11 +231,7 @@ class BlockReader:
 
     def kept(self, value: Any) -> Any:
         """Return a value for a name: an expression of arrays is computed now."""
-        if isinstance(value, Lazy):
-            return self.materialize(value)
-        if isinstance(value, tuple):
-            return tuple(map(self.kept, value))
-        return value
+        return tree(lambda x: self.materialize(x) if isinstance(x, Lazy) else x, value)
 
     def number(self, value: Any, node: ast.AST | None = None) -> ir.Number:
         value = self.evaluated(value)
@@ -340,18 +343,14 @@ class BlockReader:
         self.assign_elements(view, value, node)
 
     def assign_elements(self, view: View, value: Any, node: ast.AST | None) -> None:
-        element_type = view.type
-        if isinstance(value, ir.Number):
-            if value.is_float and element_type not in ir.FLOATS:
-                raise self.refuse("a float is assigned to an array of integers: use int(x)", node)
-        else:
+        if value.type in ir.FLOATS and view.type not in ir.FLOATS:
+            raise self.refuse("a float is assigned to an array of integers: use int(x)", node)
+        if not isinstance(value, ir.Number):
             if view.array in value.reads and view != value and not self.reads_in_place(value, view):
                 value = self.materialize(value)
             broadcast([view.shape, value.shape], self.check_equal)
             if len(value.shape) > len(view.shape):
                 raise self.refuse("the value has more axes than its target", node)
-            if value.type in ir.FLOATS and element_type not in ir.FLOATS:
-                raise self.refuse("floats are assigned to an array of integers", node)
 
         def write(index: ir.Index) -> None:
             view.put(self.b, index, element(self.b, value, index))

@@ -50,22 +50,13 @@ def arithmetic(reader: BlockReader, name: str) -> Callable[..., Number]:
             if not is_positive and not (isinstance(y, FixedNumber) and y.number):
                 test = b.op("not_equal", y, 0)
                 reader.check(test, ZeroDivisionError, "integer division by zero")
-        return _operator(name)(b, x, y)
+        return b.op(name, x, y)
 
     return operation
 
 
 _OF_BITS = {"bit_and": "and", "bit_or": "or", "bit_xor": "not_equal"}
 """Operations on bits, as operations on truths."""
-
-
-def _operator(name: str) -> Callable[[OpBuilder, Number, Number], Number]:
-    """Return an operation on numbers, in which truths are integers."""
-    return lambda b, x, y: b.op(name, _integer(b, x), _integer(b, y))
-
-
-def _integer(b: OpBuilder, x: Number) -> Number:
-    return b.cast(x, "i64") if x.type == "b1" else x
 
 
 MAX_POWER = 64
@@ -75,7 +66,7 @@ MAX_POWER = 64
 def _power(reader: BlockReader, b: OpBuilder, x: Number, y: Number) -> Number:
     if isinstance(y, FixedNumber) and not y.is_float and abs(int(y.number)) <= MAX_POWER:
         exponent = int(y.number)
-        product = _product(b, _integer(b, x), abs(exponent))
+        product = _product(b, b.cast(x, "i64") if x.type == "b1" else x, abs(exponent))
         if exponent >= 0:
             return product
         return b.op("divide", fixed(product.type, 1), product)
@@ -121,7 +112,7 @@ def _either(function: Callable, of_integers: Callable[..., Number]) -> Callable[
     def result(b: OpBuilder, *xs: Number) -> Number:
         if any(x.is_float for x in xs):
             return b.apply(function, *xs)
-        return of_integers(b, *[_integer(b, x) for x in xs])
+        return of_integers(b, *xs)
 
     return result
 
@@ -141,7 +132,7 @@ def _sign_of_integer(b: OpBuilder, x: Number) -> Number:
 
 _absolute = _mapped(_either(elementary.absolute, lambda b, x: b.op("absolute", x)))
 _sign = _mapped(_either(elementary.sign, _sign_of_integer))
-negative = _mapped(lambda b, x: b.op("negative", _integer(b, x)))
+negative = _mapped(lambda b, x: b.op("negative", x))
 _greater = _either(elementary.maximum, lambda b, x, y: b.op("maximum", x, y))
 _less = _either(elementary.minimum, lambda b, x, y: b.op("minimum", x, y))
 _maximum, _minimum = _mapped(_greater), _mapped(_less)
@@ -386,20 +377,6 @@ def _len(reader: BlockReader, value: Any) -> Number:
     return array.shape[0]
 
 
-def attribute(reader: BlockReader, array: Arraylike, name: str, node: ast.AST) -> Any:
-    if name == "shape":
-        return array.shape
-    if name == "size":
-        return _count(reader.b, array.shape)
-    if name == "ndim":
-        return constant(len(array.shape))
-    if name == "T":
-        return _transpose(reader, array)
-    if name == "dtype":
-        return reader.wrap(DTYPES[array.element])
-    raise reader.refuse(f"arrays have no attribute {name!r} here", node)
-
-
 def _axes(reader: BlockReader, array: Arraylike, axis: Any) -> tuple[int, ...]:
     if _is_none(axis):
         return tuple(range(len(array.shape)))
@@ -448,7 +425,8 @@ def _counted(kind: str) -> str:
     return kind if kind in FLOATS else "i64"
 
 
-_sum, _prod = _reduction(0, _operator("add")), _reduction(1, _operator("multiply"))
+_sum = _reduction(0, lambda b, x, y: b.op("add", x, y))
+_prod = _reduction(1, lambda b, x, y: b.op("multiply", x, y))
 _max, _min = _reduction(0, _greater, first=True), _reduction(0, _less, first=True)
 _any = _reduction(False, lambda b, x, y: b.op("or", x, b.cast(y, "b1")))
 _all = _reduction(True, lambda b, x, y: b.op("and", x, b.cast(y, "b1")))
@@ -524,7 +502,7 @@ def call(
             return reader.wrap(function)
         module = getattr(python, "__module__", None) or ""
         root = module.partition(".")[0]
-        is_ours = root == "tinygrad_cg" and not module.endswith("array_forms")
+        is_ours = root == "tinygrad_cg"
         if not hasattr(python, "__code__") or root == "numpy" or is_ours:
             name = getattr(function, "__name__", repr(function))
             module = None if is_ours else getattr(function, "__module__", None)
@@ -644,6 +622,13 @@ FUNCTIONS |= {np.deg2rad: FUNCTIONS[np.radians], np.rad2deg: FUNCTIONS[np.degree
 FUNCTIONS |= {np.fix: FUNCTIONS[np.trunc], np.identity: FUNCTIONS[np.eye]}
 _METHODS = "sum prod mean max min any all var std copy ravel reshape transpose dot cumsum cumprod "
 _METHODS += "argmax argmin"
+ATTRIBUTES: dict[str, Handler] = {
+    "shape": lambda _, array: array.shape,
+    "size": lambda reader, array: _count(reader.b, array.shape),
+    "ndim": lambda _, array: constant(len(array.shape)),
+    "T": _transpose,
+    "dtype": lambda reader, array: reader.wrap(DTYPES[array.element]),
+}
 METHODS: dict[str, Handler] = {
     "astype": _astype,
     "fill": lambda reader, array, value: reader.store(array, reader.number(value), None),

@@ -18,7 +18,7 @@ from .._rules.user_source import NoSource, find_definition
 from ..autograph._names import BREAK, Liveness, Names, jumps
 from ..errors import UnsupportedCodeError
 from . import program as ir
-from .blocks_of_code import NOTHING, unwrapped
+from .blocks_of_code import NOTHING, tree, unwrapped
 from .expressions_of_code import OPERATORS, REMEDIES
 from .flow import LEAVES, RESULT, RETURNED, FlowReader
 from .pruning import share
@@ -223,8 +223,6 @@ def read(
     reader = CodeReader(program, function)
 
     def enter(arg: Any) -> Any:
-        if isinstance(arg, tuple):
-            return tuple(map(enter, arg))
         if isinstance(arg, ir.Array):
             program.inputs.append(arg)
             reader.inputs.add(arg)
@@ -235,8 +233,8 @@ def read(
             reader.sizes.add(arg)
         return arg
 
-    entered = [enter(arg) for arg in args]
-    result = reader.call(function, entered, {name: enter(x) for name, x in keywords.items()})
+    entered = {name: tree(enter, x) for name, x in keywords.items()}
+    result = reader.call(function, [tree(enter, arg) for arg in args], entered)
     if result is NOTHING:
         written = program.written
         result = tuple(whole(x) for x in program.inputs if isinstance(x, ir.Array) and x in written)
@@ -251,8 +249,6 @@ def read(
         result = result[0] if len(result) == 1 else result
 
     def leave(value: Any) -> Any:
-        if isinstance(value, tuple):
-            return tuple(map(leave, value))
         if isinstance(value, Lazy):
             value = reader.materialize(value)
         if isinstance(value, View):
@@ -267,7 +263,7 @@ def read(
             program.outputs.append(value)
         return program.outputs.index(value)
 
-    structure = leave(result)
+    structure = tree(leave, result)
     shapes = [size for array in program.scratch for size in array.shape]
     ops = reader.definitions
     needed = ir.reachable(shapes, lambda size: ops[size].args if size in ops else ())

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..autograph._names import Names
 from . import called_functions as functions
-from .blocks_of_code import BlockReader, Known, Unassigned, unwrapped
+from .blocks_of_code import BlockReader, Known, Unassigned, tree, unwrapped
 from .program import FLOATS, Block, FixedNumber, If, Merge, Number, constant, fixed, results
 from .scalar_operations import OpBuilder
 from .views import Index, Lazy, View
@@ -29,8 +29,6 @@ OPERATORS: dict[type, str] = {
     ast.BitAnd: "bit_and",
     ast.BitOr: "bit_or",
     ast.BitXor: "bit_xor",
-}
-_COMPARISONS: dict[type, str] = {
     ast.Lt: "less",
     ast.LtE: "less_equal",
     ast.Gt: "greater",
@@ -67,10 +65,6 @@ def is_table(value: tuple) -> bool:
     return all(isinstance(x, FixedNumber) for x in value)
 
 
-def numbers_of(value: Any) -> Any:
-    return [numbers_of(x) for x in value] if isinstance(value, tuple) else value.number
-
-
 Sides = tuple[Sequence[ast.stmt], Sequence[ast.stmt]]
 """The statements of an `if`, where its test is true, and where it is not."""
 
@@ -92,34 +86,20 @@ class ExpressionReader(BlockReader):
                 if isinstance(node.value, complex):
                     raise self.refuse("complex numbers are not supported", node)
                 return self.wrap(node.value)
-            case ast.Name():
-                return self.name(node)
             case ast.BinOp():
                 left, right = self.each_of((node.left, node.right))
                 if isinstance(node.op, ast.MatMult):
                     return functions.dot(self, left, right)
                 return self.binary(OPERATORS[type(node.op)], left, right)
-            case ast.UnaryOp():
-                return self.unary(node)
-            case ast.Compare():
-                return self.compare(node)
-            case ast.BoolOp():
-                return self.boolean(node)
-            case ast.IfExp():
-                return self.conditional(node)
             case ast.Tuple():
                 return tuple(self.each_of(node.elts))
-            case ast.Subscript():
-                return self.get(node)
-            case ast.Attribute():
-                return self.attribute(node)
-            case ast.Call():
-                return self.called(node)
             case ast.NamedExpr():
                 value = self.kept(self.expression(node.value))
                 self.assign(node.target, value)
                 return value
-        raise self.refuse(REMEDIES.get(type(node), "is not supported"), node)
+        if type(node) not in _READERS:
+            raise self.refuse(REMEDIES.get(type(node), "is not supported"), node)
+        return _READERS[type(node)](self, node)
 
     def listed(self, node: ast.expr) -> Any:
         """Return an argument of a call, where a list that nobody keeps is a tuple."""
@@ -186,11 +166,10 @@ class ExpressionReader(BlockReader):
                 part: Any = constant(bool(truth[type(operator)]))
             elif isinstance(operator, (ast.Is, ast.IsNot)):
                 raise self.refuse("`is` compares with None only", node)
+            elif type(operator) not in OPERATORS:
+                raise self.refuse("compare with < <= > >= == !=", node)
             else:
-                name = _COMPARISONS.get(type(operator))
-                if name is None:
-                    raise self.refuse("compare with < <= > >= == !=", node)
-                part = self.map(lambda b, x, y, name=name: b.op(name, x, y), left, right)
+                part = self.binary(OPERATORS[type(operator)], left, right)
             if result is None:
                 result = part
             else:
@@ -243,7 +222,9 @@ class ExpressionReader(BlockReader):
             except AttributeError as error:
                 raise self.refuse(str(error), node) from None
         if isinstance(value, (View, Lazy)):
-            return functions.attribute(self, value, node.attr, node)
+            if node.attr not in functions.ATTRIBUTES:
+                raise self.refuse(f"arrays have no attribute {node.attr!r} here", node)
+            return functions.ATTRIBUTES[node.attr](self, value)
         if isinstance(value, Number) and node.attr == "real":
             return value
         raise self.refuse(f"numbers and tuples have no attribute {node.attr!r} here", node)
@@ -295,7 +276,7 @@ class ExpressionReader(BlockReader):
                 raise self.refuse("the index is out of range for the tuple", node) from None
         if isinstance(key, Number) and value and not others:
             if is_table(value):
-                table = self.constant_array(np.array(numbers_of(value)))
+                table = self.constant_array(np.array(tree(lambda x: x.number, value)))
                 return self.evaluated(self.part(table, [key], node))
             if all(isinstance(x, Number) for x in value):
                 return self.chosen(value, key)
@@ -303,9 +284,7 @@ class ExpressionReader(BlockReader):
 
     def chosen(self, items: tuple[Number, ...], index: Number) -> Number:
         """Return one of some numbers, by an index that may count from the end."""
-        negative = self.b.op("less", index, 0)
-        index = self.b.op("select", negative, self.b.op("add", index, len(items)), index)
-        result = items[0]
+        index, result = self.wrapped(index, constant(len(items))), items[0]
         for k, item in enumerate(items[1:], 1):
             result = self.b.op("select", self.b.op("equal", index, k), item, result)
         return result
@@ -346,8 +325,7 @@ class ExpressionReader(BlockReader):
         end, size = place + len(indices.shape), whole.shape[place]
 
         def at(b: OpBuilder, index: Index) -> Number:
-            i = b.cast(indices.at(b, index[place:end]), "i64")
-            i = b.op("select", b.op("less", i, 0), b.op("add", i, size), i, hint="i")
+            i = self.wrapped(b.cast(indices.at(b, index[place:end]), "i64"), size)
             return whole.at(b, (*index[:place], i, *index[end:]))
 
         shape = (*whole.shape[:place], *indices.shape, *whole.shape[place + 1 :])
@@ -366,3 +344,15 @@ class ExpressionReader(BlockReader):
         if value.is_float:
             raise self.refuse("an integer is expected here: use int(x)", node)
         return self.b.cast(value, "i64")
+
+
+_READERS: dict[type, Callable[[ExpressionReader, Any], Any]] = {
+    ast.Attribute: ExpressionReader.attribute,
+    ast.BoolOp: ExpressionReader.boolean,
+    ast.Call: ExpressionReader.called,
+    ast.Compare: ExpressionReader.compare,
+    ast.IfExp: ExpressionReader.conditional,
+    ast.Name: ExpressionReader.name,
+    ast.Subscript: ExpressionReader.get,
+    ast.UnaryOp: ExpressionReader.unary,
+}

@@ -6,13 +6,14 @@ import ast
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from ..autograph._names import CONTINUE, RETURN, Liveness, Names, jumps, writes
 from . import program as ir
-from .blocks_of_code import NOTHING, Unassigned, unwrapped
+from .blocks_of_code import NOTHING, Unassigned, tree, unwrapped
 from .expressions_of_code import ExpressionReader, Sides
 from .scalar_operations import join
 from .views import View
@@ -214,7 +215,7 @@ class FlowReader(ExpressionReader):
             kind = kinds.get(name, _kind(init))
             if kind is not None:
                 carries[name] = self.carry(name, init, kind)
-        self.env |= {name: _parts(carry, "inside") for name, carry in carries.items()}
+        self.env |= {name: tree(attrgetter("inside"), x) for name, x in carries.items()}
         before = dict(self.env)
         self.unite(unassigned)
         body: ir.Block = []
@@ -250,7 +251,7 @@ class FlowReader(ExpressionReader):
                     raise self.new_in_loop("tuple", name, node)
                 if kind is not None and kind != before[name]:
                     kinds[name], again = kind, True
-        outs = {name: _parts(carry, "out") for name, carry in carries.items()}
+        outs = {name: tree(attrgetter("out"), carry) for name, carry in carries.items()}
         changed = {x for x in writes(node.body) if after.get(x) is not before.get(x)}
         kept = {k: x for k, x in before.items() if k not in changed - {*outs, *slots}}
         self.env = kept | outs | slots  # other names were changed in place
@@ -445,13 +446,6 @@ def _split(value: Any) -> tuple[Any, ir.Number]:
     if isinstance(value, Unassigned):
         return value.value, value.assigned
     return value, ir.constant(True)
-
-
-def _parts(carry: Any, field: str) -> Any:
-    """Return a field of a carry, or of each of a tuple of them."""
-    if isinstance(carry, tuple):
-        return tuple(_parts(part, field) for part in carry)
-    return getattr(carry, field)
 
 
 def _flat(carries: Iterable[Any]) -> list[ir.Carry]:

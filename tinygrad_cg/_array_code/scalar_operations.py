@@ -99,7 +99,10 @@ class OpBuilder:
             kind = "b1"
         else:
             values, kind = self.joined(values, name in ("divide", "quotient"))
-            kind = "b1" if name in _BOOLEAN else kind
+            if name in _BOOLEAN:
+                kind = "b1"
+            elif kind == "b1":  # of truths, arithmetic makes integers
+                values, kind = [self.cast(value, "i64") for value in values], "i64"
         constants = [value.number for value in values if isinstance(value, ir.FixedNumber)]
         exact = not any(value.is_float for value in values) and name in _OPERATIONS
         if exact and len(constants) == len(values):
