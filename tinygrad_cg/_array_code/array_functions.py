@@ -317,11 +317,13 @@ class ArrayFunction:
 
         Add its numbers and arrays to leaves, and arrays as they are passed to `arrays`.
         """
-        if isinstance(value, tuple):
+        leaf: Any = value
+        if type(value) is Tensor:  # the commonest case at once
+            dtype, shape = value._data.dtype, value._data.shape
+        elif isinstance(value, tuple):
             parts = ((f"{name}[{k}]", item) for k, item in enumerate(value))
             return tuple(self._kind(*part, leaves, arrays) for part in parts)
-        if isinstance(value, (bool, int, np.bool_, np.integer)):
-            leaf: Any = value
+        elif isinstance(value, (bool, int, np.bool_, np.integer)):
             dtype, shape = np.dtype(type(value)), ()
         elif isinstance(value, (np.ndarray, float, np.floating, Weak)) or is_tensor(value):
             leaf = convert(value, FLOAT64 if isinstance(value, (float, Weak)) else None)

@@ -110,56 +110,47 @@ def _without_dispatcher(function: Any) -> Any:
     return arrays.jitable(getattr(function, "py_func", function))
 
 
+def _cut(node: OpaqueNode, function: Callable, *cuts: Sequence[int], **words: Any) -> CodeOnArrays:
+    """Return code for the result and the operands with the axes between cuts joined."""
+    shapes = []
+    for x, own in zip((node, *node.operands), cuts, strict=True):
+        shapes.append(tuple([prod(x.shape[i:k]) for i, k in pairwise((0, *own, len(x.shape)))]))
+    return CodeOnArrays(function, shapes, **words)
+
+
 def _gather(node: OpaqueNode) -> Code:
-    x, indices = [operand.shape for operand in node.operands]
-    back = node.op.name == "gather_adjoint"
     axis, count = node.params["axis"], node.params["batch_dims"]
-    shape = node.shape if back else x
-    whole, places_of = _joined(shape, count, axis, axis + 1), _joined(indices, count)
-    parts = (*whole[:2], places_of[1], whole[3])
-    function = arrays.gather_adjoint if back else arrays.gather
-    ends = [whole, parts] if back else [parts, whole]
-    return CodeOnArrays(function, [*ends, places_of])
-
-
-def _joined(shape: tuple[int, ...], *cuts: int) -> tuple[int, ...]:
-    """Return a shape with the axes between cuts joined."""
-    return tuple([prod(shape[i:k]) for i, k in pairwise((0, *cuts, len(shape)))])
+    parts = count, axis, axis + len(node.operands[1].shape) - count
+    ends = [parts, (count, axis, axis + 1)]
+    name = node.op.name
+    return _cut(node, getattr(arrays, name), *ends[:: 1 if name == "gather" else -1], (count,))
 
 
 def _along_axis(node: OpaqueNode) -> Code:
-    shapes = [node.shape, *[operand.shape for operand in node.operands]]
-    function = getattr(arrays, node.op.name)
     axis = node.params["axis"]
-    return CodeOnArrays(function, [_joined(shape, axis, axis + 1) for shape in shapes])
+    return _cut(node, getattr(arrays, node.op.name), *[(axis, axis + 1)] * 3)
 
 
 def _one_hot(node: OpaqueNode) -> Code:
     axis = node.params["axis"]
-    shape = _joined(node.shape, axis, axis + 1)
-    return CodeOnArrays(arrays.one_hot, [shape, (shape[0], shape[2])])
+    return _cut(node, arrays.one_hot, (axis, axis + 1), (axis,))
 
 
 def _set_row(node: OpaqueNode) -> Code:
     axis = node.params["batch_dims"]
-    shape = _joined(node.shape, axis, axis + 1)
     dtypes = [node.dtype, node.dtype, node.operands[2].dtype]
-    return CodeOnArrays(arrays.set_row, [shape, shape, (shape[0], shape[2]), None], (), dtypes)
+    return _cut(node, arrays.set_row, *[(axis, axis + 1)] * 2, (axis,), (), dtypes=dtypes)
 
 
 def _segment_extremum(node: OpaqueNode) -> Code:
-    x, indices = [operand.shape for operand in node.operands]
     count, largest = node.params["batch_dims"], node.params["largest"]
-    batch, found, after = _joined(x, count, len(indices))
-    shapes = [(batch, node.params["size"], after), (batch, found, after), (batch, found)]
     first = np.array(limits(node.dtype)[0 if largest else 1], node.dtype)[()]
-    return CodeOnArrays(arrays.segment_extremum(largest), shapes, [first])
+    cuts = (count, count + 1), (count, len(node.operands[1].shape)), (count,)
+    return _cut(node, arrays.segment_extremum(largest), *cuts, tables=[first])
 
 
 def _last_sources(node: OpaqueNode) -> Code:
-    count, shape = node.params["batch_dims"], node.operands[0].shape
-    batch, found = _joined(shape, count)
-    return CodeOnArrays(arrays.last_sources, [(batch, node.shape[-1]), (batch, found)])
+    return _cut(node, arrays.last_sources, *[(node.params["batch_dims"],)] * 2)
 
 
 def _flat_positions(node: OpaqueNode) -> Code:
@@ -168,10 +159,10 @@ def _flat_positions(node: OpaqueNode) -> Code:
 
 
 def _searchsorted(node: OpaqueNode) -> Code:
-    shapes = [(prod(x.shape[:-1]), x.shape[-1]) for x in (node, *node.operands)]
-    if any(rows not in (1, shapes[0][0]) for rows, _ in shapes):
+    rows = [prod(x.shape[:-1]) for x in (node, *node.operands)]
+    if not {*rows} <= {1, rows[0]}:
         return None
-    return CodeOnArrays(arrays.searchsorted(node.params["side"] == "right"), shapes)
+    return _cut(node, arrays.searchsorted(node.params["side"] == "right"), *[(-1,)] * 3)
 
 
 def _positions(node: OpaqueNode) -> Code:
