@@ -25,12 +25,15 @@ OF_NUMBERS = {
 """Functions that go over arrays element by element, by their names in NumPy and `math`."""
 OF_ARRAYS = {
     "argmin": lambda a: np.argmax(-a),
+    "cumprod": lambda a: accumulated(a, np.prod(a[:0]), np.multiply),
+    "cumsum": lambda a: accumulated(a, np.sum(a[:0]), np.add),
     "diff": lambda a: a[1:] - a[:-1],
     "eye": lambda n: np.diag(np.ones(n)),
     "flip": lambda a: a[::-1],
     "inv": lambda a: np.linalg.solve(a, np.eye(len(a))),
     "norm": lambda a, axis=None: np.sqrt(np.sum(a * a, axis)),
     "outer": lambda a, b: a[:, None] * b,
+    "roll": lambda a, shift: a[(np.arange(len(a)) - shift) % len(a)],
     "sort": lambda a: a[np.argsort(a)],
     "trace": lambda a: np.sum(np.diag(a)),
     "vdot": lambda a, b: np.dot(a, b),
@@ -48,20 +51,10 @@ def argmax(a):
     return best
 
 
-def cumsum(a):
-    total = np.sum(a[:0])
+def accumulated(a, total, function):
     out = np.full(len(a), total)
     for i in range(len(a)):
-        total += a[i]
-        out[i] = total
-    return out
-
-
-def cumprod(a):
-    total = np.prod(a[:0])
-    out = np.full(len(a), total)
-    for i in range(len(a)):
-        total *= a[i]
+        total = function(total, a[i])
         out[i] = total
     return out
 
@@ -148,13 +141,6 @@ def interp(x, xp, fp):
     while xp[i] <= x:
         i += 1
     return fp[i - 1] + (fp[i] - fp[i - 1]) * (x - xp[i - 1]) / (xp[i] - xp[i - 1])
-
-
-def roll(a, shift):
-    out = np.empty(len(a), a.dtype)
-    for i in range(len(a)):
-        out[(i + shift) % len(a)] = a[i]
-    return out
 
 
 def convolve(a, v, mode="full"):

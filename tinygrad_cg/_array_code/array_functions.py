@@ -332,8 +332,8 @@ class ArrayFunction:
             try:
                 hash(value)
             except TypeError:
-                what = f"is {type(value).__name__}: pass arrays, tensors, numbers, tuples of these, "
-                what += "functions, or None"
+                remedy = "pass arrays, tensors, numbers, tuples of these, functions, or None"
+                what = f"is {type(value).__name__}: {remedy}"
                 if isinstance(value, list):
                     what = "is a list: pass an array, np.array(...), or a tuple"
                 raise TypeError(f"{self.__name__}: {name} {what}") from None

@@ -106,13 +106,13 @@ def _of_truths(name: str) -> Handler:
     return _mapped(lambda b, *xs: b.op(name, *[b.cast(x, "b1") for x in xs]))
 
 
-def _either(function: Callable, of_integers: Callable[..., Number]) -> Callable[..., Number]:
-    """Return a function of numbers that has another form for integers."""
+def _either(name: str) -> Callable[..., Number]:
+    """Return a function of numbers that the language has itself for integers."""
 
     def result(b: OpBuilder, *xs: Number) -> Number:
         if any(x.is_float for x in xs):
-            return b.apply(function, *xs)
-        return of_integers(b, *xs)
+            return b.apply(getattr(elementary, name), *xs)
+        return b.op(name, *xs)
 
     return result
 
@@ -126,15 +126,14 @@ def _numeric(function: Callable) -> Handler:
     return _mapped(lambda b, *xs: b.apply(function, *xs))
 
 
-def _sign_of_integer(b: OpBuilder, x: Number) -> Number:
+def _sign(b: OpBuilder, x: Number) -> Number:
+    if x.is_float:
+        return b.apply(elementary.sign, x)
     return b.op("select", b.op("less", x, 0), -1, b.op("as_i64", b.op("greater", x, 0)))
 
 
-_absolute = _mapped(_either(elementary.absolute, lambda b, x: b.op("absolute", x)))
-_sign = _mapped(_either(elementary.sign, _sign_of_integer))
 negative = _mapped(lambda b, x: b.op("negative", x))
-_greater = _either(elementary.maximum, lambda b, x, y: b.op("maximum", x, y))
-_less = _either(elementary.minimum, lambda b, x, y: b.op("minimum", x, y))
+_greater, _less = _either("maximum"), _either("minimum")
 _maximum, _minimum = _mapped(_greater), _mapped(_less)
 """NumPy's maximum and minimum, NaN where an operand is NaN."""
 
@@ -183,11 +182,7 @@ _ZERO = constant(0)
 
 
 def _to(kind: str) -> Handler:
-
-    def handler(reader: BlockReader, x: Any = _ZERO) -> Any:
-        return reader.map(lambda b, x: b.cast(x, kind), x)
-
-    return handler
+    return lambda reader, x=_ZERO: reader.map(lambda b, x: b.cast(x, kind), x)
 
 
 def _clip(reader: BlockReader, x: Any, low: Any, high: Any) -> Any:
@@ -290,7 +285,10 @@ def _stacked(reader: BlockReader, items: tuple) -> View:
 def _copy(reader: BlockReader, value: Any, dtype: Any = None) -> View:
     array = _array(reader, value)
     if not _is_none(dtype):
-        return _astype(reader, array, dtype)
+        kind = _dtype(dtype)
+        if kind not in (*FLOATS, "i64", "b1"):
+            raise reader.refuse("arrays can only be cast to float64, float32, int64 and bool")
+        array = _to(kind)(reader, array)
     return reader.materialize(array)
 
 
@@ -298,13 +296,6 @@ def _as_is(reader: BlockReader, value: Any, dtype: Any = None) -> Any:
     if isinstance(value, (View, Lazy)) and _is_none(dtype):
         return value
     return _copy(reader, value, dtype)
-
-
-def _astype(reader: BlockReader, array: Any, dtype: Any) -> View:
-    kind = _dtype(dtype)
-    if kind not in (*FLOATS, "i64", "b1"):
-        raise reader.refuse("arrays can only be cast to float64, float32, int64 and bool")
-    return reader.materialize(_to(kind)(reader, _array(reader, array)))
 
 
 def _transpose(reader: BlockReader, array: Any, axes: Any = None) -> Arraylike:
@@ -557,7 +548,7 @@ FUNCTIONS: dict[Any, Handler] = {
     math.ceil: _round(elementary.ceil),
     math.floor: _round(elementary.floor),
     math.pow: _numeric(elementary.power),
-    **dict.fromkeys((builtins.abs, math.fabs, np.absolute, np.fabs), _absolute),
+    **dict.fromkeys((builtins.abs, math.fabs, np.absolute, np.fabs), _mapped(_either("absolute"))),
     **dict.fromkeys((builtins.int, math.trunc, np.int32, np.int64, np.intp), _to("i64")),
     **dict.fromkeys((builtins.float, np.float64), _to("f64")),
     **dict.fromkeys((builtins.bool, np.bool_), _to("b1")),
@@ -593,7 +584,7 @@ _NUMPY: dict[str, Handler] = {
     "reshape": _reshape,
     "rint": _numeric(elementary.round),
     "round around": _round_digits(False),
-    "sign": _sign,
+    "sign": _mapped(_sign),
     "std": _deviation,
     "sum": _sum,
     "transpose": _transpose,
@@ -613,7 +604,7 @@ for _name in _OF_FLOATS.split():
 _FORMS = {name: _of_numbers(form) for name, form in array_forms.OF_NUMBERS.items()}
 for _name, _form in {**vars(array_forms), **array_forms.OF_ARRAYS}.items():
     if inspect.isfunction(_form):
-        _FORMS[_name] = _of_arrays(_name, _form)
+        FUNCTIONS[_form] = _FORMS[_name] = _of_arrays(_name, _form)
 for _name, _form in _FORMS.items():
     for _module in (np, math, np.linalg):
         if hasattr(_module, _name):
@@ -630,7 +621,7 @@ ATTRIBUTES: dict[str, Handler] = {
     "dtype": lambda reader, array: reader.wrap(DTYPES[array.element]),
 }
 METHODS: dict[str, Handler] = {
-    "astype": _astype,
+    "astype": lambda reader, array, dtype: _copy(reader, array, unwrapped(dtype) or float),
     "fill": lambda reader, array, value: reader.store(array, reader.number(value), None),
     "flatten": lambda reader, array: _ravel(reader, _copy(reader, array)),
     **{name: FUNCTIONS[getattr(np, name)] for name in _METHODS.split()},

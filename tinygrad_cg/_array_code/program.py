@@ -390,7 +390,7 @@ def counting(index: Number, size: Number, body: Block, carries: Sequence[Carry] 
     return For(index, constant(0), size, constant(1), body, [*carries])
 
 
-def term_of(value: Number, definitions: Mapping[Number, Op]) -> tuple[Number | None, int]:
+def term_of(value: Number, definitions: Mapping[Number, Statement]) -> tuple[Number | None, int]:
     """Return the number, or None, and the constant whose sum an integer is."""
     if isinstance(value, FixedNumber):
         return None, int(value.number)

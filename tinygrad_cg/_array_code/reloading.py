@@ -23,7 +23,6 @@ class Reloading:
         self.stored: dict[ir.Number, ir.Store] = {}
         """Where values are stored in the block that computes them."""
         self.number(program.body, ())
-        self.definitions = ir.definitions(program.body)
         self.safe: dict[Access, bool] = {}
 
     def number(self, block: ir.Block, loops: tuple[ir.Loop, ...]) -> None:
@@ -125,7 +124,7 @@ class Reloading:
 
     def offset(self, value: ir.Number, index: ir.Number) -> int | None:
         """Return the number that is added to another one, if a value is such a sum."""
-        (base, gap), (other, start) = (ir.term_of(x, self.definitions) for x in (value, index))
+        (base, gap), (other, start) = (ir.term_of(x, self.sources) for x in (value, index))
         return gap - start if base is other else None
 
 
