@@ -141,6 +141,9 @@ def test_matrices_that_fail():
     compiled = tf.function(L.cholesky).numba(SQUARE)
     with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
         compiled(-SQUARE)
+    compiled = tf.function(L.triangular_solve).numba(SQUARE, SQUARE)
+    with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
+        compiled(np.diag([1.0, 0.0, 1.0, 1.0]), SQUARE)
     compiled = tf.function(lambda x, i: tf.gather(x, i)).numba(np.ones(3), np.zeros(1, int))
     with pytest.raises(IndexError, match="out of range"):
         compiled(np.ones(3), np.array([3]))

@@ -9,6 +9,7 @@ from functools import cache
 
 import numpy as np
 
+from tinygrad_cg_kernels.linear.triangular import substitute
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.objects import ufuncs
 from tinygrad_cg_kernels.runtime.views import address_of
@@ -155,14 +156,12 @@ def cofactor_change(out, x, y, loop, words, other, more):
 @cache
 def triangular_solve(lower: bool) -> Callable:
     def run(out, x, y, loop, words, other, more):
-        size = x.shape[0]
-        for step in range(size):
-            i = step if lower else size - 1 - step
-            for c in range(y.shape[1]):
-                total = y[i, c]
-                for j in range(0 if lower else i + 1, i if lower else size):
-                    total -= x[i, j] * out[j, c]
-                out[i, c] = total / x[i, i] if x[i, i] else np.nan
+        size, columns = y.shape
+        out[:] = y
+        sizes = size, columns, lower, size, 1
+        substitute(x.reshape(-1), out.reshape(-1), sizes, 0, columns)
+        if not np.diag(x).all():
+            out[:] = np.nan
 
     return jitable(run)
 
