@@ -515,3 +515,17 @@ def test_a_fold_reads_its_first_slice_alone(fold, monkeypatch):
     x = tf.constant([1.0, 2.0, 3.0])
     result = tf.function(lambda x: fold(lambda a, b: a - b, x))(x).numpy()
     assert result.tolist() == {tf.foldl: -4.0, tf.foldr: 0.0, tf.scan: [1.0, -1.0, -4.0]}[fold]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: tf.reduce_sum(tf.map_fn(tf.abs, x)),
+        lambda x: tf.scan(lambda total, y: total + y, x)[-1],
+        lambda x: tf.foldl(tf.maximum, x),
+    ],
+)
+def test_a_loop_whose_second_derivative_is_constant(f):
+    """Its rounds read nothing."""
+    x = tf.constant([1.0, -2.0, 3.0], tf.float64)
+    np.testing.assert_array_equal(tf.function(tf.hessian(f))(x), np.zeros((3, 3)))

@@ -381,3 +381,31 @@ def test_masked_functions_of_complex_numbers_in_forward_mode():
     alone = along(tf.grad(lambda x: tf.reduce_sum(tf.math.real(tf.sqrt(x)))))(x[:1])
     np.testing.assert_allclose(result[:1], alone, rtol=1e-9)
     assert result[1] == 0
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        tf.reduce_max,
+        tf.reduce_min,
+        lambda x: tf.math.segment_max(x, [0, 0, 1])[0],
+        lambda x: tf.math.unsorted_segment_min(x, [0, 0, 1], 3)[0],
+    ],
+)
+def test_the_nan_of_an_extremum_shows_in_both_modes(f):
+    x = tf.constant([np.nan, 1.0, 2.0], tf.float64)
+    first = tf.ones((), tf.float64)
+    assert np.isnan(tf.grad(f)(x).numpy()[:2]).all()
+    assert np.isnan(tf.jvp(f, (x,), (tf.ones(3, tf.float64),))[1])
+    assert np.isnan(tf.linearize(f, x)[1](tf.ones(3, tf.float64)))
+    masked = tf.vjp(lambda x: tf.where(False, f(x), first), x)[1](first)[0]
+    np.testing.assert_array_equal(masked, np.zeros(3))
+
+
+@pytest.mark.parametrize("deviation", [tf.math.reduce_std, tnp.std, tnp.nanstd])
+def test_derivatives_of_a_deviation_of_zero_are_zero(deviation):
+    """|x1 - x2| / 2 has second derivatives of 0 on both sides of 0."""
+    x = tf.constant([3.0, 3.0], tf.float64)
+    np.testing.assert_array_equal(tf.grad(deviation)(x), np.zeros(2))
+    np.testing.assert_array_equal(tf.hessian(deviation)(x), np.zeros((2, 2)))
+    np.testing.assert_array_equal(tf.function(tf.hessian(deviation))(x), np.zeros((2, 2)))

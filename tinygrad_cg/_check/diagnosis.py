@@ -326,8 +326,9 @@ def _values_not_finite(evidence: Evidence) -> Iterator[Finding]:
     for row in unknown if not kinds else ():
         if row.value is not None and not math.isfinite(row.value) and row.path == "x":
             origin = _origin(evidence, row.order, row.argument)
+            mode = " in forward mode" * (row.mode == "forward")
             text = (
-                f"The derivative of order {row.order} with respect to {row.argument} is "
+                f"The derivative of order {row.order} with respect to {row.argument}{mode} is "
                 f"{number(row.value)}."
             )
             yield Finding(f"{text} {origin}".strip(), remark=True)

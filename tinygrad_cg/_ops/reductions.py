@@ -28,7 +28,7 @@ from .._core.kinds import (
     is_native_float,
     is_unsigned,
 )
-from .._core.levels import state
+from .._core.levels import is_transposing, state
 from .._core.primitive import Primitive, apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
@@ -156,10 +156,19 @@ reduce_prod = reduction(
 def _extremum_rule(
     dy: Tensor, x: Tensor, out: Tensor, shape: Any, axis: tuple, keepdims: bool
 ) -> Tensor:
-    """Return the gradient, which elements that tie share evenly."""
     ties = cast(equal(x, restore_axes(out, shape, axis, keepdims)), dy.dtype)
     count = reduce_sum(ties, axis, True)
-    return multiply(ties, divide_upstream(restore_axes(dy, shape, axis, keepdims), count))
+    return share_among_ties(restore_axes(dy, shape, axis, keepdims), ties, count)
+
+
+def share_among_ties(dy: Tensor, ties: Tensor, count: Tensor) -> Tensor:
+    """Return the gradient of an extremum, which elements that tie share evenly.
+
+    It is NaN if none of them equals the extremum, which is NaN then.
+    """
+    if is_transposing():  # the sum over no ties would be 0
+        return multiply_upstream(dy, divide(ties, count))
+    return multiply(ties, divide_upstream(dy, count))
 
 
 _EXTREMUM = "Return the {} element over axes; tied elements share the gradient. NaN if one is NaN."
@@ -280,9 +289,9 @@ def reduce_std(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 def root_of_variance(variance: Tensor) -> Tensor:
-    """Return the square root, whose gradient at 0 is 0: that of one element's deviation."""
+    """Return the square root, whose derivatives at 0 are 0: those of one element's deviation."""
     is_zero = equal(variance, 0)
-    return where(is_zero, variance, sqrt(where(is_zero, 1, variance)))
+    return where(is_zero, 0, sqrt(where(is_zero, 1, variance)))
 
 
 def scaled_squares(ops: Operations, sum_squares: Callable[[Any], Any], like: Any) -> Any:

@@ -20,8 +20,9 @@ from .comparison import equal, not_equal
 from .creation import ones, zeros
 from .cumulative import recurrence
 from .define import Case, operation
-from .elementwise import divide, maximum, multiply, sqrt, where
+from .elementwise import divide, maximum, sqrt, where
 from .indexing import gather, getitem, scatter_rows
+from .reductions import share_among_ties
 from .shape import cast, concatenate, reshape
 from .sorting import argsort
 from .validation import as_count, as_integers, check_shapes
@@ -32,11 +33,10 @@ _IDS = np.array([1, 0, 1, 2])
 def _extremum_rule(
     dy: Tensor, x: Tensor, indices: Tensor, out: Tensor, size: int, batch_dims: int
 ) -> Tensor:
-    """Return the gradient, which elements that tie share evenly."""
-    ties = cast(equal(x, gather(out, indices, batch_dims, batch_dims)), dy.dtype)
+    rows = partial(gather, indices=indices, axis=batch_dims, batch_dims=batch_dims)
+    ties = cast(equal(x, rows(out)), dy.dtype)
     count = scatter_rows(ties, indices, size, batch_dims)
-    share = divide(dy, where(equal(count, 0), 1, count))
-    return multiply(ties, gather(share, indices, batch_dims, batch_dims))
+    return share_among_ties(rows(dy), ties, rows(count))
 
 
 _segment_extremum = operation(

@@ -215,7 +215,7 @@ class CompiledLoop:
             if len(aval.shape) != 1
         ]
         text = [
-            *(f"{', '.join(names)}, = arrays", *flattened),
+            *(f"[{', '.join(names)}] = arrays", *flattened),
             f"n = {'x0.item()' if body.limited else self._length}",
             *lines,
             f"count = run([{', '.join(arguments)}], sizes(n), n, {flags})",
