@@ -329,11 +329,7 @@ class BlockReader:
     def materialize(self, value: View | Lazy, hint: str = "a") -> View:
         """Return an array in memory of its own."""
         view = self.allocate(value.type, value.shape, None, hint)
-
-        def write(index: ir.Index) -> None:
-            view.put(self.b, index, value.at(self.b, index))
-
-        self.each(value.shape, write)
+        self.each(value.shape, lambda index: view.put(self.b, index, value.at(self.b, index)))
         return view
 
     def store(self, view: View, value: Any, node: ast.AST | None) -> None:
@@ -351,11 +347,7 @@ class BlockReader:
             broadcast([view.shape, value.shape], self.check_equal)
             if len(value.shape) > len(view.shape):
                 raise self.refuse("the value has more axes than its target", node)
-
-        def write(index: ir.Index) -> None:
-            view.put(self.b, index, element(self.b, value, index))
-
-        self.each(view.shape, write)
+        self.each(view.shape, lambda i: view.put(self.b, i, element(self.b, value, i)))
 
     def reads_in_place(self, value: View | Lazy, view: View) -> bool:
         """Return whether an expression reads an array only at the place that is written."""

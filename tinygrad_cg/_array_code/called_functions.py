@@ -35,24 +35,20 @@ def is_harmless(statement: Any) -> bool:
     return statement.function not in ("floor_divide", "mod", "left_shift", "right_shift")
 
 
-def arithmetic(reader: BlockReader, name: str) -> Callable[..., Number]:
-    """Return the function of numbers of one of Python's operators."""
-
-    def operation(b: OpBuilder, x: Number, y: Number) -> Number:
-        if name == "power":
-            return _power(reader, b, x, y)
-        if name in _OF_BITS and x.type == y.type == "b1":
-            return b.op(_OF_BITS[name], x, y)
-        if name == "floor_divide" and (x.is_float or y.is_float):
-            return b.apply(elementary.floor_divide, x, y)
-        if name in ("floor_divide", "mod") and not (x.is_float or y.is_float):
-            is_positive = y.low is not None and y.low > 0
-            if not is_positive and not (isinstance(y, FixedNumber) and y.number):
-                test = b.op("not_equal", y, 0)
-                reader.check(test, ZeroDivisionError, "integer division by zero")
-        return b.op(name, x, y)
-
-    return operation
+def arithmetic(reader: BlockReader, b: OpBuilder, name: str, x: Number, y: Number) -> Number:
+    """Return the result of one of Python's operators for numbers."""
+    if name == "power":
+        return _power(reader, b, x, y)
+    if name in _OF_BITS and x.type == y.type == "b1":
+        return b.op(_OF_BITS[name], x, y)
+    if name == "floor_divide" and (x.is_float or y.is_float):
+        return b.apply(elementary.floor_divide, x, y)
+    if name in ("floor_divide", "mod") and not (x.is_float or y.is_float):
+        is_positive = y.low is not None and y.low > 0
+        if not is_positive and not (isinstance(y, FixedNumber) and y.number):
+            test = b.op("not_equal", y, 0)
+            reader.check(test, ZeroDivisionError, "integer division by zero")
+    return b.op(name, x, y)
 
 
 _OF_BITS = {"bit_and": "and", "bit_or": "or", "bit_xor": "not_equal"}

@@ -138,7 +138,7 @@ class ExpressionReader(BlockReader):
             return left + right
         if isinstance(left, tuple) and isinstance(right, FixedNumber) and name == "multiply":
             return left * int(right.number)
-        return self.map(functions.arithmetic(self, name), left, right)
+        return self.map(lambda b, x, y: functions.arithmetic(self, b, name, x, y), left, right)
 
     def unary(self, node: ast.UnaryOp) -> Any:
         if isinstance(node.op, ast.Not):
