@@ -205,3 +205,14 @@ def test_numbers_from_a_global_random_state():
     assert "It draws from the global state of `numpy.random`" in text
     report = tf.check_gradients(lambda x: x * np.random.uniform(size=4), V)
     assert "It draws from the global state of `numpy.random`" in words(report)
+
+
+def test_a_constant_term_is_missing_in_the_gradient_of_a_sum():
+    @tf.custom_gradient
+    def entropy(p):
+        return -tf.reduce_sum(p * tf.math.log(p)), lambda dy: -dy * tf.math.log(p)
+
+    report = tf.check_gradients(entropy, np.array([0.2, 0.3, 0.5]))
+    text = words(report)
+    assert "The factor that multiplies the upstream gradient is too large by 1 everywhere" in text
+    assert "lambda dy: -dy * tf.math.log(p) - dy" in text

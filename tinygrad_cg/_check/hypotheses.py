@@ -712,7 +712,7 @@ def _centred(elements: Elements) -> Iterator[Hypothesis]:
 def _offset(elements: Elements) -> Iterator[Hypothesis]:
     """Yield a constant: the rule itself, or what it adds."""
     is_known = elements.outputs.size and np.isfinite(elements.expected).all()
-    if not is_known or elements.upstream.shape != elements.actual.shape:
+    if not is_known or elements.upstream.shape not in (elements.actual.shape, ()):
         return
     slope = np.ravel(elements.actual / elements.upstream)[0]
     words = f"It is {slope:.6g} times the upstream gradient at every point."
@@ -723,12 +723,13 @@ def _offset(elements: Elements) -> Iterator[Hypothesis]:
     )
     offset = np.mean((elements.actual - elements.expected) / elements.upstream)
     size, is_more = abs(offset), offset > 0
+    times = "" if np.isclose(size, 1.0) else f" * {size:.6g}"
     yield gives(
         "The factor that multiplies the upstream gradient is too "
         f"{'large' if is_more else 'small'} by {size:.6g} everywhere.",
         lambda sample: sample.expected + offset * sample.upstream,
         fitted=1,
-        fix=f"gradient {'-' if is_more else '+'} dy * {size:.6g}" if _is_simple(size) else None,
+        fix=f"gradient {'-' if is_more else '+'} dy{times}" if _is_simple(size) else None,
     )
 
 
