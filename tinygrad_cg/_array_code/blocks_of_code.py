@@ -340,7 +340,8 @@ class BlockReader:
 
     def assign_elements(self, view: View, value: Any, node: ast.AST | None) -> None:
         if value.type in ir.FLOATS and view.type not in ir.FLOATS:
-            raise self.refuse("a float is assigned to an array of integers: use int(x)", node)
+            remedy = "int(x)" if isinstance(value, ir.Number) else "x.astype(np.int64)"
+            raise self.refuse(f"floats are assigned to an array of integers: use {remedy}", node)
         if not isinstance(value, ir.Number):
             if view.array in value.reads and view != value and not self.reads_in_place(value, view):
                 value = self.materialize(value)
