@@ -155,6 +155,39 @@ _order = operation(
 )
 
 
+def _run_pivots(order: np.ndarray, size: int) -> np.ndarray:
+    library, height = devices.library_of(order), order.shape[-1]
+    wanted = order.reshape(-1, height)
+    current = np.tile(library.arange(height), (len(wanted), 1))
+    pivots = library.empty((len(wanted), size), np.int32)
+    for i in range(size):
+        pivots[:, i] = best = (current == wanted[:, i, None]).argmax(-1)
+        current[library.arange(len(wanted)), best] = current[:, i]
+        current[:, i] = wanted[:, i]
+    return pivots.reshape(*order.shape[:-1], size)
+
+
+_pivots = operation(
+    "lu_pivots",
+    _run_pivots,
+    lambda order, size: Aval((*order.shape[:-1], size), np.dtype(np.int32)),
+    kind="contraction",
+    inputs=("order",),
+    batch=lambda params, size: params,
+    core=(1,),
+    samples=[Case(((3,),), {"size": 2}, {0: np.array([2, 0, 1])})],
+)
+
+
+def lu_pivots(x: Any) -> tuple[Tensor, Tensor]:
+    """Return L and U as `lu` does, and the row that each row was exchanged with, as in LAPACK.
+
+    The pivots (int32), from 0, have shape (..., min(m, n)).
+    """
+    packed, order = lu(x)
+    return packed, apply(_pivots, (order,), {"size": min(packed.shape[-2:])})
+
+
 def _lu_rule(dy: Tensor, out: Tensor) -> Tensor:
     unit = np.eye(out._data.shape[-1], dtype=out.dtype)
     lower, upper = add(band(out, None, -1), unit), band(out, 0, None)

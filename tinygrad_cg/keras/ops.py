@@ -795,9 +795,9 @@ def lstsq(a: TensorLike, b: TensorLike, rcond: Any = None) -> Tensor:
 
 
 def lu_factor(x: TensorLike) -> tuple[Tensor, Tensor]:
-    """Return L and U in one matrix, L without its diagonal of ones, and the order of rows in which
-    ``L U`` is `x`."""
-    return _eigenvectors.lu(x)
+    """Return L and U in one matrix, L without its diagonal of ones, and the pivots: the row, from
+    0, that each row was exchanged with in turn, as in LAPACK."""
+    return _eigenvectors.lu_pivots(x)
 
 
 def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .._core import devices
-from .._core.conversion import IndexedSlices, convert
-from .._core.kinds import is_bool, is_floating, is_integer
+from .._core.conversion import IndexedSlices, convert, promote
+from .._core.kinds import is_bool, is_exact, is_integer
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Aval, Tensor, transfers
 from .._ops import searching
@@ -62,6 +62,8 @@ def average(
         total = constant(np.full(mean.shape, x.size / max(mean.size, 1), x.dtype))
         return (mean, total) if returned else mean
     shares = _weights(x, axis, _array(weights))
+    if is_exact(shares.dtype):  # integers would overflow
+        shares = cast(shares, promote(x.dtype, shares.dtype))
     total = reduce_sum(shares, axis, keepdims)
     mean = divide(reduce_sum(multiply(x, shares), axis, keepdims), total)
     return (mean, broadcast_to(total, tuple(mean.shape))) if returned else mean
@@ -188,7 +190,7 @@ def _nan_extremum(
     initial: Any,
     chosen: Any,
 ) -> Tensor:
-    if not is_floating(x.dtype):
+    if is_exact(x.dtype):
         return reduce(x, axis, None, keepdims, initial, chosen)
     missing = isnan(x)
     extreme = reduce(where(missing, end, x), axis, None, keepdims, initial, chosen)

@@ -37,6 +37,7 @@ from ._readers import (
     _read,
     _rearrange,
     _spacing,
+    _with_int64,
     _with_weak_dtype,
 )
 
@@ -186,7 +187,7 @@ def _last_two(x: Tensor) -> tuple[int, int]:
 
 def vander(x: Any, N: Any = None, increasing: bool = False) -> Tensor:
     """Return the matrix of powers of `x`: `N` columns (as many as rows), the highest first."""
-    x = _array(x)
+    x = _with_int64(x)
     if x.ndim != 1:
         raise InvalidArgumentError(f"vander: needs 1 dimension, got {x.ndim}")
     count = x.shape[0] if N is None else as_int("vander", "N", N)

@@ -20,7 +20,7 @@ from .._ops.shape import broadcast_to, cast, concatenate, expand_dims, reshape, 
 from .._ops.validation import normalize_axis
 from ..errors import InvalidArgumentError
 from ._manipulation import _raise_rank, flip, moveaxis
-from ._readers import _array, _pair
+from ._readers import _array, _pair, _with_int64
 
 
 def _tensors(a: Any, b: Any) -> tuple[Tensor, ...]:
@@ -204,7 +204,7 @@ def _of_one_length(a1: Any, a2: Any) -> list[Tensor]:
 
 def polyder(p: Any, m: int = 1) -> Tensor:
     """Return the coefficients of the `m`-th derivative of a polynomial."""
-    x = _array(p)
+    x = _with_int64(p)
     for _ in range(m):
         degree = x.shape[0] - 1
         x = multiply(getitem(x, slice(None, -1)), np.arange(degree, 0, -1).astype(x.dtype))

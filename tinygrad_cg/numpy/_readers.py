@@ -121,6 +121,12 @@ def _widen(x: Any) -> Tensor:
     return cast(x, np.uint64 if is_unsigned(x.dtype) else np.int64)
 
 
+def _with_int64(x: Any) -> Tensor:
+    """Return integers and booleans in the dtype that they have together with int64."""
+    x = _array(x)
+    return cast(x, np.promote_types(x.dtype, np.int64)) if is_exact(x.dtype) else x
+
+
 def _flat(arrays: Any, axis: Any) -> tuple[list[Tensor], Any]:
     """Return the arrays to join and the axis; flattened where it is None."""
     tensors = [_array(array) for array in arrays]
