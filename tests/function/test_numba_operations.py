@@ -15,8 +15,8 @@ from tinygrad_cg._function.fusion.nodes import OpaqueNode
 REFUSED = """
     candidates complement complex_of_pairs determinant_phase eig eigvals expm fft gradient_by_values
     banded_triangular_solve check_limits direction_of_values irfft isotonic_blocks
-    limits_of_quotients logm lstsq lu lu_order near_values nextafter pinv rfft sign_bit sqrtm
-    tridiagonal_solve weights_of_limits without_limits zero_values
+    limits_of_quotients logm lstsq lu lu_order lu_pivots near_values nextafter pinv rfft sign_bit
+    sqrtm tridiagonal_solve weights_of_limits without_limits zero_values
 """
 """Operations without a form in Numba code."""
 GROUP = 8

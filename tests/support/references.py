@@ -629,6 +629,15 @@ def _pool(reduce: Callable) -> Callable:
     return reference
 
 
+def _exchanges(order: np.ndarray, size: int) -> np.ndarray:
+    """Return the positions to exchange with 0, 1, ... that bring rows into an order."""
+    rows, pivots = list(range(len(order))), []
+    for i, row in enumerate(order[:size]):
+        pivots.append(rows.index(row))
+        rows[i], rows[pivots[-1]] = rows[pivots[-1]], rows[i]
+    return np.array(pivots)
+
+
 def _under(x: np.ndarray, window: Window, tap: Any) -> np.ndarray:
     """Return the elements (..., elements, channels) under one window, without those outside the
     image.
@@ -924,6 +933,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "eigvals": np.linalg.eigvals,
     "lu": lambda x: _of_each(x, _lu_by_determinants),
     "lu_order": lambda x: _of_each(x, _order_of_pivots, 1),
+    "lu_pivots": lambda x, size: np.apply_along_axis(_exchanges, -1, x, size),
     "expm": lambda x: _of_each(x, lambda matrix: _by_mpmath(mpmath.expm, matrix)),
     "sqrtm": lambda x: _of_each(x, lambda matrix: _by_mpmath(mpmath.sqrtm, matrix)),
     "logm": lambda x: _of_each(x, lambda matrix: _by_mpmath(mpmath.logm, matrix)),
