@@ -1973,7 +1973,8 @@ def triu(x: TensorLike, k: int = 0) -> Tensor:
 def vander(x: TensorLike, N: int | None = None, increasing: bool = False) -> Tensor:
     """Return the powers of the elements of a vector, the highest first unless `increasing`, as
     rows."""
-    return numpy.vander(convert(x), N, increasing)
+    tensor = convert(x)
+    return _shape.cast(numpy.vander(tensor, N, increasing), tensor.dtype)
 
 
 vdot = _of_two(numpy.vdot)

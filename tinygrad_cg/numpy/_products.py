@@ -178,6 +178,8 @@ def polyval(p: Any, x: Any) -> Tensor:
     """Return the polynomial with coefficients `p`, the highest power first, at `x`, by Horner's
     rule."""
     coefficients, points = _tensors(p, x)
+    if type(x) is int:  # for NumPy an int64
+        coefficients, points = _with_int64(coefficients), _with_int64(points)
     value = multiply(points, 0)
     for i in range(coefficients.shape[0]):
         value = add(multiply(value, points), getitem(coefficients, i))
@@ -204,7 +206,7 @@ def _of_one_length(a1: Any, a2: Any) -> list[Tensor]:
 
 def polyder(p: Any, m: int = 1) -> Tensor:
     """Return the coefficients of the `m`-th derivative of a polynomial."""
-    x = _with_int64(p)
+    x = _with_int64(p) if m else _array(p)
     for _ in range(m):
         degree = x.shape[0] - 1
         x = multiply(getitem(x, slice(None, -1)), np.arange(degree, 0, -1).astype(x.dtype))
