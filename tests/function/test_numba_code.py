@@ -1,6 +1,7 @@
 """Programs that Numba code calls, and C functions: `function(f).numba` and `.cfunc`."""
 
 import ctypes
+import inspect
 
 import numba
 import numpy as np
@@ -215,3 +216,12 @@ def test_c_functions():
     density.ctypes(*(array.ctypes.data_as(pointer) for array in (X, value, gradient)))
     np.testing.assert_allclose(value[0], -np.sum(X**4), rtol=1e-14)
     np.testing.assert_allclose(gradient, -4 * X**3, rtol=1e-14)
+
+
+@pytest.mark.parametrize("call", [lambda f, x: f(x), tf.check_gradients, tf.vjp])
+@pytest.mark.parametrize("transform", [lambda f: f, tf.function, tf.grad])
+def test_a_tensor_passed_to_a_function_of_numba_has_a_clear_error(call, transform):
+    twice = numba.njit(lambda x: 2.0 * x)
+    with pytest.raises(TypeError, match="compiled by Numba take no tensors: decorate"):
+        call(transform(twice), tf.constant(2.0))
+    assert inspect.getmembers(tf.ones((2, 2)))  # which reads all attributes

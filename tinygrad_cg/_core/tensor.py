@@ -590,7 +590,8 @@ class ArrayLike(NamesOfOtherLibraries):
         return format((self._ask() if isinstance(data, Aval) else devices.to_host(data))[()], spec)
 
     def __dir__(self) -> Iterable[str]:
-        return [name for name in super().__dir__() if hasattr(type(self), name)]
+        names = set(super().__dir__()) - {"_numba_type_"}  # which raises
+        return [name for name in names if hasattr(type(self), name)]
 
     def _text(self) -> str:
         """Return the value as `repr` shows it."""
