@@ -28,7 +28,6 @@ from .record import (
     CompiledRules,
     Expired,
     Rule,
-    mark_expired,
     new_mark,
     new_tensor,
     note_large,
@@ -184,10 +183,7 @@ def apply(primitive: Primitive, inputs: tuple[Tensor, ...], params: dict[str, An
         out = run_on(frame.lower, frame.level.process, primitive, inputs, params)
     for tensor in inputs:
         if tensor._rec is not None:
-            if frame is not None:
-                record(frame, primitive, inputs, params, out)
-            elif primitive.rules is not None:
-                mark_expired(inputs, out)
+            record(frame, primitive, inputs, params, out)
             return out
     if frame is not None and frame.everything:
         record(frame, primitive, inputs, params, out)
