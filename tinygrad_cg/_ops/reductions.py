@@ -289,7 +289,7 @@ def reduce_std(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 def root_of_variance(variance: Tensor) -> Tensor:
-    """Return the square root, whose derivatives at 0 are 0: those of one element's deviation."""
+    """Return the square root, with derivatives of 0 at 0, as the deviation of one element has."""
     is_zero = equal(variance, 0)
     return where(is_zero, 0, sqrt(where(is_zero, 1, variance)))
 
