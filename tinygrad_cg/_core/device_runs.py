@@ -53,12 +53,11 @@ def run(primitive: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
     """
     if devices.forked:
         devices.library()  # which raises
-    operands = arrays
+    operands = list(arrays)
     for i, data in enumerate(arrays):
         if not (isinstance(data, devices.array_types) or primitive.mixes_devices):
             is_number = type(data) is ndarray and not data.ndim
-            there = devices.number(data) if is_number else _on_gpu(primitive, arrays, i)
-            operands = [*operands[:i], there, *arrays[i + 1 :]]
+            operands[i] = devices.number(data) if is_number else _on_gpu(primitive, arrays, i)
     function = _implementation(primitive)
     try:
         there = params

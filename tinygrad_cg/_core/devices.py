@@ -200,7 +200,9 @@ def homes(tensors: Iterable[Any]) -> list[str | None] | None:
 
 def _known_home(tensor: Any) -> str | None:
     array = None if tensor is None else data_of(tensor)
-    return device_of(array) if isinstance(array, (ndarray, *array_types)) else None
+    if isinstance(array, array_types):
+        return GPU
+    return CPU if isinstance(array, ndarray) else None
 
 
 def library_of(array: Any) -> Any:
@@ -212,8 +214,10 @@ def create(name: str, maker: str, *arguments: Any, like: Any = None, **named: An
     """Return an array of NumPy's `maker`: where `like` is, or where new tensors are."""
     if (_known_home(like) or state.device) in (None, CPU):
         return getattr(np, maker)(*arguments, **named)
-    with memory_for(name):
+    try:
         return getattr(library(), maker)(*arguments, **named)
+    except MemoryError as error:
+        raise out_of_memory(name, error) from error
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from functools import cache, partial
+from operator import attrgetter
 from typing import Any
 
 from numpy import ndarray
@@ -131,6 +132,8 @@ def _conjugate(x: Tensor) -> Tensor:
 
 # The door ------------------------------------------------------------------------------------
 
+_array_of = attrgetter("_data")
+
 
 def apply(primitive: Primitive, inputs: tuple[Tensor, ...], params: dict[str, Any]) -> Any:
     """Carry `primitive` out on tensors, for all levels of this thread."""
@@ -142,11 +145,10 @@ def apply(primitive: Primitive, inputs: tuple[Tensor, ...], params: dict[str, An
         if operands is not None:
             on_gpu, inputs = True, operands
     single = len(inputs) == 1
-    first = inputs[0]._rec if single else None
     if frame is None or frame.level is None:
         try:
             if on_gpu:
-                data = device_runs.run(primitive, [tensor._data for tensor in inputs], params)
+                data = device_runs.run(primitive, [*map(_array_of, inputs)], params)
             elif single:
                 data = primitive.run(inputs[0]._data, **params)
             else:
@@ -160,15 +162,23 @@ def apply(primitive: Primitive, inputs: tuple[Tensor, ...], params: dict[str, An
             out = new_tensor()
             out._data = data
             out._rec = None
-            if single:  # the commonest cases at once, as the public functions do
+            first: Any = None  # the record of the only recorded operand
+            for tensor in inputs:
+                if tensor._rec is not None:
+                    if first is not None:
+                        break
+                    first = tensor._rec
+            else:  # the commonest cases at once, as the public functions do
                 if first is None:
                     if frame is None or not frame.everything:
                         return out
-                elif first.next is None:
-                    if frame is None:
-                        if primitive.rules is not None:
-                            out._rec = first if type(first) is Expired else new_mark((first.group,))
-                        return out
+                elif first.next is not None:
+                    pass
+                elif frame is None:
+                    if primitive.rules is not None:
+                        out._rec = first if type(first) is Expired else new_mark((first.group,))
+                    return out
+                elif single:
                     group: Any = first.group
                     if group and group is not frame.alone:
                         group = frame.shortcuts.get(group) or frame.shortcut(group)

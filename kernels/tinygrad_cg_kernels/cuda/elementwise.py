@@ -204,7 +204,7 @@ class Plan:
 
     def __call__(self, arrays: Sequence[Any]) -> Any:
         """Return the only result, a new array."""
-        out = adapter.array_module().empty(self.shape, dtype=self.dtypes[0])
+        out = adapter.array_module().empty(self.shape, self.dtypes[0])
         if self._launch is not None:
             self._launch((*arrays, out))
         return out
@@ -213,7 +213,7 @@ class Plan:
         """Fill `outs`, or return new arrays."""
         if not outs:
             make, shape = adapter.array_module().empty, self.shape
-            outs = [make(shape, dtype=dtype) for dtype in self.dtypes]
+            outs = [make(shape, dtype) for dtype in self.dtypes]
         if self._launch is not None:
             self._launch((*arrays, *outs))
         return outs
