@@ -410,8 +410,8 @@ def differentiable(
 
     The returned function accepts tensors, too, and returns tensors. Integers are not tensors
     inside, and have no gradient. Raises `UnsupportedCodeError`, a TypeError, for unsupported code:
-    when it decorates, or at the first call if that depends on types. It raises IndexError and
-    others if the function does; as in Numba, indices are not checked.
+    when it decorates, or at the first call if that depends on types. An index out of range raises
+    IndexError; other errors are those that the function raises.
 
     Examples
     --------

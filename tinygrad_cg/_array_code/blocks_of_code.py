@@ -14,6 +14,7 @@ import numpy as np
 from ..autograph._names import Names
 from ..errors import UnsupportedCodeError, location_of
 from . import program as ir
+from .index_checks import IndexCheck, IndexRanges
 from .scalar_operations import OpBuilder
 from .views import Axis, Lazy, View, broadcast, element, element_of, elementwise, is_one, whole
 
@@ -31,6 +32,7 @@ def unwrapped(value: Any) -> Any:
 
 
 NOTHING = Known(None)
+_OUT_OF_RANGE = "an index is out of range for its axis"
 
 
 def tree(function: Callable[[Any], Any], value: Any) -> Any:
@@ -77,6 +79,9 @@ class BlockReader:
         self.node: ast.AST | None = None
         self.choices: dict[ir.Number, ir.Op] = {}  # results of branches
         self.ranges: dict[ir.Number, ir.Bounds] = {}  # of loops' indices
+        self.index_ranges = IndexRanges(self.definitions, self.ranges)
+        self.index_checks: dict[ir.Statement, tuple[IndexCheck, ir.Block]] = {}
+        self.checked: set[Any] = set()  # indices, with sizes, that this block has checked
         self.sizes: set[ir.Number] = set()  # inputs, and what follows from these alone
         self.inputs: set[ir.Array] = set()
         self.replaced_inputs: list[str] = []
@@ -116,6 +121,35 @@ class BlockReader:
         self.program.errors.append((kind, f"{self.place(self.node)}: {message}"))
         self.b.block.append(ir.Require(test, len(self.program.errors)))
 
+    def check_index(self, index: ir.Number, size: ir.Number) -> None:
+        """Add a check that an index is in range, unless that is known."""
+        key = ir.term_of(index, self.definitions), size
+        check = self.index_ranges.check(index, size)
+        if key in self.checked or check.least is check.most is None:
+            return
+        self.checked.add(key)
+        self.program.errors.append((IndexError, f"{self.place(self.node)}: {_OUT_OF_RANGE}"))
+        self._require(check, len(self.program.errors))
+
+    def check_before(self, loop: ir.For) -> None:
+        """Check before a loop what its rounds check of indices, where all of them run."""
+        checks = {x for x in ir.walk(loop.body) if isinstance(x, ir.Require)}
+        if loop.leaves is not None or not self.index_checks.keys() >= checks:
+            return
+        for require in checks.intersection(loop.body):
+            check, statements = self.index_checks[require]
+            check = self.index_ranges.before(self.b, check, loop)
+            if check is not None:
+                loop.body[:] = [x for x in loop.body if x not in statements]
+                self._require(check, require.error)
+
+    def _require(self, check: IndexCheck, error: int) -> None:
+        count = len(self.b.block)
+        require = ir.Require(self.index_ranges.test(self.b, check), error)
+        if not isinstance(require.test, ir.FixedNumber) or not require.test.number:
+            self.b.block.append(require)
+            self.index_checks[require] = check, self.b.block[count:]
+
     def check_equal(self, x: ir.Number, y: ir.Number) -> None:
         if x != y:
             self.check(
@@ -134,11 +168,12 @@ class BlockReader:
     def into(self, block: ir.Block) -> Iterator[None]:
         """Add statements to another block; their values are hidden afterwards."""
         around, self.b = self.b, OpBuilder(block, self.definitions)
+        checked, self.checked = self.checked, {*self.checked}
         count = len(block)
         try:
             yield
         finally:
-            self.b = around
+            self.b, self.checked = around, checked
             for statement in block[count:]:
                 self.hidden.update(ir.results(statement))
 
@@ -417,6 +452,7 @@ class BlockReader:
                 new[axis] = Axis(start, step, len(shape))
                 shape.append(count)
             else:
+                self.check_index(part, size)
                 new[axis] = Axis(self.wrapped(part, size))
             axis += 1
         return View(view.array, tuple(self.compose(old, new) for old in view.axes), tuple(shape))

@@ -284,6 +284,7 @@ class ExpressionReader(BlockReader):
 
     def chosen(self, items: tuple[Number, ...], index: Number) -> Number:
         """Return one of some numbers, by an index that may count from the end."""
+        self.check_index(index, constant(len(items)))
         index, result = self.wrapped(index, constant(len(items))), items[0]
         for k, item in enumerate(items[1:], 1):
             result = self.b.op("select", self.b.op("equal", index, k), item, result)
@@ -325,7 +326,9 @@ class ExpressionReader(BlockReader):
         end, size = place + len(indices.shape), whole.shape[place]
 
         def at(b: OpBuilder, index: Index) -> Number:
-            i = self.wrapped(b.cast(indices.at(b, index[place:end]), "i64"), size)
+            i = b.cast(indices.at(b, index[place:end]), "i64")
+            self.check_index(i, size)
+            i = self.wrapped(i, size)
             return whole.at(b, (*index[:place], i, *index[end:]))
 
         shape = (*whole.shape[:place], *indices.shape, *whole.shape[place + 1 :])

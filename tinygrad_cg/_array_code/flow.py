@@ -258,6 +258,8 @@ class FlowReader(ExpressionReader):
         self.unite(unassigned)
         loop.leaves = carries[LEAVES].result if LEAVES in carries else None
         loop.carries = _flat(carries.values())
+        if isinstance(loop, ir.For):
+            self.check_before(loop)
         return loop, again
 
     def carry(self, name: str, init: Any, kind: Any) -> Any:
