@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -26,13 +26,11 @@ LEAVES, RETURNED, RESULT = "%leaves", "%returned", "%result"
 
 @dataclass
 class LoopSource:
-    """What a loop goes over: numbers, or elements of an array or of `zipped` ones."""
+    """What a loop goes over: the bounds of its index, its target in a round, and arrays."""
 
     bounds: ir.Bounds
+    item: Callable[[ir.Number], Any]
     arrays: tuple[View, ...] = ()
-    zipped: bool = False
-    first: ir.Number | int | None = None
-    """The number of the first element, where elements are numbered."""
 
     def index(self) -> ir.Number:
         """Return the number of a round."""
@@ -40,14 +38,6 @@ class LoopSource:
         if step.number > 0:
             return ir.Number("i64", "i", start.low)
         return ir.Number("i64", "i", None if stop.low is None else stop.low + 1)
-
-    def item(self, reader: ExpressionReader, index: ir.Number) -> Any:
-        """Return what the loop's target is in a round."""
-        items = tuple(reader.item(array, index) for array in self.arrays) or (index,)
-        item = items if self.zipped else items[0]
-        if self.first is None:
-            return item
-        return reader.b.op("add", index, self.first) if self.first != 0 else index, item
 
 
 class FlowReader(ExpressionReader):
@@ -141,7 +131,7 @@ class FlowReader(ExpressionReader):
             raise self.refuse("`else` of loops is not supported: set a flag before `break`", node)
         ways = jumps(node.body)
         returns = RETURN in ways
-        source = self.iterated(node) if isinstance(node, ast.For) else None
+        source = self.iterated(node.iter) if isinstance(node, ast.For) else None
         if isinstance(source, tuple):
             if ways:
                 raise self.refuse("a loop over a tuple cannot break, continue or return", node)
@@ -232,7 +222,7 @@ class FlowReader(ExpressionReader):
             loop = ir.For(index, start, stop, step, body, [])
         with self.into(body):
             if isinstance(node, ast.For):
-                self.assign(node.target, source.item(self, index))
+                self.assign(node.target, source.item(index))
             self.statements(node.body)
             self.split(unassigned)
             after = self.env
@@ -366,63 +356,60 @@ class FlowReader(ExpressionReader):
                 self.assign_elements(slots[name], value, None)
         self.env |= {name: slots[name] for name in moved}
 
-    def iterated(self, node: ast.For) -> Any:
+    def iterated(self, over: Any) -> Any:
         """Return what a `for` goes over: a range, rows of arrays, or a tuple."""
-        call: Any = node.iter
-        function = self.callee(call)
-        if function is reversed and is_range(self.callee(call.args[0])):
-            return self.numbered(call.args[0], node, True)
-        if is_range(function):
-            return self.numbered(call, node, False)
+        function = self.callee(over)
+        backward = function is reversed and is_range(self.callee(over.args[0]))
+        if backward or is_range(function):
+            return self.numbered(over.args[0] if backward else over, backward)
         if function is enumerate or function is zip:
-            return self.rows(call, function)
+            return self.rows(over, function)
         if function is np.ndindex:
-            raise self.refuse("write one loop for each axis", node)
-        value = self.kept(self.expression(call))
+            raise self.refuse("write one loop for each axis")
+        value = self.kept(self.expression(over))
+        if isinstance(value, View) and value.shape:
+            bounds = ir.constant(0), value.shape[0], ir.constant(1)
+            return LoopSource(bounds, lambda index: self.item(value, index), (value,))
         if isinstance(value, tuple):
             return value
-        if isinstance(value, View) and value.shape:
-            return LoopSource((ir.constant(0), value.shape[0], ir.constant(1)), (value,))
-        raise self.refuse("loop over range, prange, arrays, enumerate, zip or tuples", node)
+        raise self.refuse("loop over range, prange, arrays, enumerate, zip or tuples")
 
     def callee(self, node: ast.expr) -> Any:
         """Return the function that an expression calls; None if it is not a call."""
         return unwrapped(self.expression(node.func)) if isinstance(node, ast.Call) else None
 
-    def numbered(self, call: ast.Call, node: ast.For, backward: bool) -> LoopSource:
+    def numbered(self, call: ast.Call, backward: bool) -> LoopSource:
         args = [self.integer(arg) for arg in call.args]
         step = args[2] if len(args) == 3 else ir.constant(1)
         if not isinstance(step, ir.FixedNumber):
-            raise self.refuse("the step of a range must be a constant", node)
+            raise self.refuse("the step of a range must be a constant")
         if step.number == 0:
-            raise self.refuse("the step of a range must not be 0", node)
+            raise self.refuse("the step of a range must not be 0")
         start, stop = (ir.constant(0), args[0]) if len(args) == 1 else (args[0], args[1])
         if backward:
             if step.number != 1:
-                raise self.refuse("reversed needs a range without a step", node)
+                raise self.refuse("reversed needs a range without a step")
             start, stop = (self.b.op("subtract", end, 1) for end in (stop, start))
             step = ir.constant(-1)
-        return LoopSource((start, stop, step))
+        return LoopSource((start, stop, step), lambda index: index)
 
-    def rows(self, call: Any, function: Any) -> LoopSource:
-        """Return what ``enumerate(array, start)``, of a zip too, or ``zip(arrays)`` goes over."""
-        start: Any = None
-        args = call.args
-        if function is enumerate:
-            options = [*args[1:], *[x.value for x in call.keywords if x.arg == "start"]]
-            start = self.integer(options[0]) if options else 0
-            args = args[:1]
-            if args and self.callee(args[0]) is zip:
-                function, args = zip, args[0].args
-        arrays = tuple(self.kept(self.expression(arg)) for arg in args)
-        if not all(isinstance(array, View) and array.shape for array in arrays) or not arrays:
-            raise self.refuse(
-                "loop over range, arrays, enumerate(array), zip(arrays), or both of these", call
-            )
-        size = arrays[0].shape[0]
-        for array in arrays[1:]:
-            size = self.b.op("minimum", size, array.shape[0])
-        return LoopSource((ir.constant(0), size, ir.constant(1)), arrays, function is zip, start)
+    def rows(self, call: ast.Call, function: Any) -> LoopSource:
+        """Return what ``enumerate(rows, start)`` or ``zip(*rows)`` goes over."""
+        parts = [self.iterated(arg) for arg in call.args[: 1 if function is enumerate else None]]
+        if not parts or not all(isinstance(part, LoopSource) and part.arrays for part in parts):
+            raise self.refuse("loop over range, arrays, enumerate(rows) or zip(rows, ...)", call)
+        size = parts[0].bounds[1]
+        for part in parts[1:]:
+            size = self.b.op("minimum", size, part.bounds[1])
+        starts = [*call.args[1:], *[x.value for x in call.keywords if x.arg == "start"]]
+        first = self.integer(starts[0]) if starts and function is enumerate else ir.constant(0)
+
+        def item(index: ir.Number) -> tuple:
+            items = tuple(part.item(index) for part in parts)
+            return items if function is zip else (self.b.op("add", index, first), *items)
+
+        arrays = tuple(array for part in parts for array in part.arrays)
+        return LoopSource((ir.constant(0), size, ir.constant(1)), item, arrays)
 
 
 def is_range(function: Any) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -315,28 +316,6 @@ def definitions(block: Block) -> dict[Number, Op]:
     return {x.out: x for x in walk(block) if isinstance(x, Op)}
 
 
-def dependences(statement: Statement) -> Iterator[tuple[Thing | None, Sequence[Thing]]]:
-    """Yield what a statement defines or changes, and what that follows from.
-
-    None stands for the course of the program, and for saved numbers.
-    """
-    match statement:
-        case Op(out, _, args):
-            yield out, args
-        case LoadElement(out, array, index):
-            yield out, (array, *index)
-        case Store(array, index, value):
-            yield array, (value, *index)
-        case Push() | Require() | If() | For() | While():
-            yield None, _own(statement, statement.reads)
-    for part in parts_of(statement):
-        if isinstance(part, Merge):
-            yield part.out, (part.then, part.otherwise)
-        else:
-            yield part.inside, (part.init, part.result)
-            yield part.out, (part.inside,)
-
-
 def reachable(roots: Iterable[Any], following: Callable[[Any], Iterable[Any]]) -> set[Any]:
     """Return the roots, what follows from them, what follows from that, and so on."""
     reached, pending = set(), [*roots]
@@ -351,18 +330,18 @@ def reachable(roots: Iterable[Any], following: Callable[[Any], Iterable[Any]]) -
 def varied(program: ArrayProgram, roots: Iterable[Thing], backward: bool = False) -> set[Thing]:
     """Return the floats, and arrays of floats, that depend on roots; `backward`, those they need.
 
-    Which number was pushed is not known where one is popped.
+    Which number was pushed is not known where one is popped: None stands for all of them.
     """
-    statements = [*walk(program.body)]
-    pairs: list[Any] = [pair for x in statements for pair in dependences(x)]
-    pushed = [v for x in statements if isinstance(x, Push) for v in x.values]
-    pairs += [(v, pushed) for x in statements if isinstance(x, Pop) for v in x.outs]
     following: dict[Any, list[Any]] = {}
-    for target, sources in pairs:
-        for source in sources if target is not None and target.is_float else ():
-            if source.is_float:
-                pair: tuple[Any, Any] = (target, source) if backward else (source, target)
-                following.setdefault(pair[0], []).append(pair[1])
+    for statement in walk(program.body):
+        array = getattr(statement, "array", None)
+        for part in (statement, *parts_of(statement)):
+            targets = _own(part, (*part.defines, *part.binds)) or [array]
+            sources = [*_own(part, part.reads), *[array] * isinstance(part, (LoadElement, Pop))]
+            for pair in product(targets, sources):
+                if all(thing is None or thing.is_float for thing in pair):
+                    start, end = pair if backward else pair[::-1]
+                    following.setdefault(start, []).append(end)
     return reachable(roots, lambda thing: following.get(thing, ()))
 
 

@@ -15,63 +15,50 @@ Available = dict[Any, ir.Number]
 
 def prune(program: ir.ArrayProgram) -> ir.ArrayProgram:
     """Return a program that gives the same outputs, and computes nothing else."""
-    needed = _needed(program)
-    body = _without_dead_ends(_block(program.body, needed), program)
+    body = _live_part(program.body, {*program.outputs})
     used = ir.arrays_of(body, ir.LoadElement, ir.Store, ir.Fill)
     scratch = [x for x in program.scratch if x in used or x in program.outputs]
     return replace(program, scratch=scratch, body=body)
 
 
-def _without_dead_ends(block: ir.Block, program: ir.ArrayProgram) -> ir.Block:
-    """Return the statements of a program but those that change only what nothing reads later."""
-    live = {x for x in program.outputs if isinstance(x, ir.Array)}
-    used = {x for x in program.outputs if isinstance(x, ir.Number)}
+def _live_part(block: ir.Block, live: set[Thing]) -> ir.Block:
+    """Return what matters of a block, if that is `live` after it; `live` is then what is before."""
     kept: ir.Block = []
     for statement in reversed(block):
-        parts = [*ir.walk([statement])]
-        changed = ir.arrays_of([statement], ir.Store, ir.Fill)
-        is_pure = not any(isinstance(x, (ir.Push, ir.Pop, ir.Require)) for x in parts)
-        if is_pure and live.isdisjoint(changed) and used.isdisjoint(ir.defined([statement])):
-            continue
-        if isinstance(statement, ir.Fill):
-            live.discard(statement.array)
-        live.update(ir.arrays_of([statement], ir.LoadElement))
-        used.update(value for x in parts for value in ir.operands(x))
-        kept.append(statement)
-    return kept[::-1]
-
-
-def _needed(program: ir.ArrayProgram) -> set[Thing]:
-    """Return the values and arrays that outputs, or the course of the program, depend on."""
-    sources: dict[Thing | None, list[Thing]] = {}
-    for statement in ir.walk(program.body):
-        for thing, on in ir.dependences(statement):
-            sources.setdefault(thing, []).extend(on)
-    roots = [*program.outputs, *sources.get(None, ())]
-    return ir.reachable(roots, lambda thing: sources.get(thing, ()))
-
-
-def _block(block: ir.Block, needed: set[Thing]) -> ir.Block:
-    result: ir.Block = []
-    for statement in block:
-        statement = ir.with_blocks(statement, lambda inner: _block(inner, needed))
         match statement:
             case ir.If() | ir.For() | ir.While():
-                parts = [
-                    x
-                    for x in ir.parts_of(statement)
-                    if not needed.isdisjoint((*ir.results(x), *ir.bound(x)))
-                ]
-                statement = replace(statement, **{statement.parts: parts})
-                is_kept = bool(parts) or any(ir.blocks_of(statement))
-                is_kept |= isinstance(statement, ir.While)
+                statement = _live_nested(statement, live)
+                is_kept = any(ir.blocks_of(statement)) or bool(ir.parts_of(statement))
             case ir.Op(thing) | ir.LoadElement(thing) | ir.Store(thing) | ir.Fill(thing):
-                is_kept = thing in needed
+                is_kept = thing in live
             case _:
                 is_kept = True
         if is_kept:
-            result.append(statement)
-    return result
+            kept.append(statement)
+            live.update(ir.operands(statement))
+        if isinstance(statement, ir.Fill):
+            live.discard(statement.array)
+        elif is_kept and isinstance(statement, ir.LoadElement):
+            live.add(statement.array)
+    return kept[::-1]
+
+
+def _live_nested(statement: Any, live: set[Thing]) -> Any:
+    """Return what matters of a branch or a loop, whose rounds need what later ones read."""
+    while True:
+        count = len(live)
+        parts = [
+            x for x in ir.parts_of(statement) if not live.isdisjoint((*ir.results(x), *ir.bound(x)))
+        ]
+        live.update(value for x in parts for value in ir.operands(x))
+        ends = [{*live} for _ in statement.blocks]
+        blocks = map(_live_part, ir.blocks_of(statement), ends)
+        fields = dict(zip(statement.blocks, blocks, strict=True))
+        result = replace(statement, **{statement.parts: parts}, **fields)
+        if parts or any(fields.values()):
+            live.update(*ends, ir.operands(result))
+        if isinstance(statement, ir.If) or len(live) == count:
+            return result
 
 
 def share(program: ir.ArrayProgram) -> ir.ArrayProgram:
