@@ -41,6 +41,11 @@ OF_ARRAYS = {
 """Functions of arrays that are one expression; those of more statements are defined below."""
 
 
+def rounded(x, digits):
+    scale = 10.0 ** abs(digits)
+    return np.rint(x * scale) / scale if digits >= 0 else np.rint(x / scale) * scale
+
+
 def argmax(a):
     if len(a) == 0:
         raise ValueError("an empty array")

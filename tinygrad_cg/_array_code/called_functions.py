@@ -77,17 +77,10 @@ def _power(reader: BlockReader, b: OpBuilder, x: Number, y: Number) -> Number:
 
 def _product(b: OpBuilder, x: Number, exponent: int) -> Number:
     """Return a power by repeated squares."""
-    if exponent == 0:
-        return fixed(x.type, 1)
-    result: Number | None = None
-    while True:
-        if exponent & 1:
-            result = x if result is None else b.multiply(result, x)
-        exponent >>= 1
-        if not exponent:
-            assert result is not None
-            return result
-        x = b.multiply(x, x)
+    if exponent < 2:
+        return x if exponent else fixed(x.type, 1)
+    rest = _product(b, b.multiply(x, x), exponent // 2)
+    return b.multiply(x, rest) if exponent % 2 else rest
 
 
 # Functions of numbers ------------------------------------------------------------------------
@@ -162,14 +155,9 @@ def _round_digits(whole: bool) -> Handler:
     """Return round; with a number of digits as Numba computes it. Without, integers if `whole`."""
 
     def handler(reader: BlockReader, x: Any, digits: Any = None) -> Any:
-        if _is_none(digits):
-            return (_round(elementary.round) if whole else _numeric(elementary.round))(reader, x)
-        if not isinstance(digits, FixedNumber):
-            raise reader.refuse("the number of digits must be a constant")
-        scale = 10.0 ** abs(int(digits.number))
-        ways = ("multiply", "divide") if digits.number >= 0 else ("divide", "multiply")
-        rounded = _numeric(elementary.round)(reader, reader.binary(ways[0], x, constant(scale)))
-        return reader.binary(ways[1], rounded, constant(scale))
+        if not _is_none(digits):
+            return reader.call(array_forms.rounded, (x, digits), {})
+        return (_round(elementary.round) if whole else _numeric(elementary.round))(reader, x)
 
     return handler
 

@@ -22,18 +22,17 @@ from .._core.tensor import Aval, Tensor
 from .._function.codegen.fused_rules import ScalarTrace
 from . import program as ir
 
-_COMPARISONS: dict[str, tuple[str, Callable]] = {
+_OPERATIONS: dict[str, tuple[str, Callable]] = {
     "less": ("{0} < {1}", operator.lt),
     "less_equal": ("{0} <= {1}", operator.le),
     "greater": ("{0} > {1}", operator.gt),
     "greater_equal": ("{0} >= {1}", operator.ge),
     "equal": ("{0} == {1}", operator.eq),
     "not_equal": ("{0} != {1}", operator.ne),
-}
-_OPERATIONS: dict[str, tuple[str, Callable]] = _COMPARISONS | {
     "add": ("{0} + {1}", operator.add),
     "subtract": ("{0} - {1}", operator.sub),
     "multiply": ("{0} * {1}", operator.mul),
+    "divide": ("{0} / {1}", operator.truediv),
     "negative": ("-{0}", operator.neg),
     "floor_divide": ("{0} // {1}", operator.floordiv),
     "mod": ("{0} % {1}", operator.mod),
@@ -48,21 +47,18 @@ _OPERATIONS: dict[str, tuple[str, Callable]] = _COMPARISONS | {
     "not": ("not {0}", operator.not_),
     "and": ("{0} and {1}", lambda x, y: x and y),
     "or": ("{0} or {1}", lambda x, y: x or y),
-    "as_b1": ("{0} != 0", bool),
-}
-_OTHER_OPERATIONS: dict[str, tuple[str, Callable]] = {
-    "accumulate": ("reassociating_add({0}, {1})", operator.add),
-    "divide": ("{0} / {1}", operator.truediv),
-    "quotient": ("reciprocal_divide({0}, {1})", operator.truediv),
     "select": ("{1} if {0} else {2}", lambda test, x, y: x if test else y),
+    "accumulate": ("reassociating_add({0}, {1})", operator.add),
+    "quotient": ("reciprocal_divide({0}, {1})", operator.truediv),
     "as_f64": ("np.float64({0})", float),
     "as_f32": ("np.float32({0})", float),
     "as_i64": ("int({0})", int),
+    "as_b1": ("{0} != 0", bool),
 }
-"""Those that are not computed when a program is built."""
-TEXTS = {name: text for name, (text, _) in (_OPERATIONS | _OTHER_OPERATIONS).items()}
+TEXTS = {name: text for name, (text, _) in _OPERATIONS.items()}
 """Names of functions that the kernels' language has itself; `minimum`, `maximum` and `absolute` are
 those of integers, and `accumulate` is a sum of floats in any order, as in a backward sweep."""
+_COMPARISONS = "less", "less_equal", "greater", "greater_equal", "equal", "not_equal"
 _NEUTRAL = {"add": 0, "subtract": 0, "multiply": 1}
 """Integers with which an operation on integers returns the other operand."""
 _BOOLEAN = {*_COMPARISONS, "not", "and", "or", "as_b1"}
@@ -104,7 +100,7 @@ class OpBuilder:
             elif kind == "b1":  # of truths, arithmetic makes integers
                 values, kind = [self.cast(value, "i64") for value in values], "i64"
         constants = [value.number for value in values if isinstance(value, ir.FixedNumber)]
-        exact = not any(value.is_float for value in values) and name in _OPERATIONS
+        exact = not any(value.is_float for value in values)
         if exact and len(constants) == len(values):
             return ir.constant(fold(name, constants))
         if name == "select" and isinstance(values[0], ir.FixedNumber):
@@ -181,26 +177,32 @@ def join(kinds: Sequence[str]) -> str:
 
 
 def _low(name: str, values: Sequence[ir.Number]) -> int | None:
-    lows = [value.low for value in (values[1:] if name == "select" else values)]
-    first, second = lows[0], lows[-1]
+    lows = [x.low for x in (values[1:] if name in ("select", "mod") else values)]
+    known = [low for low in lows if low is not None]
     match name:
-        case "mod":
-            return 0 if second is not None and second >= 0 else None
-        case "subtract" if first is not None and isinstance(values[1], ir.FixedNumber):
-            return first - int(values[1].number)
-        case "maximum":
-            return max((low for low in lows if low is not None), default=None)
         case "absolute":
             return 0
-    if first is None or second is None:
+        case "maximum":
+            return max(known, default=None)
+    if len(known) < len(lows):
         return None
     match name:
         case "add":
-            return first + second
-        case "multiply" | "floor_divide" | "right_shift" | "left_shift" | "bit_and" | "bit_or":
-            return 0 if min(first, second) >= 0 else None
+            return sum(known)
+        case "subtract" if isinstance(values[1], ir.FixedNumber):
+            return known[0] - known[1]
         case "minimum" | "select":
-            return min(first, second)
+            return min(known)
+        case (
+            "multiply"
+            | "floor_divide"
+            | "mod"
+            | "right_shift"
+            | "left_shift"
+            | "bit_and"
+            | "bit_or"
+        ):
+            return 0 if min(known) >= 0 else None
     return None
 
 
@@ -315,5 +317,5 @@ def _records() -> dict[Any, Primitive]:
 
 def fold(function: Any, values: Sequence[Any]) -> Any:
     """Return the value of an operation on integers and truths that are known."""
-    _, evaluate = (_OPERATIONS | _OTHER_OPERATIONS).get(function, (None, function))
+    evaluate = _OPERATIONS[function][1] if isinstance(function, str) else function
     return evaluate(*values)
