@@ -275,15 +275,12 @@ def check_source(function: Any) -> None:
     """Refuse statements and expressions that no program has, before the types are known."""
     reader = CodeReader(ir.ArrayProgram(function.__name__), function)
     body = body_of(function)
-    lists: set[ast.AST] = set()  # arguments, and lists in these
-    for top in body:
-        for node in ast.walk(top):
-            if isinstance(node, ast.Call):
-                lists.update(node.args)
-            elif isinstance(node, ast.List) and node in lists:
-                lists.update(node.elts)
-            elif type(node) in REMEDIES:
-                raise reader.refuse(REMEDIES[type(node)], node)
+    nodes = [x for top in body for x in ast.walk(top)]
+    arguments = {x for call in nodes if isinstance(call, ast.Call) for x in call.args}
+    inside = {x for argument in arguments for x in ast.walk(argument)}
+    for node in nodes:
+        if type(node) in REMEDIES and not (isinstance(node, ast.List) and node in inside):
+            raise reader.refuse(REMEDIES[type(node)], node)
     check_returns(body, reader.refuse)
 
 

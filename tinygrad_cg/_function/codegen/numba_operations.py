@@ -325,27 +325,21 @@ def _user_code(node: OpaqueNode, avals: Any) -> Code:
     return _text(node, lines, scope | {"kernel": kernel})
 
 
-_ROW_WISE = "prod max min any all sum mean variance euclidean_norm logsumexp"
 _REGULAR = "in Numba code, the gradient of a determinant needs a regular matrix"
-BUILDERS: dict[str, Callable[[OpaqueNode], Code]] = {
-    **dict.fromkeys(_ROW_WISE.split(), _reduction),
-    **dict.fromkeys(
-        ("softmax", "log_softmax"), lambda x: _mapped(x, x.op.kernel.functions[0], x.dtype)
+_BUILDERS: dict[str, Callable[[OpaqueNode], Code]] = {
+    "prod max min any all sum mean variance euclidean_norm logsumexp": _reduction,
+    "softmax log_softmax": lambda x: _mapped(x, x.op.kernel.functions[0], x.dtype),
+    "softmax_pull log_softmax_pull": (
+        lambda x: _mapped(x, arrays.pulled(*x.op.kernel.functions), x.dtype)
     ),
-    **dict.fromkeys(
-        ("softmax_pull", "log_softmax_pull"),
-        lambda x: _mapped(x, arrays.pulled(*x.op.kernel.functions), x.dtype),
-    ),
-    **dict.fromkeys(("cumsum", "cumprod", "recurrence"), _scan),
-    **dict.fromkeys(
-        ("argmax", "argmin"), lambda x: _reduced(x, arrays.best(*x.op.kernel.functions))
-    ),
+    "cumsum cumprod recurrence": _scan,
+    "argmax argmin": lambda x: _reduced(x, arrays.best(*x.op.kernel.functions)),
     "sort": lambda x: _mapped(x, arrays.order(False, x.params["descending"])),
     "argsort": lambda x: _mapped(x, arrays.order(True, x.params["descending"])),
     "invert_permutation": lambda x: _mapped(x, arrays.inverse_order),
     "cast": _cast,
-    **dict.fromkeys(("gather", "gather_adjoint"), _gather),
-    **dict.fromkeys(("take_along_axis", "add_along_axis"), _along_axis),
+    "gather gather_adjoint": _gather,
+    "take_along_axis add_along_axis": _along_axis,
     "one_hot": _one_hot,
     "set_row": _set_row,
     "segment_extremum": _segment_extremum,
@@ -354,16 +348,15 @@ BUILDERS: dict[str, Callable[[OpaqueNode], Code]] = {
     "last_sources": _last_sources,
     "flat_positions": _flat_positions,
     "searchsorted": _searchsorted,
-    **dict.fromkeys(("getitem", "transpose", "broadcast_to", "flip", "roll", "tile"), _moved),
+    "getitem transpose broadcast_to flip roll tile": _moved,
     "getitem_adjoint": _moved_back,
-    **dict.fromkeys(("check_coincident", "check_tangent"), _copied),
+    "check_coincident check_tangent": _copied,
     "solve": _on_matrices(matrices.solve, ("solve", "mm,mr,mr"), error="Singular matrix"),
     "triangular_solve": lambda x: _on_matrices(
         matrices.triangular_solve(bool(x.params["lower"])), error="Singular matrix"
     )(x),
-    **dict.fromkeys(
-        ("inverse", "inverse_of_regular"),
-        _on_matrices(matrices.of_one, ("inv", "mm,mm"), error="Singular matrix"),
+    "inverse inverse_of_regular": (
+        _on_matrices(matrices.of_one, ("inv", "mm,mm"), error="Singular matrix")
     ),
     "determinant": _on_matrices(matrices.of_one, ("det", "mm,"), rows=1),
     "log_abs_determinant": _on_matrices(matrices.log_abs_determinant, ("slogdet", "mm,,"), rows=1),
@@ -384,11 +377,12 @@ BUILDERS: dict[str, Callable[[OpaqueNode], Code]] = {
         matrices.coincide(bool(x.params["sums"]), _tolerance(x.operands[0]))
     )(x),
     "vanish": lambda x: _on_matrices(matrices.vanish(_tolerance(x.operands[1])))(x),
-    **dict.fromkeys(("matmul", "matvec"), _product),
-    **dict.fromkeys(("conv", "conv_input", "conv_filter"), _convolution),
-    **dict.fromkeys(pool.KERNELS, _pooling),
+    "matmul matvec": _product,
+    "conv conv_input conv_filter": _convolution,
+    " ".join(pool.KERNELS): _pooling,
     "differentiable": _array_program,
 }
+BUILDERS = {name: build for names, build in _BUILDERS.items() for name in names.split()}
 
 
 def array_code(node: OpaqueNode, aval: Any) -> Code:
