@@ -6,7 +6,7 @@ import ast
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -42,15 +42,6 @@ def tree(function: Callable[[Any], Any], value: Any) -> Any:
     return function(value)
 
 
-@dataclass(frozen=True)
-class Unassigned:
-    """A name that has no value here, or has `value` where `assigned` is true."""
-
-    name: str
-    value: Any = None
-    assigned: ir.Number = field(default_factory=lambda: ir.constant(False))
-
-
 Step = Callable[[ir.Index, ir.Numbers], ir.Numbers]
 """What a loop over indices carries, after a round."""
 Twin = tuple[ir.Array, ir.Array, str, str]
@@ -59,7 +50,6 @@ Twin = tuple[ir.Array, ir.Array, str, str]
 
 def reaches(value: Any, arrays: set[ir.Array]) -> bool:
     """Return whether a value is, or has, one of the arrays."""
-    value = value.value if isinstance(value, Unassigned) else value
     if isinstance(value, tuple):
         return any(reaches(item, arrays) for item in value)
     return isinstance(value, (View, Lazy)) and not arrays.isdisjoint(value.reads)
@@ -72,7 +62,7 @@ class BlockReader:
         self.program, self.function = program, function
         self.definitions: dict[ir.Number, ir.Op] = {}
         self.b = OpBuilder(program.body, self.definitions)
-        self.env: dict[str, Any] = {}
+        self.env: dict[str, Any] = {}  # values by names; "?x" is whether x is assigned, if in doubt
         self.hidden: set[ir.Number] = set()  # values of blocks that are closed
         self.calls: list[Any] = []  # functions that are being read
         self.names: Mapping[str, Any] = {}

@@ -146,6 +146,7 @@ class CodeReader(FlowReader):
                 elif isinstance(value, View) and value.array.hint == "a":
                     value.array.hint = target.id
                 self.env[target.id] = value
+                self.env.pop(f"?{target.id}", None)
             case ast.Tuple() | ast.List():
                 parts = self.unpacked(value, len(target.elts), target)
                 for part, item in zip(target.elts, parts, strict=True):

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..autograph._names import Names
 from . import called_functions as functions
-from .blocks_of_code import BlockReader, Known, Unassigned, tree, unwrapped
+from .blocks_of_code import BlockReader, Known, tree, unwrapped
 from .program import FLOATS, Block, FixedNumber, If, Merge, Number, constant, fixed, results
 from .scalar_operations import OpBuilder
 from .views import Index, Lazy, View
@@ -117,15 +117,11 @@ class ExpressionReader(BlockReader):
         return values
 
     def name(self, node: ast.Name) -> Any:
-        if node.id in self.env:
-            value = self.env[node.id]
-            if not isinstance(value, Unassigned):
-                return value
-            if value.value is not None:
-                message = f"{node.id} has no value on this path: assign it before"
-                self.check(value.assigned, UnboundLocalError, message)
-                self.env[node.id] = value.value
-                return value.value
+        if self.env.get(node.id) is not None:
+            message = f"{node.id} has no value on this path: assign it before"
+            assigned = self.env.pop(f"?{node.id}", constant(True))
+            self.check(assigned, UnboundLocalError, message)
+            return self.env[node.id]
         if isinstance(node.ctx, ast.Load) and node.id not in self.calls[-1].__code__.co_varnames:
             try:
                 return self.wrap(self.names[node.id])

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..autograph._names import CONTINUE, RETURN, Liveness, Names, jumps, writes
 from . import program as ir
-from .blocks_of_code import NOTHING, Unassigned, tree, unwrapped
+from .blocks_of_code import NOTHING, tree, unwrapped
 from .expressions_of_code import ExpressionReader, Sides
 from .scalar_operations import join
 from .views import View
@@ -63,11 +63,14 @@ class FlowReader(ExpressionReader):
         statement = ir.If(test, *blocks)
         self.sides, around = (live, envs), self.sides
         self.env = {}
-        for name in dict.fromkeys((*envs[0], *envs[1])):
-            values = [env.get(name, Unassigned(name)) for env in envs]
+        names = dict.fromkeys((*envs[0], *envs[1]))
+        in_one = sorted(x for x in envs[0].keys() ^ envs[1].keys() if x[0] not in "?%")
+        names |= dict.fromkeys(f"?{name}" for name in in_one)
+        for name in names:
+            values = [env.get(name, _absent(name, env)) for env in envs]
             if name in before and all(value is before[name] for value in values):
                 self.env[name] = values[0]
-            elif name in live or name.startswith("%"):
+            elif name.strip("?") in live or (name[0] == "%" and None not in values):
                 self.env[name] = self.merged(statement, name, *values)
         self.sides = around
         self.b.block.append(statement)
@@ -76,9 +79,6 @@ class FlowReader(ExpressionReader):
         """Return what a name stands for after a branch."""
         if then == otherwise:
             return then
-        if isinstance(then, Unassigned) or isinstance(otherwise, Unassigned):
-            pairs = zip(_split(then), _split(otherwise), strict=True)
-            return Unassigned(name, *(self.merged(statement, name, *pair) for pair in pairs))
         for side, other in ((then, otherwise), (otherwise, then)):
             if side is None or (name == RESULT and side is NOTHING):
                 if isinstance(other, (ir.Number, tuple)):
@@ -96,7 +96,7 @@ class FlowReader(ExpressionReader):
                 otherwise = self.b.cast(otherwise, kind)
             lows = then.low, otherwise.low
             low = None if None in lows else min(lows)
-            out = ir.Number(kind, name.strip("%"), low)
+            out = ir.Number(kind, name.strip("?%"), low)
             statement.merges.append(ir.Merge(out, then, otherwise))
             self.choices[out] = ir.Op(out, "select", (statement.test, then, otherwise))
             return out
@@ -143,12 +143,15 @@ class FlowReader(ExpressionReader):
         assigned, head = writes(node), self.liveness.heads[id(node)]
         carried = head.intersection(assigned)
         names = [name for name in dict.fromkeys((*self.env, *sorted(assigned))) if name in carried]
-        self.env |= {name: Unassigned(name) for name in names if name not in self.env}
+        for name in names:
+            if name not in self.env:
+                self.env[name], self.env[f"?{name}"] = None, ir.constant(False)
+        names += [f"?{name}" for name in names if f"?{name}" in self.env]
         flags = [LEAVES] * bool(ways - {CONTINUE}) + [RETURNED, RESULT] * returns
         outer_leaves = self.env.get(LEAVES)
         self.env[LEAVES] = ir.constant(False)
         self.held.append(source.arrays if source is not None else ())
-        slots = self.slots(node, [name for name in names if name in self.env])
+        slots = self.slots(node, names)
         kinds: dict[str, Any] = {}
         for _ in range(MAX_ATTEMPTS):
             env = dict(self.env)
@@ -196,9 +199,6 @@ class FlowReader(ExpressionReader):
 
         These are numbers of the types and bounds of what is carried, or tuples of them.
         """
-        unassigned = {f"%{x}": x for x in names if isinstance(self.env[x], Unassigned)}
-        self.split(unassigned)
-        names = [*names, *unassigned]
         state, carries = dict(self.env), {}  # carries by names, or tuples of them
         for name in names:
             init = self.env[name]
@@ -207,7 +207,6 @@ class FlowReader(ExpressionReader):
                 carries[name] = self.carry(name, init, kind)
         self.env |= {name: tree(attrgetter("inside"), x) for name, x in carries.items()}
         before = dict(self.env)
-        self.unite(unassigned)
         body: ir.Block = []
         if isinstance(node, ast.While):
             first: ir.Block = []
@@ -224,8 +223,8 @@ class FlowReader(ExpressionReader):
             if isinstance(node, ast.For):
                 self.assign(node.target, source.item(index))
             self.statements(node.body)
-            self.split(unassigned)
             after = self.env
+            after |= {x: _absent(x, after) for x in names if x not in after}
             self.copy_slots(slots, body, self.liveness.heads[id(node)])
             again = False
             for name in names:
@@ -245,7 +244,6 @@ class FlowReader(ExpressionReader):
         changed = {x for x in writes(node.body) if after.get(x) is not before.get(x)}
         kept = {k: x for k, x in before.items() if k not in changed - {*outs, *slots}}
         self.env = kept | outs | slots  # other names were changed in place
-        self.unite(unassigned)
         loop.leaves = carries[LEAVES].result if LEAVES in carries else None
         loop.carries = _flat(carries.values())
         if isinstance(loop, ir.For):
@@ -281,15 +279,6 @@ class FlowReader(ExpressionReader):
             return ir.Number(kind, low=0 if kind == "i64" else None)
         is_bound = inside.low is None or (result.low is not None and result.low >= inside.low)
         return inside if is_bound else ir.Number(kind)
-
-    def split(self, unassigned: dict[str, str]) -> None:
-        """Let names that may be unassigned be two: the value, and whether it is assigned."""
-        for flag, name in unassigned.items():
-            self.env[name], self.env[flag] = _split(self.env.get(name, Unassigned(name)))
-
-    def unite(self, unassigned: dict[str, str]) -> None:
-        for flag, name in unassigned.items():
-            self.env[name] = Unassigned(name, self.env.get(name), self.env.pop(flag))
 
     def new_in_loop(self, kind: str, name: str, node: ast.AST) -> Exception:
         """Return the error for an array or a tuple that no memory outside the loop holds."""
@@ -430,11 +419,9 @@ def _changes_type(name: str) -> str:
     return f"{name.strip('%')} changes its type in this loop, for example from a number to an array"
 
 
-def _split(value: Any) -> tuple[Any, ir.Number]:
-    """Return what a name stands for where it is assigned, and whether it is."""
-    if isinstance(value, Unassigned):
-        return value.value, value.assigned
-    return value, ir.constant(True)
+def _absent(name: str, env: dict[str, Any]) -> Any:
+    """Return what a name that is not among others is: whether one of these is assigned, or None."""
+    return ir.constant(name[1:] in env) if name[0] == "?" else None
 
 
 def _flat(carries: Iterable[Any]) -> list[ir.Carry]:
