@@ -326,11 +326,8 @@ class _Splitting:
         index = inner.op("add", lowest, position, hint="i")
         index.low = loop.index.low
         replaced = {loop.index: index}
-        definitions = ir.definitions(loop.body)
-        for value in store.index:
-            op = definitions.get(value)
-            if op is not None and value not in replaced:
-                inner.block += ir.copied([op], replaced)
+        ops = ir.definitions(loop.body)
+        inner.block += ir.copied([ops[x] for x in dict.fromkeys(store.index) if x in ops], replaced)
         place = [replaced.get(value, value) for value in store.index]
         if most > least:
             place[-1] = inner.op("add", inner.op("add", lowest, position), least, hint="i")

@@ -124,10 +124,9 @@ def broadcast(
     result: list[Number] = []
     for axis in range(-rank, 0):
         sizes = [shape[axis] for shape in shapes if len(shape) >= -axis]
-        chosen = next((size for size in sizes if not is_one(size)), sizes[0])
-        for size in sizes:
-            if not is_one(size):
-                check_equal(chosen, size)
+        chosen, *others = [size for size in sizes if not is_one(size)] or sizes[:1]
+        for size in others:
+            check_equal(chosen, size)
         result.append(chosen)
     return tuple(result)
 
