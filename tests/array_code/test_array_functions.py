@@ -120,8 +120,8 @@ def numbered_pairs(x, y, first):
     total = 0.0
     for k, (a, b) in enumerate(zip(x, y[::-1]), start=first):  # noqa: B905
         total += k * a * b**2
-    for k, a in enumerate(x, 1):
-        total += k * a**3
+    for (k, a), b in zip(enumerate(x, 1), y):  # noqa: B905
+        total += k * a**3 * b
     return total
 
 

@@ -250,6 +250,10 @@ UNASSIGNED = {  # n is 2 where the name has a value, and 0 where it has none
         8.0,
     ),
     "array": ("if n > 1:\n    y = a\nreturn y.sum() * x", 6.0),
+    "array that a loop replaces": (
+        "if n > 1:\n    y = a\nfor i in range(2):\n    y = y * x\nreturn y.sum()",
+        12.0,
+    ),
     "tuple": ("if n > 1:\n    y = x, x * x\nreturn y[1]", 4.0),
     "function": ("if n > 1:\n    f = np.square\nreturn f(x)", 4.0),
     "inner branch": ("if n > 1:\n    y = x\nif n < 1:\n    x = y * x\nreturn x", 2.0),
