@@ -216,3 +216,122 @@ def test_a_constant_term_is_missing_in_the_gradient_of_a_sum():
     text = words(report)
     assert "The factor that multiplies the upstream gradient is too large by 1 everywhere" in text
     assert "lambda dy: -dy * tf.math.log(p) - dy" in text
+
+
+# Words that are true -----------------------------------------------------------------------------
+
+POINT = np.array([0.5, 1.0, -2.0, 3.0])
+
+
+def huber(slope):
+    @tf.custom_gradient
+    def f(x):
+        a = tf.abs(x)
+        y = tf.where(a <= 1.0, 0.5 * x**2, a - 0.5)
+        return y, lambda dy: dy * tf.where(a <= 1.0, x, slope(x))
+
+    return f
+
+
+@tf.custom_gradient
+def log_cosh_by_sign(x):
+    a = tf.abs(x)
+    e = tf.exp(-2.0 * a)
+    return a + tf.math.log1p(e), lambda dy: dy * tf.sign(x) * (1.0 - e) / (1.0 + e)
+
+
+@tf.custom_gradient
+def root_mean_square_norm(x):
+    r = 1.0 / tf.sqrt(tf.reduce_mean(x**2, axis=1, keepdims=True) + 1e-6)
+    return x * r, lambda dy: dy * r
+
+
+@tf.custom_gradient
+def temperature_and_energies(beta, energies):
+    return -tf.reduce_logsumexp(-beta * energies), lambda dy: (
+        dy * 2.0,
+        dy * beta * tf.nn.softmax(-beta * energies),
+    )
+
+
+@tf.custom_gradient
+def unit(x):
+    n = tf.norm(x)
+    return x / n, lambda dy: dy / n
+
+
+@tf.custom_gradient
+def weighted(x):
+    return x * tf.sin(x), lambda dy: dy * tf.sin(x)
+
+
+@tf.custom_gradient
+def root(v):
+    y = tf.sqrt(v)
+    return y, lambda dy: 0.5 * dy / y
+
+
+TRUE = {
+    "a kink of the gradient": (
+        huber(tf.sign), (POINT,),
+        "Order 2: the derivative with respect to x does not exist at x[1] = 1, because the "
+        "gradient of order 1 has a kink there.", "There is a kink",
+    ),
+    "an element beside a kink of the gradient": (
+        huber(tf.ones_like), (POINT,), "at x[2] (gradient dy instead of -dy).", "x[1] (",
+    ),
+    "gradients in units of the upstream": (
+        huber(lambda x: 2.0 * tf.sign(x)), (np.array([0.5, -1.6, 0.2, 3.0]),),
+        "only at x[1] (gradient -2 * dy instead of -dy) and x[3] (gradient 2 * dy", "0.76",
+    ),
+    "a derivative of order 2 at zero": (
+        log_cosh_by_sign, (np.array([0.0, 0.5]),),
+        "It is wrong only where x is 0 (1 of 2 elements), at x[0] (gradient", "<= 0",
+    ),
+    "a derivative of a rule that returns 0 rightly": (
+        log_cosh_by_sign, (np.array([0.0, 0.5]),), "The derivative of the rule is 0 there.",
+        "The rule returns 0",
+    ),
+    "a mean of squares": (
+        root_mean_square_norm, (WIDE,), "The rule holds the mean of the squares over axis 1",
+        "variance",
+    ),
+    "a single number beside an array": (
+        temperature_and_energies, (0.7, V), "with respect to beta: expected", "random direction, e",
+    ),
+    "a divisor": (
+        unit, (V,), "The rule treats the divisor `tf.norm(x)` as a constant: the term with its "
+        "derivative is missing.", "product",
+    ),
+    "a factor": (
+        weighted, (V,), "The rule treats the factor `tf.sin(x)` as a constant:", "product"
+    ),
+    "a division by zero": (
+        root, (np.array([0.0, 4.0]),), "At v[0] = 0, `0.5 * dy / y` divides by zero (", "-0.5685",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TRUE)
+def test_what_is_said_is_true(name):
+    function, args, said, unsaid = TRUE[name]
+    text = words(tf.check_gradients(function, *args))
+    assert said in text
+    assert unsaid not in text.partition("On its own")[0].partition("1. ")[2]
+
+
+def test_arguments_whose_gradients_are_linear_are_not_accused():
+    @tf.custom_gradient
+    def kinetic(p, m):
+        return p**2 / (2.0 * m), lambda dy: (p / m, -dy * p**2 / (2.0 * m**2))
+
+    report = tf.check_gradients(kinetic, 1.3, 2.1)
+    false = {row.argument for row in report.rows if row.verdict == "not linear in the upstream"}
+    assert false == {"p"}
+
+
+def test_arguments_in_a_tuple_are_to_be_passed_one_by_one():
+    with pytest.raises(TypeError) as caught:
+        tf.check_gradients(lambda x, y: x * y, (2.0, 3.0))
+    note = "check_gradients: pass the arguments one by one: check_gradients(f, 2.0, 3.0)"
+    assert caught.value.__notes__ == [note]

@@ -294,8 +294,8 @@ wrong(
     huber_loss_slope,
     X4,
     said=(
-        "It is wrong only at x[1] (gradient -0.769787 instead of -0.923744) and x[3] (gradient "
-        "0.516528 instead of 0.619833). There it is 0.833333 times the correct gradient."
+        "It is wrong only at x[1] (gradient -dy instead of -1.2 * dy) and x[3] (gradient dy "
+        "instead of 1.2 * dy). There it is 0.833333 times the correct gradient."
     ),
 )
 right(quantile_loss, X4)
@@ -309,8 +309,8 @@ wrong(
     contrastive_loss_pulls_all,
     *PAIRS,
     said=(
-        "It is wrong only at distance[1] (gradient 0.615829 instead of -0.615829) and distance[2] "
-        "(gradient 0.757363 instead of -0.757363). There the sign is wrong."
+        "It is wrong only at distance[1] (gradient 0.8 * dy instead of -0.8 * dy) and distance[2] "
+        "(gradient 1.4 * dy instead of -1.4 * dy). There the sign is wrong."
     ),
 )
 right(path_loss, SCORES)
@@ -681,8 +681,8 @@ wrong(
     gelu_without_density,
     X4,
     said=(
-        "Of a product or a quotient, it differentiates only x: the term with the "
-        "derivative of the other factor (or the divisor) is missing."
+        "The rule treats the factor `0.5 * (1.0 + tf.math.erf(x / np.sqrt(2.0)))` as a constant: "
+        "the term with its derivative is missing."
     ),
 )
 right(attention, BATCH[:2], BATCH[1:])
@@ -714,7 +714,6 @@ wrong(
     VECTORS,
     against=lambda x: x,
     said="It is 2 times the correct gradient.",
-    has_code=False,
 )
 wrong(commitment_loss, VECTORS, VECTORS[::-1] + 0.1, said="It is 10 times the correct gradient.")
 right(binarise, X5, against=hard_tanh)
@@ -722,7 +721,7 @@ wrong(
     binarise_wide_window,
     X5,
     against=hard_tanh,
-    said="It is wrong only at x[1] (gradient 0.769787 instead of 0).",
+    said="It is wrong only at x[1] (gradient dy instead of 0).",
     has_code=False,
 )
 right(spectral_norm, MATRIX)
@@ -1130,7 +1129,7 @@ wrong(
 wrong(
     normal_cdf,
     X4,
-    said="It is 1.41421 times the correct gradient. 1.41421 is the square root of 2.",
+    said="It is 1.41421 times the correct gradient. 1.41421 is np.sqrt(2.0).",
 )
 right(dirichlet_normaliser, np.array([0.8, 1.5, 3.0]))
 wrong(
@@ -1319,8 +1318,8 @@ wrong(
     radial_distortion_constant,
     X4,
     said=(
-        "Of a product or a quotient, it differentiates only x: the term with the "
-        "derivative of the other factor (or the divisor) is missing."
+        "The rule treats the factor `1.0 + 0.1 * (x * x)` as a constant: the term with its "
+        "derivative is missing."
     ),
 )
 right(spring_chain, X4)

@@ -175,7 +175,7 @@ wrong(length_not_divided, np.array([3.0, 4.0, 1.0]), words="It has an extra fact
 wrong(
     swish_without_second_term,
     V,
-    words="the term with the derivative of the other factor (or the divisor) is missing",
+    words="The rule treats the factor `tf.sigmoid(x)` as a constant: the term with its derivative",
 )
 wrong(
     swish_without_first_term,
@@ -300,7 +300,7 @@ wrong(
     doubtful=("kink", "inconclusive"),
 )
 wrong(exact_at_integers, np.array([1.0, 2.0, -3.0]), at="integers", false="1 x* nearby")
-wrong(masked_loss, V, words="It is x[1] (gradient -3 instead of 0).")
+wrong(masked_loss, V, words="), at x[1] (gradient -3 instead of 0).")
 wrong(dropout, V, words="It is 0.8 times the correct gradient.")
 wrong(differences, V, words="The rule holds `x[1:]` constant (")
 wrong(

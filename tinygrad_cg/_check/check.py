@@ -60,6 +60,7 @@ class Check:
     complex_sources: dict[int, bool] = field(default_factory=dict)  # whether steps may be complex
     is_linear: bool = True
     has_zeros: bool = False  # whether an element of a gradient is 0
+    kinks: dict[tuple[int, str], list[str]] = field(default_factory=dict)  # elements, in words
 
     @property
     def indices(self) -> range:
@@ -148,7 +149,11 @@ class Check:
             return
         words = f"{type(error).__name__}: {error}"
         compared = (None, math.nan, math.nan, "", verdict, words)
-        self.rows += [DerivativeRow(order, name, "x", mode, *compared) for name in self.names]
+        names = [row.argument for row in self.rows if row.verdict == verdicts.NOT_LINEAR]
+        names = names if verdict == verdicts.NOT_LINEAR and names else self.names
+        self.rows += [
+            DerivativeRow(order, name, "x", mode, *compared) for name in dict.fromkeys(names)
+        ]
 
 
 # The derivatives that the rules return -------------------------------------------------------

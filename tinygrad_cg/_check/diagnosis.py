@@ -37,7 +37,15 @@ def diagnose(evidence: Evidence, rules: Sequence[RuleReport]) -> list[Finding]:
     deliberate = recognise_surrogate(evidence.check)
     if deliberate is None:
         acquit_detached(evidence)
-        parts = (_errors, _captures, _detachments, _upstreams, _not_finite, _not_linear)
+        parts = (
+            _errors,
+            _captures,
+            _detachments,
+            _upstreams,
+            _not_finite,
+            _not_linear,
+            _upstreams_of_own_dtype,
+        )
     else:
         parts = (_upstreams, _not_linear)
     findings = [finding for part in parts for finding in part(evidence)]
@@ -284,6 +292,17 @@ def _upstreams(evidence: Evidence) -> Iterator[Finding]:
             return
 
 
+def _upstreams_of_own_dtype(evidence: Evidence) -> Iterator[Finding]:
+    """Find rules that are wrong with respect to the upstream in the arguments' dtype alone."""
+    for row in evidence.rows:
+        if row.path == "upstream" and row.verdict == verdicts.WRONG and ", right in" in row.detail:
+            yield Finding(
+                f"With respect to the upstream gradient, order {row.order} is {row.verdict} "
+                f"{row.detail}: expected {_pair(row)}. Operations overflow there, or lose digits."
+            )
+            return
+
+
 # Numbers -------------------------------------------------------------------------------------
 
 
@@ -377,6 +396,8 @@ def _of_non_finite(bad: NonFinite) -> str:
         if bad.operands[-1] in ("inf", "-inf") and bad.operands[0] not in ("inf", "-inf"):
             return f"the derivative of a division by {bad.operands[-1]} is NaN{location}"
         return f"{' / '.join(bad.operands)} is NaN{location}"
+    if bad.operation == "divide" and bad.operands[-1] == "0" and bad.expression:
+        return f"`{bad.expression}` divides by zero ({where(bad.site)})"
     if bad.operation == "divide" and bad.operands[-1] == "0":
         return f"{' / '.join(bad.operands)} is infinite{location}"
     is_pole = bad.operation == "divide" or bad.operands == ("0",)
@@ -543,12 +564,22 @@ def _remarks(evidence: Evidence) -> Iterator[str]:
             f"Order {row.order} with respect to {row.argument} is right in float64, but in the "
             "arguments' precision more than two thirds of the digits are lost."
         )
-    kinks = sorted({row.argument for row in rows if row.verdict == verdicts.KINK})
-    if kinks:
+    kinks = [row for row in rows if row.verdict == verdicts.KINK]
+    order = min((row.order for row in kinks), default=0)
+    names = sorted({row.argument for row in kinks if row.order == order})
+    nearby = " Check at a nearby point." * (evidence.check.second is None)
+    if order == 1:
         yield (
-            f"There is a kink with respect to {in_words(kinks)}: the slopes on both sides differ, "
-            "so the derivative does not exist."
-            f"{' Check at a nearby point.' * (evidence.check.second is None)}"
+            f"There is a kink with respect to {in_words(names)}: the slopes on both sides differ, "
+            f"so the derivative does not exist.{nearby}"
+        )
+    elif order:
+        places = evidence.check.kinks
+        at = [place for name in names for place in places.get((order, name), [])][:MAX_NAMED]
+        yield (
+            f"Order {order}: the derivative with respect to {in_words(names)} does not exist"
+            f"{f' at {in_words(at)}' if at else ''}, because the gradient of order {order - 1} has "
+            f"a kink{' there' * bool(at)}.{nearby}"
         )
     if any(row.verdict == verdicts.INCONCLUSIVE for row in rows):
         yield (
@@ -587,8 +618,9 @@ def _describe(evidence: Evidence, rows: Sequence[DerivativeRow], head: str = "")
     by = f" with respect to {row.argument}{index}" if len(names) > 1 or index or not what else ""
     by += " in forward mode" if all(row.mode == "forward" for row in rows) else ""
     location = f"at a nearby point, {row.nearby}, " if row.nearby else ""
-    if not index and row.path == "x" and row.order == 1 and any(x.size > 1 for x in problem.point):
-        location += "in a random direction, "
+    if not index and row.path == "x" and row.order == 1:
+        sizes = dict(zip(evidence.check.names, (x.size for x in problem.point), strict=True))
+        location += "in a random direction, " * (sizes[row.argument] > 1)
     text = f"{head or f'Order {row.order}'}{by}: {what}{location}"
     if row.detail.startswith("not between"):
         value = number(row.value)

@@ -10,11 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._transforms.batching import Batch
+from .._transforms.tape import GradientTape
 from . import evaluate
 from .check import Check, gradient_of_other_upstream
 from .evaluate import WholeBatch
 from .operations import Derivation, derive
 from .problem import Point, Problem
+from .rewrite import Written, read_numbers
 
 MAX_ELEMENTS = 4096  # elements of an argument to look at one by one
 MAX_WORK = 1 << 31  # elements of operands and results to compute
@@ -38,7 +40,9 @@ class Elements(NamedTuple):
     outputs, or `slopes` where these and x are complex. They are empty if they are not known.
     `more` has the same at other points, and for another upstream; `parts` for each output alone,
     if there are several. `others` has the values of the other arguments. ``derive(x, upstream)``
-    returns the gradient by the operations' own rules. `function` is the checked one.
+    returns the gradient by the operations' own rules. `function` is the checked one, `operations`
+    are the names of those that it runs, and ``read()`` returns the numbers in its code. `order` is
+    that of the gradient.
     """
 
     name: str
@@ -56,6 +60,9 @@ class Elements(NamedTuple):
     others: Mapping[str, np.ndarray] = MappingProxyType({})
     derive: Callable[[np.ndarray, np.ndarray], Derivation] | None = None
     function: Any = None
+    operations: frozenset[str] = frozenset()
+    read: Callable[[], Written] = lambda: Written({})
+    order: int = 1
 
     @property
     def derivation(self) -> Derivation:
@@ -63,6 +70,10 @@ class Elements(NamedTuple):
         if self.derive is None:
             return Derivation(NOTHING, [], {})
         return self.derive(self.x, self.upstream)
+
+    def runs(self, kind: str) -> bool:
+        """Return whether the function runs an operation of a kind, such as "mean"."""
+        return any(name.endswith(kind) for name in self.operations)
 
     @property
     def samples(self) -> tuple[Elements, ...]:
@@ -96,7 +107,10 @@ class Elements(NamedTuple):
         arrays = (self.x, self.actual, self.expected, self.uncertainty)
         x, actual, expected, uncertainty = (array[mask] for array in arrays)
         more = tuple(sample.only(mask) for sample in self.at_point[1:])
-        return Elements(self.name, x, actual, expected, uncertainty, self.tolerance, more=more)
+        return self._replace(
+            x=x, actual=actual, expected=expected, uncertainty=uncertainty, outputs=NOTHING,
+            upstream=NOTHING, jacobian=NOTHING, slopes=NOTHING, more=more, parts=(), derive=None,
+        )  # fmt: skip
 
 
 def largest(numbers: np.ndarray) -> float:
@@ -216,7 +230,10 @@ def _sample(
     expected = parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1]
     uncertainty = np.sum([errors @ np.abs(weights) for _, errors in slopes.columns], axis=0)
     arrays = x, actual, expected.reshape(x.shape), uncertainty.reshape(x.shape)
-    facts = {"others": argument.others, "function": argument.problem.f}
+    facts = {"others": argument.others, "function": argument.problem.f, "read": argument.read}
+    facts["order"] = argument.order
+    if argument.problem.look is not None:
+        facts["operations"] = frozenset(name for name, _ in argument.problem.look.taken)
     elements = Elements(argument.name, *arrays, argument.accuracy, **facts)
     if not slopes.is_jacobian:
         return elements
@@ -292,6 +309,20 @@ class _Argument:
                     derivations = derive(problem, point, self.j, upstreams)
             self._derivations |= dict(zip(keys, derivations, strict=True))
         return self._derivations[x.tobytes(), upstream.tobytes()]
+
+    def read(self) -> Written:
+        """Return the numbers in the function's code."""
+        problem = self.problem
+        if self.order == 1 and problem.is_one_rule:
+            with (
+                contextlib.suppress(Exception),
+                evaluate.at(problem, self.point) as sources,
+                GradientTape() as tape,
+            ):
+                tape.watch(sources)
+                call = evaluate.arguments(problem, sources)
+                return read_numbers(problem.f._function, self.j, *call)
+        return Written({})
 
     # Differences -----------------------------------------------------------------------------
 

@@ -47,6 +47,10 @@ def compare_parts(check: Check) -> None:
                     row = reverse_row(check, order, j, "x", judge, wide)
                 if np.count_nonzero(part) == 1:
                     row.index = tuple(int(axis[0]) for axis in np.nonzero(part))
+                    if row.verdict == verdicts.KINK:
+                        number = problem.point[j][row.index]
+                        text = f"{row.argument}{list(row.index)} = {number:.6g}"
+                        check.kinks.setdefault((order, row.argument), []).append(text)
                 judged.append(row)
                 if row.false:
                     row.detail = row.detail or "in a part of the elements" * (row.index is None)

@@ -152,7 +152,7 @@ NO_FLOATS = (
 
 def run(problem: Problem, sources: list, other: Callable[..., Any] | None = None) -> list[Tensor]:
     """Return the flat outputs that have derivatives, of f or of another function."""
-    args, kwargs = _arguments(problem, sources)
+    args, kwargs = arguments(problem, sources)
     if other is None:
         name, result = problem.name, problem.definition.run(lambda: problem.f(*args, **kwargs))
     else:
@@ -176,12 +176,12 @@ def run(problem: Problem, sources: list, other: Callable[..., Any] | None = None
 
 def run_body(problem: Problem, sources: list) -> list[Tensor]:
     """Return the outputs of f without its rule: of the operations that it is made of."""
-    args, kwargs = _arguments(problem, sources)
+    args, kwargs = arguments(problem, sources)
     value, _ = problem.f._function(*args, **kwargs)
     return [convert(leaf) for leaf in nest.flatten(value)]
 
 
-def _arguments(problem: Problem, sources: list) -> tuple[list, dict]:
+def arguments(problem: Problem, sources: list) -> tuple[list, dict]:
     leaves = list(problem.leaves)
     for index, source in zip(problem.leaf_indices, sources, strict=False):
         leaves[index] = source

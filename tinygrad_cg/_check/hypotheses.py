@@ -8,7 +8,7 @@ a second upstream gradient. To add one, yield it from a family, or add a family 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import combinations, permutations
@@ -19,9 +19,11 @@ import numpy as np
 from .elements import NOTHING, Elements, largest
 from .rewrite import (
     SourceCode,
+    Written,
     change_axis,
     conjugate_factor,
     literals,
+    partner,
     replace_number,
     reverse_cumsum,
     rewrite_gradient,
@@ -89,7 +91,8 @@ def times_correct(ratio: float) -> str:
 
 
 def _zero(elements: Elements) -> Iterator[Hypothesis]:
-    yield Hypothesis("The rule returns 0 for it.", lambda sample: not sample.actual.any())
+    whose = "The rule returns 0" if elements.order == 1 else "The derivative of the rule is 0"
+    yield Hypothesis(f"{whose} for it.", lambda sample: not sample.actual.any())
 
 
 def _ratio(elements: Elements) -> Iterator[Hypothesis]:
@@ -98,7 +101,9 @@ def _ratio(elements: Elements) -> Iterator[Hypothesis]:
     if ratio is None or np.isclose(ratio, 1.0, rtol=elements.tolerance):  # few elements are wrong
         return
     words, fix = f"It is {ratio:.6g} times the correct gradient.", None
-    if not isinstance(ratio, complex):
+    if isinstance(ratio, complex):
+        yield from _of_complex(elements)
+    else:
         words, fix = _meaning_of_ratio(elements, ratio)
     yield gives(words, lambda sample: ratio * sample.expected, 1, fix)
 
@@ -120,13 +125,14 @@ CONSTANTS: tuple[tuple[str, str, float], ...] = (
 
 def _meaning_of_ratio(elements: Elements, ratio: float) -> tuple[str, Fix | str | None]:
     """Return words for a ratio, and a correction by the only thing that equals it."""
-    matches: list[tuple[str, str]] = []
-    for number, words, code in _named_numbers(elements):
-        if np.isclose(ratio, number, rtol=1e-5):
-            matches.append((words, f"gradient / {code}"))
-        elif np.isclose(ratio * number, 1.0, rtol=1e-5):
-            matches.append((words and f"1 / {words}", f"gradient * {code}"))
-    text, question = times_correct(ratio), _question_about_means(elements, ratio)
+    text, written = times_correct(ratio), elements.read()
+    own = [(number, code, f"({code})") for code, number in written.numbers.items() if number]
+    matches = _matching(ratio, [pair for pair in own if abs(pair[0]) != 1.0])
+    if matches:  # it stands in the function
+        words, fix = matches[0]
+        return f"{text} {ratio:.6g} is {words}.", fix
+    matches = _matching(ratio, _named_numbers(elements, written))
+    question = _question_about_means(elements, ratio)
     is_chance = np.isclose(ratio, 2.0) and matches and matches[0][0] in elements.others
     if question:
         text = f"{text} {question}"
@@ -137,26 +143,65 @@ def _meaning_of_ratio(elements: Elements, ratio: float) -> tuple[str, Fix | str 
     sizes = [*elements.x.shape, elements.x.size, *elements.upstream.shape]
     for value in elements.others.values():
         sizes += value.shape
+    names_sizes = written.names_sizes or elements.runs("mean")
     if len(matches) == 1:
         return text, matches[0][1]
+    if not matches and not question and not written.gradient_names_sizes:
+        for power in (2.0, 3.0, 4.0, 0.5):  # of the derivatives of powers
+            for number, _, code in _sizes(elements, written):
+                if np.isclose(ratio * power, number, rtol=1e-5):
+                    missing = f"a factor {power:g} and a division by {number}"
+                    text = f"{text} Are {missing} missing, as for a mean over {number} elements?"
+                    return text, partial(_divide, code=code, power=power)
     counts = [*elements.upstream.shape, elements.upstream.size]
-    if any(count > 1 and np.isclose(ratio * count, 1.0, rtol=1e-5) for count in counts):
+    averages = written.gradient_names_sizes
+    if averages and any(
+        count > 1 and np.isclose(ratio * count, 1.0, rtol=1e-5) for count in counts
+    ):
         return text, sum_means  # if the rule averages
-    is_size = any(np.isclose(size, (ratio, 1.0 / ratio), rtol=1e-5).any() for size in sizes)
+    is_size = names_sizes and any(
+        np.isclose(size, (ratio, 1.0 / ratio), rtol=1e-5).any() for size in sizes
+    )
     return text, None if matches or is_size else partial(scale_gradient, ratio=ratio)
 
 
-def _named_numbers(elements: Elements) -> Iterator[tuple[float, str, str]]:
+def _matching(ratio: float, numbers: Iterable[tuple[float, str, str]]) -> list[tuple[str, str]]:
+    """Return words and patterns of the numbers that a ratio, or its reciprocal, equals."""
+    matches = []
+    for number, words, code in numbers:
+        if np.isclose(ratio, number, rtol=1e-5):
+            matches.append((words, f"gradient / {code}"))
+        elif np.isclose(ratio * number, 1.0, rtol=1e-5):
+            matches.append((words and f"1 / {words}", f"gradient * {code}"))
+    return matches
+
+
+def _divide(source: SourceCode, name: str, index: int, code: str, power: float) -> None:
+    scale_gradient(source, name, index, 1.0 / power)
+    rewrite_gradient(source, name, index, f"gradient / {code}")
+
+
+def _sizes(elements: Elements, written: Written) -> Iterator[tuple[float, str, str]]:
+    """Yield the sizes of axes that the outputs do not have, if the function names any."""
+    shape, x = elements.x.shape, elements.name
+    is_less = 0 < elements.outputs.size < elements.x.size
+    if is_less and (written.names_sizes or elements.runs("mean")):
+        codes = [f"{x}.shape[{axis}]" for axis in range(len(shape))]
+        for size, code in zip(shape, codes, strict=True):
+            if size > 1:
+                yield size, "", code
+        if len(shape) > 1 and elements.outputs.size == 1:
+            yield elements.x.size, "", f"({' * '.join(codes)})"
+
+
+def _named_numbers(elements: Elements, written: Written) -> Iterator[tuple[float, str, str]]:
     """Yield numbers that a ratio may be, with words (none for sizes) and code."""
     for name, value in elements.others.items():
         number = float(np.real(value.ravel()[0])) if value.size == 1 else 0.0
         if number and abs(number) != 1.0:
             yield number, name, name
             yield number**2, f"{name}**2", f"{name}**2"
-    if 0 < elements.outputs.size < elements.x.size:
-        for axis, size in enumerate(elements.x.shape):
-            if size > 1:
-                yield size, "", f"{elements.name}.shape[{axis}]"
+    yield from _sizes(elements, written)
     for words, code, number in CONSTANTS:
         yield number, words, f"({code})"
 
@@ -165,7 +210,8 @@ def _question_about_means(elements: Elements, ratio: float) -> str:
     """Return a question if the ratio is that of a mean and a sum, or of means over other axes."""
     count = max(ratio, 1 / ratio) if ratio > 0 else 0.0
     size = elements.x.size // elements.outputs.size if elements.outputs.size else 0
-    if size <= 1:
+    has_mean = elements.runs("mean")
+    if size <= 1 or not (has_mean or elements.runs("sum") or elements.runs("adjoint")):
         return ""
     if np.isclose(count, size, rtol=1e-5):
         if ratio > 1:
@@ -173,7 +219,7 @@ def _question_about_means(elements: Elements, ratio: float) -> str:
             return f"{missing}, or is a factor {size} too much?"
         missing = f"Is a mean over {size} elements taken in place of a sum"
         return f"{missing}, or is a factor {size} missing?"
-    for a, b in permutations(elements.x.shape, 2):
+    for a, b in permutations(elements.x.shape, 2) if has_mean else ():
         if a != b and np.isclose(ratio, a / b, rtol=1e-5):
             return f"Is a mean over {a} elements divided by {b}, the size of another axis?"
     return ""
@@ -681,6 +727,10 @@ def _centred(elements: Elements) -> Iterator[Hypothesis]:
     def scale(sample: Elements, axes: tuple[int, ...]) -> np.ndarray:
         return sample.outputs * np.mean(sample.actual * sample.outputs, axis=axes, keepdims=True)
 
+    def squares(axes: tuple[int, ...]) -> str:
+        centre = np.abs(np.mean(y, axis=axes))
+        return "the variance" if centre.max() <= 1e-4 * largest(y) else "the mean of the squares"
+
     completions: dict[str, Callable[[Elements, tuple[int, ...]], np.ndarray]] = {
         "the mean": centre,
         "the variance": lambda sample, axes: sample.actual - scale(sample, axes),
@@ -688,6 +738,7 @@ def _centred(elements: Elements) -> Iterator[Hypothesis]:
     }
     for axes in _sets_of_axes(y.ndim):
         for what, completed in completions.items():
+            what = squares(axes) if what == "the variance" else what
             yield Hypothesis(
                 f"The rule holds {what} over {_axes(axes)} constant, but the outputs depend on "
                 f"{elements.name} through {what}, too.",
@@ -740,9 +791,19 @@ def _terms(elements: Elements) -> Iterator[Hypothesis]:
     if (1 + len(elements.more)) * elements.x.size < 3:
         return
     x = elements.name
+    other = partner(elements.read().value, x)
+    if other is None:
+        words = (
+            f"Of a product or a quotient, it differentiates only {x}: the term with the derivative "
+            "of the other factor (or the divisor) is missing."
+        )
+    else:
+        words = (
+            f"The rule treats the {other[0]} `{other[1]}` as a constant: the term with its "
+            "derivative is missing."
+        )
     yield gives(
-        f"Of a product or a quotient, it differentiates only {x}: the term with the derivative of "
-        "the other factor (or the divisor) is missing.",
+        words,
         lambda sample: sample.upstream * sample.outputs / sample.x,
     )
     yield gives(
@@ -781,7 +842,7 @@ def _where(elements: Elements) -> Iterator[Hypothesis]:
 
 def _somewhere(elements: Elements) -> Iterator[Hypothesis]:
     """Yield the positions of wrong elements, if others are right."""
-    false = np.any([~sample.agree(sample.actual) for sample in elements.at_point], axis=0)
+    false = np.any([_are_false(sample) for sample in elements.at_point], axis=0)
     count = int(false.sum())
     if not 0 < count < false.size:
         return
@@ -804,17 +865,26 @@ def _somewhere(elements: Elements) -> Iterator[Hypothesis]:
     yield Hypothesis(text, lambda sample: True)
 
 
+def _are_false(sample: Elements) -> np.ndarray:
+    """Return where elements are wrong: beside a kink, differences are less accurate."""
+    false, exact = ~sample.agree(sample.actual), sample.derivation.gradient
+    if exact.shape != false.shape:
+        return false
+    is_near = np.isclose(exact, sample.expected, 1e-3, 1e-3 * largest(exact))
+    return false & ~(is_near & np.isclose(sample.actual, exact, 1e-9, 1e-12 * largest(exact)))
+
+
 def _where_wrong(elements: Elements, false: np.ndarray) -> str:
     comparable = int(np.isfinite(elements.expected).sum())  # at kinks there is no reference
     count = f"{int(false.sum())} of {comparable} elements"
     x, name = elements.x, elements.name
     is_ordered = np.isrealobj(x) and bool(np.isfinite(x).all())
     for words, there in (
-        ("< 0", x < 0), ("> 0", x > 0), ("<= 0", x <= 0), (">= 0", x >= 0), ("is 0", x == 0)
+        ("is 0", x == 0), ("< 0", x < 0), ("> 0", x > 0), ("<= 0", x <= 0), (">= 0", x >= 0)
     ) if is_ordered else ():  # fmt: skip
         if np.array_equal(false, there):
-            text = f"It is wrong only where {name} {words} ({count})."
-            return f"{text} It is {next(_named(elements, false))}." if false.sum() == 1 else text
+            at = f", at {next(_named(elements, false))}" if false.sum() == 1 else ""
+            return f"It is wrong only where {name} {words} ({count}){at}."
     for axis in range(false.ndim) if false.ndim > 1 else ():
         others = tuple(i for i in range(false.ndim) if i != axis)
         hit, whole = false.any(axis=others), false.all(axis=others)
@@ -834,10 +904,32 @@ def _where_wrong(elements: Elements, false: np.ndarray) -> str:
 
 
 def _named(elements: Elements, false: np.ndarray) -> Iterator[str]:
+    is_product = _is_product_with_upstream(elements)
+    pair = elements.actual, elements.expected
+    gradients, correct = (array / elements.upstream for array in pair) if is_product else pair
     for index in np.argwhere(false):
         position = tuple(int(i) for i in index)
-        actual, expected = elements.actual[position] + 0.0, elements.expected[position] + 0.0
-        yield f"{elements.name}{list(position)} (gradient {actual:.6g} instead of {expected:.6g})"
+        texts = [f"{array[position] + 0.0:.6g}" for array in (gradients, correct)]
+        if is_product:
+            texts = [TIMES_DY.get(text, f"{text} * dy") for text in texts]
+        yield f"{elements.name}{list(position)} (gradient {' instead of '.join(texts)})"
+
+
+TIMES_DY = {"0": "0", "1": "dy", "-1": "-dy"}
+
+
+def _is_product_with_upstream(elements: Elements) -> bool:
+    """Return whether each element is a number times the same element of the upstream gradient."""
+    samples = elements.at_point
+    if len(samples) < 2 or elements.upstream.shape != elements.actual.shape:
+        return False
+    first, other = (
+        [array / sample.upstream for array in (sample.actual, sample.expected)]
+        for sample in samples[:2]
+    )
+    return all(
+        np.allclose(a, b, 1e-5, 1e-7, equal_nan=True) for a, b in zip(first, other, strict=True)
+    )
 
 
 def _digits(elements: Elements) -> Iterator[Hypothesis]:

@@ -6,6 +6,8 @@ import functools
 import math
 from collections.abc import Callable
 
+import numpy as np
+
 from . import evaluate, verdicts
 from .check import DOUBTFUL, REPEATS, SURE, Check, Property, is_similar
 from .evaluate import total
@@ -58,7 +60,9 @@ def check_linearity(check: Check) -> None:
     check.properties.append(Property(REPEATS, agree, "" if agree else words))
     if not agree:
         return
-    is_finite = True
+    gradients = check.gradients.get((1, "x"))
+    own = gradients[0] if isinstance(gradients, tuple) else []  # in the arguments' dtypes
+    is_finite = all(np.isfinite(array).all() for array in own if array is not None)
     for j, source in enumerate(problem.sources):
         first, other, both, *multiples = products_along(check, j, *pulled)
         expected, got = first.number + other.number, both.number
@@ -117,6 +121,8 @@ def check_symmetry(check: Check) -> None:
     problem = check.problem
     first, other = check.value_of(2, "x"), check.value_of(2, "swapped")
     if first is None or other is None:
+        return
+    if any(row.verdict == verdicts.NOT_FINITE for row in check.rows):
         return
     difference = abs(first.number - other.number)
     if not math.isfinite(difference):

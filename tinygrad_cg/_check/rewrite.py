@@ -10,13 +10,16 @@ import linecache
 import math
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
+from tinygrad_cg_kernels.runtime.texts import define
+
+from .._core.record import nodes_of
 from .._rules.custom_gradient import custom_gradient
 from ..errors import location_of
 from .recorder import SourceLine
@@ -38,6 +41,7 @@ class SourceCode:
     def text(self) -> str:
         text = ast.unparse(ast.fix_missing_locations(self.tree))
         text = re.sub(r":\n\n", ":\n", text).replace(" ** ", "**")
+        text = re.sub(r"(?<=\de)([+-])0(?=\d\b)", r"\1", text)  # 1e-06
         return "\n".join(_space_lines([_without_parentheses(line) for line in text.splitlines()]))
 
     @property
@@ -116,10 +120,130 @@ def corrected(function: Any, change: Callable[..., None], *facts: Any) -> str | 
     source = _source_of(function)
     if source is None:
         return None
-    before = source.text()
+    before, read = source.text(), _names_in(source.tree, ast.Load)
     change(source, *facts)
-    after = source.text()
-    return after if after != before else None
+    if source.text() == before:
+        return None
+    _drop_unread(source.tree, read)
+    return source.text()
+
+
+def _drop_unread(tree: ast.Module, read: set[str]) -> None:
+    """Remove the assignments to names that were `read` before a change, and are not any more."""
+    while unread := read - _names_in(tree, ast.Load):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                node.body = [
+                    n for n in node.body if not {*_assigned(n)} <= unread or not _assigned(n)
+                ]
+        read = _names_in(tree, ast.Load)
+
+
+class Written(NamedTuple):
+    """Numbers that a function's code has: scalar factors and divisors, and how they are written.
+
+    `names_sizes` says whether it names the size of an axis, `gradient_names_sizes` whether the
+    gradient of the rule does. `value` is the function's value, in terms of its arguments.
+    """
+
+    numbers: dict[str, float]
+    names_sizes: bool = False
+    gradient_names_sizes: bool = False
+    value: str = ""
+
+
+SIZES = re.compile(r"\.shape\b|\.size\b|\bsize\(|\blen\(|\b(?:reduce_)?mean\(")
+
+
+def read_numbers(function: Any, index: int, args: Sequence, kwargs: dict) -> Written:
+    """Return the numbers in the code of a rule for gradient number `index`.
+
+    Factors and divisors of that gradient itself, plain numbers and arguments are left out, and so
+    are tensors that a tape records.
+    """
+    source = _source_of(function)
+    name = getattr(function, "__name__", "")
+    rule = source and _rule_of(source, name)
+    if source is None or rule is None:
+        return Written({})
+    local = {ast.unparse(t): n.value for n in ast.walk(rule) if isinstance(n, ast.Assign)
+             for t in n.targets}  # fmt: skip
+    own = [g.gradients[index] for g in _find_returned(rule) if index < len(g.gradients)]
+    for _ in local:
+        own = [Substitute(local).visit(copy.deepcopy(gradient)) for gradient in own]
+    gradient = " ".join(map(ast.unparse, own))
+    parts = {ast.unparse(node) for tree in own for node in ast.walk(tree)}
+    target = _find_function(source.tree, name)
+    parts |= {argument.arg for argument in target.args.args} if target is not None else set()
+    codes = dict.fromkeys(map(ast.unparse, _operands(source.tree)))
+    codes = [code for code in codes if code not in parts]
+    text, value = source.text(), (target and _value_of(target)) or ""
+    for statement in returns(target) if target is not None else ():
+        values = ", ".join(f"lambda: {code}" for code in codes)
+        statement.value = ast.parse(f"[{values}]", mode="eval").body
+    if target is not None:
+        target.decorator_list.clear()
+    values = execute(source.text(), function)(*args, **kwargs)
+    numbers: dict[str, float] = {}
+    for code, compute in zip(codes, values, strict=True):
+        with contextlib.suppress(Exception):  # a name of the rule, for example
+            number = compute()
+            if not any(nodes_of(getattr(number, "_rec", None))) and np.size(number) == 1:
+                numbers[code.replace(" ** ", "**")] = float(number)
+    return Written(numbers, bool(SIZES.search(text)), bool(SIZES.search(gradient)), value)
+
+
+def names_more_sizes(code: str, function: Any) -> bool:
+    """Return whether code names sizes of axes more often than a function does, outside a vjp."""
+    source = _source_of(function)
+    before, after = (re.split(r"\bvjp\(", text) for text in (source.text() if source else "", code))
+    is_written = len(before) == len(after)
+    return is_written and len(SIZES.findall(code)) > len(SIZES.findall(" ".join(before)))
+
+
+def partner(value: str, x: str) -> tuple[str, str] | None:
+    """Return "divisor" or "factor", and that which a value divides or multiplies `x` by."""
+    match ast.parse(value or "None", mode="eval").body:
+        case ast.BinOp(ast.Name(name), ast.Div(), other) if name == x:
+            return "divisor", ast.unparse(other)
+        case ast.BinOp(ast.Name(name), ast.Mult(), other) | ast.BinOp(
+            other, ast.Mult(), ast.Name(name)
+        ) if name == x:
+            return "factor", ast.unparse(other)
+    return None
+
+
+def _operands(tree: ast.AST) -> Iterator[ast.expr]:
+    """Yield the factors and divisors that are not plain numbers."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.BinOp(left, ast.Mult() | ast.Div() | ast.MatMult() as operator, right):
+                operands = [right, left] if isinstance(operator, ast.Mult) else [right]
+                yield from (x for x in operands if not isinstance(x, ast.Constant))
+
+
+def execute(code: str, function: Any) -> Any:
+    """Execute the definition of a function, and return it; None for anything but a definition."""
+    function = inspect.unwrap(getattr(function, "_function", function))
+    tree = ast.parse(code)
+    space = dict(function.__globals__)
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    space |= {free: cell.cell_contents for free, cell in cells}
+    match tree.body:
+        case [ast.FunctionDef(name, decorator_list=decorators)]:
+            pass
+        case [ast.Assign([ast.Name(name)], ast.Lambda())]:
+            decorators = []
+        case [ast.Assign([ast.Name(name)], ast.Call(decorator, [ast.Lambda()]))]:
+            decorators = [decorator]
+        case _:
+            return None
+    if not all(is_custom_gradient(decorator, space) for decorator in decorators):
+        return None  # executing other decorators again may have an effect
+    space.pop(name, None)
+    altered = define(code, "corrected code", space, name)
+    instance = getattr(function, "__self__", None)
+    return altered if instance is None else altered.__get__(instance)
 
 
 def _space_lines(lines: list[str]) -> list[str]:
@@ -271,6 +395,8 @@ def _times(factor: int, gradient: ast.expr) -> ast.expr:
     match gradient:
         case ast.BinOp(left, ast.Mult() | ast.Div() | ast.MatMult() as operator, right):
             return ast.BinOp(_times(factor, left), operator, right)
+        case ast.UnaryOp():
+            return ast.BinOp(gradient, ast.Mult(), ast.Constant(float(factor)))
     return ast.BinOp(ast.Constant(float(factor)), ast.Mult(), gradient)
 
 
@@ -335,8 +461,9 @@ def _factors_of(gradient: ast.expr) -> list[ast.expr]:
     return [gradient]
 
 
-def _names_in(node: ast.AST) -> set[str]:
-    return {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+def _names_in(node: ast.AST, context: type = ast.expr_context) -> set[str]:
+    names = (inner for inner in ast.walk(node) if isinstance(inner, ast.Name))
+    return {name.id for name in names if isinstance(getattr(name, "ctx", ast.Load()), context)}
 
 
 def swap_gradients(source: SourceCode, name: str, index: int, other: int) -> None:
@@ -527,6 +654,7 @@ def attach(source: SourceCode, *lines: int) -> None:
     """Remove what takes values out of tensors on some lines of the file."""
     for line in lines:
         Attach(line - source.first + 1, source).visit(source.tree)
+    _replace_aliases(source)
 
 
 UFUNCS = ("cos", "cosh", "exp", "log1p", "sign", "sin", "sinh", "sqrt", "tan", "tanh")
@@ -549,14 +677,51 @@ class Attach(ast.NodeTransformer):
                     return tensor
                 case ast.Call(function, [argument]) if last_name(function) in DETACHING_CALLS:
                     return argument
-                case ast.Call(ast.Attribute(ast.Name(module), name), arguments) if (
-                    self.source.space.get(module) is np
-                    and name in UFUNCS
-                    and set().union(*map(_names_in, arguments)) - self.source.space.keys()
-                ):
-                    owner = "math." if name == "log1p" else ""
-                    node.func = ast.parse(f"{self.source.prefix}{owner}{name}", mode="eval").body
+                case _ if not _names_in(node) <= self.source.space.keys():
+                    _as_operation(node, self.source)
         return node
+
+
+def _as_operation(node: ast.Call, source: SourceCode) -> None:
+    """Let a call of a NumPy function become that of an operation of the same name."""
+    match node:
+        case ast.Call(ast.Attribute(ast.Name(module), name)) if (
+            source.space.get(module) is np
+            and name in UFUNCS
+            and not set().union(*map(_names_in, node.args)) <= source.space.keys()
+        ):
+            owner = "math." if name == "log1p" else ""
+            node.func = ast.parse(f"{source.prefix}{owner}{name}", mode="eval").body
+
+
+def _replace_aliases(source: SourceCode) -> None:
+    """Write x for a name that is assigned x alone, and operations for NumPy functions of it."""
+    statements = [node for node in ast.walk(source.tree) if isinstance(node, ast.Assign)]
+    names = [name for statement in statements for name in _assigned(statement)]
+    aliases = {
+        _assigned(statement)[0]: statement.value
+        for statement in statements
+        if isinstance(statement.value, ast.Name) and isinstance(statement.targets[0], ast.Name)
+    }
+    aliases = {
+        name: x for name, x in aliases.items() if names.count(name) == 1 and x.id not in names
+    }
+    tensors = {x.id for x in aliases.values()}
+    loads: dict[str, ast.expr] = {name: ast.Name(x.id, ast.Load()) for name, x in aliases.items()}
+    for statement in statements:
+        if _assigned(statement)[0] not in aliases:
+            statement.value = Substitute(loads).visit(statement.value)
+            if _names_in(statement.value) & tensors:
+                tensors |= {*_assigned(statement)}
+    for node in ast.walk(source.tree):
+        match node:
+            case ast.Return(value) | ast.Lambda(body=value) if value is not None:
+                Substitute(loads).visit(node)
+            case _:
+                pass
+    for node in ast.walk(source.tree) if aliases else ():
+        if isinstance(node, ast.Call) and set().union(*map(_names_in, node.args)) & tensors:
+            _as_operation(node, source)
 
 
 def stabilise(source: SourceCode) -> None:
@@ -566,28 +731,36 @@ def stabilise(source: SourceCode) -> None:
         match node:
             case ast.Assign(targets, ast.Call(function, [x])) if last_name(function) == "exp":
                 exponents |= {target.id: x for target in targets if isinstance(target, ast.Name)}
-    formulas = Stabilise(exponents, source.prefix)
-    formulas.visit(source.tree)
-    for name in exponents if formulas.changed else ():
-        uses = [n for n in ast.walk(source.tree) if isinstance(n, ast.Name) and n.id == name]
-        if all(isinstance(use.ctx, ast.Store) for use in uses):
-            for node in ast.walk(source.tree):
-                if isinstance(node, ast.FunctionDef):
-                    node.body = [n for n in node.body if _assigned(n) != [name]]
+    Stabilise(exponents, source).visit(source.tree)
 
 
 class Stabilise(ast.NodeTransformer):
-    """A transformer that writes 1 - 1/(1 + e^x) as sigmoid(x) and log(1 + e^x) as softplus(x)."""
+    """A transformer that writes formulas of e^x as operations that stay finite.
 
-    def __init__(self, exponents: dict[str, ast.expr], prefix: str):
+    1 - 1/(1 + e^x) as sigmoid(x), log(1 + e^x) as softplus(x), (e^x - e^-x) / (e^x + e^-x) as
+    tanh(x), and log((e^x + e^-x) / 2), or log(cosh(x)), as x + softplus(-2x) - log(2).
+    """
+
+    def __init__(self, exponents: dict[str, ast.expr], source: SourceCode):
         self.exponents = exponents
-        self.prefix = prefix
-        self.changed = False
+        self.prefix = source.prefix
+        has_numpy = source.space.get("np") is np
+        self.log2 = "np.log(2.0)" if has_numpy else repr(math.log(2.0))
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         self.generic_visit(node)
         x = None
         match node:
+            case ast.BinOp(ast.BinOp(left, ast.Sub(), _) as above, ast.Div(), below) if (
+                self._opposite(above) and ast.unparse(below) == ast.unparse(_plus(above))
+            ):
+                return self._call("tanh", self._exponent(left)) or node
+            case ast.BinOp(
+                ast.BinOp(factor, ast.Mult(), ast.BinOp(_, ast.Sub(), _) as above), ast.Div(), below
+            ):
+                tanh = self.visit_BinOp(ast.BinOp(above, ast.Div(), below))
+                is_tanh = isinstance(tanh, ast.Call)
+                return ast.BinOp(factor, ast.Mult(), tanh) if is_tanh else node
             case ast.BinOp(
                 ast.Constant(1), ast.Sub(), ast.BinOp(ast.Constant(1), ast.Div(), below)
             ):
@@ -605,11 +778,36 @@ class Stabilise(ast.NodeTransformer):
         self.generic_visit(node)
         x = None
         match node:
+            case ast.Call(
+                ast.Attribute(attr="log"),
+                [
+                    ast.BinOp(total, ast.Div(), ast.Constant(2))
+                    | ast.BinOp(ast.Constant(0.5), ast.Mult(), total)
+                ],
+            ) if self._opposite(total) and isinstance(total.op, ast.Add):
+                return self._log_cosh(self._exponent(total.left))
+            case ast.Call(ast.Attribute(attr="log"), [ast.Call(function, [argument])]) if (
+                last_name(function) == "cosh"
+            ):
+                return self._log_cosh(argument)
             case ast.Call(ast.Attribute(attr="log"), [argument]):
                 x = self._one_plus(argument)
             case ast.Call(ast.Attribute(attr="log1p"), [argument]):
                 x = self._exponent(argument)
         return self._call("nn.softplus", x) or node
+
+    def _opposite(self, node: ast.AST) -> TypeGuard[ast.BinOp]:
+        """Return whether the node is e^x + e^-x, or their difference."""
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, (ast.Add, ast.Sub)):
+            return False
+        x, minus = self._exponent(node.left), self._exponent(node.right)
+        return x is not None and minus is not None and f"-{ast.unparse(x)}" == ast.unparse(minus)
+
+    def _log_cosh(self, x: Any) -> ast.expr:
+        code = ast.unparse(x)
+        minus = ast.unparse(ast.BinOp(ast.Constant(-2.0), ast.Mult(), x))
+        softplus = f"{self.prefix}nn.softplus({minus})"
+        return ast.parse(f"{code} + {softplus} - {self.log2}", mode="eval").body
 
     def _one_plus(self, node: ast.AST) -> ast.expr | None:
         """Return x if the node is 1 + e^x."""
@@ -632,8 +830,11 @@ class Stabilise(ast.NodeTransformer):
     def _call(self, name: str, x: ast.expr | None) -> ast.expr | None:
         if x is None:
             return None
-        self.changed = True
         return ast.parse(f"{self.prefix}{name}({ast.unparse(x)})", mode="eval").body
+
+
+def _plus(node: ast.BinOp) -> ast.BinOp:
+    return ast.BinOp(node.left, ast.Add(), node.right)
 
 
 def _assigned(node: ast.stmt) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -47,7 +48,7 @@ def make_problem(
     try:
         problem.values = outputs = _find_variables(problem)
     except (AttributeError, TypeError, ValueError) as error:
-        _note_arguments(args, error)
+        _note_arguments(f, args, error)
         raise
     if not problem.sources:
         raise TypeError(
@@ -131,12 +132,21 @@ def _distinct(names: list[str]) -> list[str]:
     ]
 
 
-def _note_arguments(args: Sequence, error: Exception) -> None:
+def _note_arguments(f: Callable[..., Any], args: Sequence, error: Exception) -> None:
     """Note on an error of the function that it got no arguments, or lists of numbers."""
     if not args:
         error.add_note(
             "check_gradients: pass the function's arguments after it: check_gradients(f, 1.0)"
         )
+    if len(args) == 1 and isinstance(args[0], (list, tuple)) and isinstance(error, TypeError):
+        with contextlib.suppress(TypeError, ValueError):
+            inspect.signature(f).bind(*args[0])
+            own = ", ".join(f"{arg!r:.60}" for arg in args[0])
+            error.add_note(
+                "check_gradients: pass the arguments one by one: "
+                f"check_gradients({getattr(f, '__name__', 'f').replace('<lambda>', 'f')}, {own})"
+            )
+            return
     for i, arg in enumerate(args):
         if isinstance(arg, (list, tuple)) and all(map(is_weak, nest.flatten(arg))):
             error.add_note(

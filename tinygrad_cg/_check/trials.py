@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
+import contextlib
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinygrad_cg_kernels.runtime.texts import define
-
 from .. import nest
-from .._core.conversion import convert
+from .._core.conversion import convert, is_tensor
 from .._core.kinds import is_inexact
 from .._core.tensor import Tensor
-from . import rewrite
-from .check import Check
+from .._transforms.tape import GradientTape
+from . import evaluate, rewrite
+from .check import Check, Property
 from .compare import run_check
 from .problem import Problem
 from .recorder import CustomCall
 from .setup import make_problem, nearby_problem
 from .verdicts import TRUE, DerivativeRow
+
+MAX_SIZE = 1 << 14  # elements of an argument to try code with, at other sizes
 
 
 class Trial(NamedTuple):
@@ -71,7 +72,7 @@ def _try(
     check: Check, seen: Any, function: Any, code: str, more: Sequence[Any], compare: bool
 ) -> Trial:
     problem = check.problem
-    altered = _define(code, function)
+    altered = rewrite.execute(code, function)
     if altered is None:
         return Trial(code, None)
     own = seen is None or seen.function is getattr(problem.f, "_function", problem.f)
@@ -91,6 +92,11 @@ def _try(
         run_check(trial)
         if Trial(code, trial).right:
             trial.rows += _false_rows_nearby(trial)
+            if own and not more:
+                is_size = rewrite.names_more_sizes(code, function)
+                holds = _holds_at_other_sizes(checked, is_size)
+                if holds is False or (is_size and not holds):  # it may be a size by chance
+                    trial.properties.append(Property("right at other sizes", False, ""))
     return Trial(code, trial if alike else None)
 
 
@@ -107,28 +113,71 @@ def _false_rows_nearby(check: Check) -> list[DerivativeRow]:
     return [row for row in nearby.rows if row.false]
 
 
-def _define(code: str, function: Any) -> Any:
-    """Execute the definition of a function, and return it; None for anything but a definition."""
-    function = inspect.unwrap(getattr(function, "_function", function))
-    tree = ast.parse(code)
-    space = dict(function.__globals__)
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    space |= {free: cell.cell_contents for free, cell in cells}
-    match tree.body:
-        case [ast.FunctionDef(name, decorator_list=decorators)]:
-            pass
-        case [ast.Assign([ast.Name(name)], ast.Lambda())]:
-            decorators = []
-        case [ast.Assign([ast.Name(name)], ast.Call(decorator, [ast.Lambda()]))]:
-            decorators = [decorator]
-        case _:
-            return None
-    if not all(rewrite.is_custom_gradient(decorator, space) for decorator in decorators):
-        return None  # executing other decorators again may have an effect
-    space.pop(name, None)
-    altered = define(code, "corrected code", space, name)
-    instance = getattr(function, "__self__", None)
-    return altered if instance is None else altered.__get__(instance)
+def _holds_at_other_sizes(problem: Problem, each: bool) -> bool | None:
+    """Return whether a rule gives the derivative of its operations for longer axes, too.
+
+    With `each`, also if one axis alone is longer. None if the function does not take longer
+    arguments, or its operations do not give the derivative here.
+    """
+    arrays = [np.asarray(convert(leaf)._values()) for leaf in problem.leaves if _is_array(leaf)]
+    lengths = sorted({n for array in arrays for n in array.shape if n > 1})
+    factors = {n: k for k, n in enumerate(lengths, 2)}  # equal lengths stay equal
+    shapes = [[tuple(n * factors.get(n, 1) for n in array.shape) for array in arrays]]
+    for axis in range(max((array.ndim for array in arrays), default=0)) if each else ():
+        shapes.append(
+            [
+                tuple(n * (1 + (k == axis and n > 1)) for k, n in enumerate(array.shape))
+                for array in arrays
+            ]
+        )
+    holds = None
+    for some in shapes if lengths else ():
+        if max(map(math.prod, some)) <= MAX_SIZE:
+            with contextlib.suppress(Exception):
+                holds = _gives_derivative(_resized(problem, some))
+                if not holds:
+                    return None if not _gives_derivative(problem) else False
+    return holds
+
+
+def _resized(problem: Problem, shapes: Sequence[tuple[int, ...]]) -> Problem:
+    """Return a problem whose arrays have other shapes; values are repeated and moved."""
+    generator, leaves, left = np.random.default_rng(0), [], list(shapes)
+    for leaf in problem.leaves:
+        if _is_array(leaf):
+            array = np.resize(convert(leaf)._values(), left.pop(0))
+            if is_inexact(array.dtype):
+                moved = array * generator.uniform(0.9, 1.1, array.shape)
+                array = moved.astype(array.dtype)
+            leaves.append(Tensor(array) if is_tensor(leaf) else array)
+        else:
+            leaves.append(leaf)
+    args, kwargs = nest.pack_sequence_as(problem.structure, leaves)
+    return make_problem(problem.f, args, kwargs, 0, 1)
+
+
+def _is_array(leaf: Any) -> bool:
+    return is_tensor(leaf) or isinstance(leaf, np.ndarray)
+
+
+def _gives_derivative(problem: Problem) -> bool:
+    """Return whether the rule gives the gradients of the operations' own rules."""
+    (pulled,) = evaluate.pull_back(problem, problem.point, [problem.weights])
+    with evaluate.at(problem, problem.point) as sources:
+        with GradientTape() as tape:
+            tape.watch(sources)
+            outputs = evaluate.run_body(problem, sources)
+        upstreams = [
+            Tensor(np.asarray(w, y.dtype)) for w, y in zip(problem.weights, outputs, strict=True)
+        ]
+        correct = tape.gradient(outputs, sources, upstreams)
+    for x, gradient, slope in zip(problem.point, pulled, correct, strict=True):
+        actual = np.zeros_like(x) if gradient is None else gradient
+        expected = np.zeros_like(x) if slope is None else slope._values()
+        gap = np.abs(actual - expected).max(initial=0.0)
+        if gap > 0.01 * np.abs(expected).max(initial=0.0):  # no rounding; NaN says nothing
+            return False
+    return True
 
 
 def _arguments(problem: Problem, seen: CustomCall, more: Sequence[Any]) -> list:
