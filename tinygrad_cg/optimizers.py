@@ -129,6 +129,8 @@ class Optimizer(ABC):
             self._schedule = value
         elif not isinstance(value, (Real, Tensor, np.ndarray)) or getattr(value, "shape", ()):
             came = f"{type(value).__name__} {value!r:.40}"
+            if isinstance(value, (Tensor, Variable, np.ndarray)):
+                came = f"{type(value).__name__} of shape {tuple(value.shape)}"
             if isinstance(value, (list, tuple)):
                 came = f"a {type(value).__name__}: pass Variables to apply_gradients"
             raise ArgumentTypeError(

@@ -43,11 +43,11 @@ DECORATED = {
     "set": ("c = {x}\nreturn x", "sets are not supported"),
     "try with returns": (
         "try:\n    return 1 / x\nexcept ZeroDivisionError:\n    pass",
-        "catching exceptions",
+        "use an `if` that excludes the error",
     ),
     "try": (
         "try:\n    x = 1 / x\nexcept ZeroDivisionError:\n    x = 0.0\nreturn x",
-        "catching exceptions",
+        "use an `if` that excludes the error",
     ),
     "with": ("with np.errstate():\n    x = 1.0\nreturn x", "`with` is not supported"),
     "inner function": ("def g(y):\n    return y\nreturn g(x)", "define functions outside"),
@@ -86,7 +86,7 @@ CALLED = {
     "few arguments": ("return math.pow(x)", r"missing a required argument: 'y'"),
     "many arguments": ("return math.sin(x, 2.0)", "too many positional arguments"),
     "unknown name": ("return x + missing", "missing is not defined"),
-    "unassigned": ("y = x + z\nz = y\nreturn z", "z may have no value here"),
+    "unassigned": ("y = x + z\nz = y\nreturn z", "z may have no value, or None, here"),
     "index of floats": ("return a[x]", r"an index must be an integer: use int\(x\)"),
     "two arrays of indices": (
         "c = np.arange(2)\nm = np.outer(a, a)\nreturn np.sum(m[c, c])",

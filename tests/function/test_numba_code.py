@@ -222,6 +222,6 @@ def test_c_functions():
 @pytest.mark.parametrize("transform", [lambda f: f, tf.function, tf.grad])
 def test_a_tensor_passed_to_a_function_of_numba_has_a_clear_error(call, transform):
     twice = numba.njit(lambda x: 2.0 * x)
-    with pytest.raises(TypeError, match="compiled by Numba take no tensors: decorate"):
+    with pytest.raises(TypeError, match="compiled by Numba do not take tensors: decorate"):
         call(transform(twice), tf.constant(2.0))
     assert inspect.getmembers(tf.ones((2, 2)))  # which reads all attributes

@@ -419,6 +419,16 @@ def raised_by_a_rule():
     return tape.explain(y, x)
 
 
+@case("this tape watched `x`, and no operation computed it: tape.gradient takes the result first")
+def swapped():
+    x = three()
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = x * x
+    assert tape.gradient(x, y) is None
+    return tape.explain(x, y)
+
+
 @case("no operation that this tape recorded leads from `x` to `y`, which depends on `z`")
 def unrelated():
     x, z = three(), three()

@@ -37,7 +37,7 @@ OPERATORS: dict[type, str] = {
     ast.NotEq: "not_equal",
 }
 REMEDIES: dict[type, str] = {
-    ast.Try: "catching exceptions is not supported: test first",
+    ast.Try: "`try` is not supported: use an `if` that excludes the error",
     ast.With: "`with` is not supported: put it around the call",
     ast.FunctionDef: "define functions outside",
     ast.ClassDef: "define classes outside",
@@ -127,7 +127,8 @@ class ExpressionReader(BlockReader):
                 return self.wrap(self.names[node.id])
             except KeyError:
                 raise self.refuse(f"the name {node.id} is not defined", node) from None
-        raise self.refuse(f"{node.id} may have no value here: assign it before", node)
+        what = f"{node.id} may have no value, or None, here: assign a value of one type before"
+        raise self.refuse(what, node)
 
     def binary(self, name: str, left: Any, right: Any) -> Any:
         if isinstance(left, tuple) and isinstance(right, tuple) and name == "add":

@@ -78,7 +78,7 @@ def as_dtype(dtype: Any) -> np.dtype:
         name = getattr(dtype, "name", dtype)
         remedy = ": use float32, which holds all its values" if name == "bfloat16" else ""
         if type(dtype) is int:  # zeros(3, 4)
-            remedy = ": pass sizes as one list, such as zeros([2, 3])"
+            remedy = ": pass sizes as one list, such as [2, 3]"
         raise ArgumentTypeError(
             f"{name!r} is not a supported dtype{remedy}; tensors hold bool, integers, float16, "
             "float32, float64, complex64 and complex128"

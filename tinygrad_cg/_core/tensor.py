@@ -483,9 +483,9 @@ class ArrayLike(NamesOfOtherLibraries):
     @property
     def _numba_type_(self) -> NoReturn:  # Numba reads it, and hides errors of ValueError's classes
         raise TypeError(
-            "functions compiled by Numba take no tensors: decorate the function with "
-            "differentiable, which gives it a derivative, or pass x.numpy() in a function "
-            "decorated with custom_gradient, which has your own rule"
+            "functions compiled by Numba do not take tensors: decorate the function with "
+            "differentiable, which gives it a derivative, or write your own rule: decorate with "
+            "custom_gradient a function that calls it with x.numpy()"
         )
 
     @property

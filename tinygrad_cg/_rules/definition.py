@@ -238,10 +238,9 @@ class Definition:
     def warn_bypassed(self) -> None:
         self.warn(
             "bypassed",
-            f"the custom gradient of `{self.name}` is not used on a tape that does not watch its "
-            "arguments, only tensors that the function captured: the function's own operations are "
-            "differentiated instead. Pass the captured tensors as arguments, or watch "
-            "an argument",
+            f"the rule of `{self.name}` is not used, because a tape does not watch its arguments, "
+            "only tensors that the function captured. The function's own operations are "
+            "differentiated instead. Pass the captured tensors as arguments, or watch an argument",
         )
 
     def warn_unused(self, outer: str) -> None:

@@ -40,8 +40,8 @@ def gradients_of_inputs(call: Any, returned: Any, targets: Sequence) -> list:
         call.definition.warn(
             "return",
             f"the rule of `{name}` has no `return`, so `{input_names(call)[0]}` has no gradient: "
-            "end it with `return gradient`, or with `return None` on purpose (the rule: "
-            f"{_where(call)})",
+            "end it with `return gradient`, or with `return None` on purpose; the rule is in "
+            f"{_where(call)}",
         )
     homes = call.homes or [None] * call.count
     return [

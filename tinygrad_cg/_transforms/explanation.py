@@ -145,6 +145,11 @@ class _MissingGradient:
                 "tape recorded, or from values that left the record (stop_gradient, numpy(), "
                 "float(), integers, the value of a Variable that was assigned)"
             )
+        if is_leaf(self.goal):
+            return (
+                f"this tape watched {target}, and no operation computed it: tape.gradient takes "
+                "the result first, tape.gradient(y, x)"
+            )
         words = ""
         leaves = [self._describe(node) for node in self._nodes() if is_leaf(node)]
         if leaves:

@@ -47,9 +47,9 @@ class OutsideCalls:
                 results = run_on(None, run, *arrays)
             except Exception as error:
                 error.add_note(
-                    "The code was called during tracing, to find the shapes of its results: with "
-                    "the arguments of the first call, or with positive samples if these are "
-                    "unknown."
+                    "The code was called once during tracing, to find the shapes of its results. "
+                    "Its arguments were those of this call, or positive numbers where these are "
+                    "unknown during tracing."
                 )
                 raise
             self.results[key] = ([array.copy() for array in arrays], results)

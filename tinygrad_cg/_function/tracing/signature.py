@@ -242,8 +242,8 @@ def check_signature(signature: Sequence, args: tuple, kwargs: dict, statics: boo
     if kwargs or len(args) != len(signature):
         count = len(args) + len(kwargs)
         raise ArgumentTypeError(
-            f"Binding inputs to tf.function failed: input_signature has {len(signature)} entries, "
-            f"and the function takes them by position, but {count} arguments were given"
+            f"Binding inputs to tf.function failed: input_signature has {len(signature)} "
+            f"arguments, which are passed by position, but the call has {count}"
         )
 
     def check(spec: Any, leaf: Any) -> Any:
@@ -252,11 +252,10 @@ def check_signature(signature: Sequence, args: tuple, kwargs: dict, statics: boo
             if spec.is_compatible_with(tensor):
                 return tensor if isinstance(tensor, Tensor) else convert(tensor)
             raise ArgumentTypeError(
-                "Binding inputs to tf.function failed due to `Can not cast "
-                f"{TensorSpec(TensorShape(tensor.shape), tensor.dtype)!r} to {spec!r}`. Received "
-                f"args: {args} for signature: {tuple(signature)}. Python inputs incompatible with "
-                f"input_signature: got dtype {tensor.dtype} and shape {tuple(tensor.shape)}, "
-                f"expected {spec.dtype.name} and {spec.shape}."
+                f"Binding inputs to tf.function failed: an argument has dtype {tensor.dtype} and "
+                f"shape {tuple(tensor.shape)}, input_signature requires {spec.dtype.name} and "
+                f"{spec.shape} (Can not cast "
+                f"{TensorSpec(TensorShape(tensor.shape), tensor.dtype)!r} to {spec!r})"
             )
         if not statics:
             raise TypeError(f"function: input_signature holds TensorSpecs, got {spec!r}")
