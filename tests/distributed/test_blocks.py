@@ -128,8 +128,11 @@ def test_few_sums_are_held():
             del array
             assert alive["arrays"] <= 11  # log2(1000) + 1
 
-    add = lambda a, b: (a[0] + b[0], a[1])
-    assert BlockSum("sum")(results(), add)[0] == 1_000
+    class KeepsFirst(BlockSum):
+        def add(self, a, b):
+            return a[0] + b[0], a[1]
+
+    assert KeepsFirst("sum")(results())[0] == 1_000
 
 
 # Kinds of data -------------------------------------------------------------------------------

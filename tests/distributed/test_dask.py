@@ -101,6 +101,14 @@ def test_persisted_data_are_kept(client):
         assert_same(total(W), expected)
 
 
+@pytest.mark.parametrize("count", [2, 9, 21, 70])
+def test_sums_of_many_blocks_have_the_bits_of_this_process(client, count):
+    terms = np.random.default_rng(count).normal(size=count) * 10.0 ** (np.arange(count) % 7)
+    loss, w = lambda w, x: tf.reduce_sum(w * x), np.array(1.0)
+    on_workers = distributed.grad(loss, over=da.from_array(terms, 1), executor=client)
+    assert_same(on_workers(w), distributed.grad(loss, over=[*terms[:, None]])(w))
+
+
 def test_files_are_read_by_the_workers(client, tmp_path):
     path = tmp_path / "data.npz"
     np.savez(path, x=X, y=Y)

@@ -364,7 +364,7 @@ class BlockSum(NamedTuple):
             join = lambda x, y: x * first + y * second  # noqa: E731 (it is short)
         return count, nest.map_structure(join, a[1], b[1])
 
-    def __call__(self, results: Iterable[Any], add: Callable[..., Any] | None = None) -> Any:
+    def __call__(self, results: Iterable[Any]) -> Any:
         """Return the result of all; None of nothing."""
         if self.reduction == "rows":
             some = [result for result in results if result is not None]
@@ -372,13 +372,13 @@ class BlockSum(NamedTuple):
             join = lambda *leaves: np.concatenate(leaves)  # noqa: E731 (it is short)
             return (len(some), nest.map_structure(join, *trees)) if some else None
         # as in a binary counter, two sums of equally many blocks become one: few are held at a time
-        add, carries = self.add if add is None else add, []
+        carries: list[tuple[int, Any]] = []
         for total in results:
             size = 1
             while carries and carries[-1][0] == size:
-                total, size = add(carries.pop()[1], total), 2 * size
+                total, size = self.add(carries.pop()[1], total), 2 * size
             carries.append((size, total))
         total = carries.pop()[1] if carries else None
         while carries:
-            total = add(carries.pop()[1], total)
+            total = self.add(carries.pop()[1], total)
         return total

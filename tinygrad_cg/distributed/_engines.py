@@ -116,6 +116,9 @@ def _read_ahead(name: str, rows: Generator[tuple]) -> Generator[tuple]:
 
 # Dask ----------------------------------------------------------------------------------------
 
+GROUP = 8
+"""Results that a task adds up, a power of 2: the scheduler takes milliseconds for each task."""
+
 
 def run_on_dask(client: Any, task: Evaluation, rows: list[tuple], add_up: BlockSum) -> Any:
     """Return the sum over blocks, or their rows, computed by the workers of a cluster."""
@@ -131,8 +134,9 @@ def run_on_dask(client: Any, task: Evaluation, rows: list[tuple], add_up: BlockS
         delayed(operator.call)(shared, index, *row, dask_key_name=f"{prefix}-{index}")
         for index, row in enumerate(rows)
     ]
-    if add_up.reduction != "rows":
-        parts = [add_up(parts, delayed(add_up.add))]
+    while add_up.reduction != "rows" and len(parts) > 1:  # groups add up as pairs would
+        groups = (parts[i : i + GROUP] for i in range(0, len(parts), GROUP))
+        parts = [delayed(add_up)(group) for group in groups]
     threshold = "distributed.admin.large-graph-warning-threshold"  # it is for data in the graph
     limit = import_module("dask.utils").parse_bytes(dask.config.get(threshold))
     with dask.config.set({threshold: limit + 2 * len(content)}):
