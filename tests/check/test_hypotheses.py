@@ -116,9 +116,9 @@ def least_squares(w):
 
 
 CAUSES = {
-    "a quotient whose denominator is constant": (dice, P, "The rule holds `sizes` constant ("),
-    "a weight that is constant": (focal, P, "The rule holds `weight` constant ("),
-    "a norm that is constant": (cosine, P, "The rule holds `norms` constant ("),
+    "a quotient whose denominator is constant": (dice, P, "The rule treats `sizes` ("),
+    "a weight that is constant": (focal, P, "The rule treats `weight` ("),
+    "a norm that is constant": (cosine, P, "The rule treats `norms` ("),
     "a mean over another axis": (
         rule(
             lambda x: x - tf.reduce_mean(x, 1, keepdims=True),

@@ -792,3 +792,13 @@ def test_an_oscillation_at_the_same_phase_is_not_judged():
     report = tf.check_gradients(lambda x: tf.sin(7.7 * k * tf.nn.relu(x)), np.array(1.3), order=1)
     assert report.ok, report
     assert check_runs.run(7011)[1].ok
+
+
+def test_lost_digits_are_named_where_the_reference_is_inconclusive():
+    report = tf.check_gradients(lambda x: (1 - tf.cos(x)) / x**2, np.float32(1e-3))
+    text = " ".join(str(report).split())
+    assert report.ok
+    for order, exact in ((1, "-8.3"), (2, "-0.083")):
+        words = f"In float32, rounding destroys more than two thirds of the digits of order {order}"
+        assert f"{words} with respect to x: it is " in text
+        assert f"and {exact}" in text.partition(words)[2]

@@ -280,7 +280,7 @@ right(focal_loss, PROBABILITIES)
 wrong(
     focal_loss_constant_weight,
     PROBABILITIES,
-    said="The rule holds `weight` constant, but it depends on p, too.",
+    said="The rule treats `weight`, which depends on p, as a constant.",
 )
 wrong(
     focal_loss_sign_of_weight,
@@ -689,7 +689,7 @@ right(attention, BATCH[:2], BATCH[1:])
 wrong(
     attention_constant_total,
     BATCH[:2],
-    said="The rule holds `total` constant, but it depends on q, too.",
+    said="The rule treats `total`, which depends on q, as a constant.",
 )
 wrong(attention_key_scale, BATCH[:2], BATCH[1:], said="It is 2 times the correct gradient.")
 right(rotary_embedding, X4)
@@ -960,7 +960,7 @@ wrong(
 wrong(
     equilibrium_of_one_step,
     0.4 * X3,
-    said="The rule holds `tf.linalg.matvec(RECURRENT, z)` constant, but it depends on x, too.",
+    said="The rule treats `tf.linalg.matvec(RECURRENT, z)`, which depends on x, as a constant.",
 )
 right(root_of_cubic, X3)
 wrong(root_of_cubic_sign, X3, said="The sign is wrong.")
@@ -1110,7 +1110,7 @@ right(gamma_sample, np.array([1.3, 2.5, 4.0]))
 wrong(
     gamma_sample_constant_scale,
     np.array([1.3, 2.5, 4.0]),
-    said="The rule holds `c` constant, but it depends on shape, too.",
+    said="The rule treats `c`, which depends on shape, as a constant.",
 )
 right(von_mises, *CIRCLE)
 wrong(
@@ -1124,7 +1124,7 @@ right(truncated_normal, X3)
 wrong(
     truncated_normal_constant_mass,
     X3,
-    said="The rule holds `log_mass` constant, but it depends on mean, too.",
+    said="The rule treats `log_mass`, which depends on mean, as a constant.",
 )
 wrong(
     normal_cdf,
@@ -1135,14 +1135,14 @@ right(dirichlet_normaliser, np.array([0.8, 1.5, 3.0]))
 wrong(
     dirichlet_normaliser_without_total,
     np.array([0.8, 1.5, 3.0]),
-    said="The rule holds `total` constant, but it depends on alpha, too.",
+    said="The rule treats `total`, which depends on alpha, as a constant.",
 )
 right(affine_coupling, X3, X3[::-1] / 2.0)
 wrong(
     affine_coupling_without_volume,
     X3,
     X3[::-1] / 2.0,
-    said="It is wrong only for output 1 of 2, counted from 0. The rule returns 0 for it.",
+    said="It is wrong only for the output of index 1. The rule returns 0 for it.",
 )
 
 
@@ -1311,7 +1311,7 @@ wrong(pinhole_depth, X3, np.array([2.0, 3.0, 1.5]), said="It has an extra factor
 wrong(
     projected_point,
     np.array([0.5, -0.8, 2.0]),
-    said="The rule holds `point[2]` constant, but it depends on point, too.",
+    said="The rule treats `point[2]`, which depends on point, as a constant.",
 )
 right(radial_distortion, X4)
 wrong(
@@ -1326,7 +1326,7 @@ right(spring_chain, X4)
 wrong(
     spring_chain_one_sided,
     X4,
-    said="The rule holds `x[:-1]` constant, but it depends on x, too.",
+    said="The rule treats `x[:-1]`, which depends on x, as a constant.",
 )
 wrong(rotated, X3, said="The sign is wrong.")
 right(lennard_jones, np.array([1.0, 1.4, 2.0]))
@@ -1519,12 +1519,12 @@ wrong(
     polar_sign_of_angle,
     X3,
     X3[::-1] + 0.2,
-    said="It is wrong only for output 1 of 2, counted from 0. The sign is wrong.",
+    said="It is wrong only for the output of index 1. The sign is wrong.",
 )
 wrong(
     moments,
     X4,
-    said="It is wrong only for output 1 of 2, counted from 0. It is 4 times the correct gradient.",
+    said="It is wrong only for the output of index 1. It is 4 times the correct gradient.",
 )
 
 

@@ -302,7 +302,7 @@ wrong(
 wrong(exact_at_integers, np.array([1.0, 2.0, -3.0]), at="integers", false="1 x* nearby")
 wrong(masked_loss, V, words="), at x[1] (gradient -3 instead of 0).")
 wrong(dropout, V, words="It is 0.8 times the correct gradient.")
-wrong(differences, V, words="The rule holds `x[1:]` constant (")
+wrong(differences, V, words="The rule treats `x[1:]` (")
 wrong(
     padding_row,
     S,
@@ -700,7 +700,7 @@ def modulus_without_two(z):
 wrong(
     sine_and_cosine,
     V,
-    words="It is wrong only for output 1 of 2, counted from 0. The sign is wrong.",
+    words="It is wrong only for the output of index 1. The sign is wrong.",
 )
 wrong(
     log_density,
@@ -934,7 +934,13 @@ def logistic_by_parts(x):
 
 
 wrong(wrong_product, V, at="a false jvp", order=1, false="1 x forward")
-add(differences_as_rule, SINGLE, at="float32", order=1, words="two thirds of the digits are lost")
+add(
+    differences_as_rule,
+    SINGLE,
+    at="float32",
+    order=1,
+    words="rounding destroys more than two thirds of the digits",
+)
 wrong(
     loss_scale,
     SINGLE,

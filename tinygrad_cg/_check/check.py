@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,6 +35,15 @@ class Property:
     detail: str
 
 
+class Inaccurate(NamedTuple):
+    """A row whose value in the arguments' dtype, `own`, has lost digits; `exact` is in float64."""
+
+    row: DerivativeRow
+    dtype: str
+    own: float
+    exact: float
+
+
 @dataclass
 class Check:
     """The derivatives that rules return at a point, compared with references, order by order.
@@ -52,7 +62,7 @@ class Check:
     second: Check | None = None
     rows: list[DerivativeRow] = field(default_factory=list)
     properties: list[Property] = field(default_factory=list)
-    inaccurate: list[DerivativeRow] = field(default_factory=list)
+    inaccurate: list[Inaccurate] = field(default_factory=list)
     recorders: dict[tuple[int, str], Recorder] = field(default_factory=dict)
     errors: dict[tuple[int, str, str], Exception] = field(default_factory=dict)
     value: InnerProduct | None = None  # of the function's outputs with the weights

@@ -559,10 +559,11 @@ def _remarks(evidence: Evidence) -> Iterator[str]:
     for recorder in evidence.check.recorders.values():
         for message in recorder.adapted:
             yield f"{message[0].upper()}{message[1:]}."
-    for row in evidence.check.inaccurate:
+    for row, dtype, own, exact in evidence.check.inaccurate:
         yield (
-            f"Order {row.order} with respect to {row.argument} is right in float64, but in the "
-            "arguments' precision more than two thirds of the digits are lost."
+            f"In {dtype}, rounding destroys more than two thirds of the digits of order "
+            f"{row.order} with respect to {row.argument}: it is {number(own)} there, and "
+            f"{number(exact)} in float64."
         )
     kinks = [row for row in rows if row.verdict == verdicts.KINK]
     order = min((row.order for row in kinks), default=0)

@@ -632,8 +632,8 @@ def _through(elements: Elements) -> Iterator[Hypothesis]:
                 "does the rule leave out an example of a batch?"
             )
         else:
-            holds = f"The rule holds {share.what} constant"
-            words = f"{holds} ({share.site}), but it depends on {x}, too."
+            words = f"The rule treats {share.what} ({share.site}), which depends on {x}, as a "
+            words += "constant."
         yield gives(words, partial(changed, extra=-1.0))
         gap, part = elements.actual - elements.expected, share.gradient
         extra = np.real(np.vdot(part, gap) / np.vdot(part, part))
@@ -827,8 +827,8 @@ def _of_outputs(elements: Elements) -> Iterator[Hypothesis]:
     false = [k for k, part in enumerate(elements.parts) if not part.match(part.actual)]
     if not 0 < len(false) < len(elements.parts):
         return
-    which = f"output {false[0]}" if len(false) == 1 else f"outputs {in_words(map(str, false))}"
-    text = f"It is wrong only for {which} of {len(elements.parts)}, counted from 0."
+    which = "output of index " if len(false) == 1 else "outputs of the indices "
+    text = f"It is wrong only for the {which}{in_words(map(str, false))}."
     inside = explain(elements.parts[false[0]]) if len(false) == 1 else None
     yield Hypothesis(f"{text} {inside.words}" if inside else text, lambda sample: True)
 

@@ -205,8 +205,8 @@ def _lines(report: GradientReport) -> str:
     false = report.first_false_order
     if false and any(row.verdict == TRUE and row.order - 1 == false for row in report.rows):
         lines.append(
-            f"Order {false} is wrong: `ok` at order {false + 1} only means that order {false + 1} "
-            f"is the derivative of this wrong order {false}."
+            f"Because order {false} is wrong, `ok` at order {false + 1} says only that order "
+            f"{false + 1} is the derivative of the wrong order {false}."
         )
     points = dict.fromkeys(row.nearby for row in report.rows if row.nearby)
     lines += [f"Nearby point: {point}." for point in points]

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import NotLinearError
 from . import evaluate, verdicts
-from .check import Check, Label
+from .check import Check, Inaccurate, Label
 from .evaluate import total
 from .judges import is_known_wrong, judge_of, noise_of_difference, products_along, recomputed
 from .kinks import is_outside, is_slope_nearby
@@ -85,12 +85,13 @@ def _judge_own_dtype(
 ) -> None:
     """Change the verdict on a right row if the value in the arguments' precision is wrong.
 
-    It is wrong if rounding cannot explain it; otherwise it loses digits, and a remark says so once:
-    an upstream row has the value of the row of `x` at the order before. `number_of` takes the
-    gradients' arrays.
+    It is wrong if rounding cannot explain it; otherwise it loses digits, and a remark says so once,
+    also where the reference is inconclusive: an upstream row has the value of the row of `x` at the
+    order before. `number_of` takes the gradients' arrays.
     """
     gap = abs(own.number - value.number)
-    if row.verdict != verdicts.TRUE or gap <= 0.01 * value.size:
+    is_close = gap <= 0.01 * value.size
+    if is_close or row.verdict not in (verdicts.TRUE, verdicts.INCONCLUSIVE):
         return
     problem = check.problem
     path = "joint" if row.path == "upstream" else row.path
@@ -105,8 +106,9 @@ def _judge_own_dtype(
     if underflows or gap <= 100 * own.rounding + 5 * (
         noise(own.number, problem.point, constants=True) + noise(value.number, check.base)
     ):
-        check.inaccurate += [row] * (row.path == "x")
-    else:
+        dtype = str(_narrowest(check).dtype)
+        check.inaccurate += [Inaccurate(row, dtype, own.number, value.number)] * (row.path == "x")
+    elif row.verdict == verdicts.TRUE:
         row.verdict, row.value, row.reference = verdicts.WRONG, own.value, value.number
         row.detail = f"in {_narrowest(check).dtype}, right in float64"
 

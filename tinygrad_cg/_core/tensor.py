@@ -484,8 +484,8 @@ class ArrayLike(NamesOfOtherLibraries):
     def _numba_type_(self) -> NoReturn:  # Numba reads it, and hides errors of ValueError's classes
         raise TypeError(
             "functions compiled by Numba do not take tensors: decorate the function with "
-            "differentiable, which gives it a derivative, or write your own rule: decorate with "
-            "custom_gradient a function that calls it with x.numpy()"
+            "differentiable, which gives it a derivative; or write a function that calls it with "
+            "np.asarray(x), and decorate that function with custom_gradient"
         )
 
     @property

@@ -197,7 +197,8 @@ def describe(value: Any) -> str:
     if value is None:
         return "None"
     if is_tensor(value) or isinstance(value, np.ndarray):
-        return f"a {np.dtype(value.dtype).name} tensor of shape {tuple(value.shape)}"
+        name = np.dtype(value.dtype).name
+        return f"a{'n' * (name[0] == 'i')} {name} tensor of shape {tuple(value.shape)}"
     if isinstance(value, Weak):
         return "a float"
     if isinstance(value, (bool, int, float, complex, str)):

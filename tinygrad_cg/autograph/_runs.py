@@ -380,16 +380,16 @@ class SiteRun(Watch):
         except Mismatch as error:
             what = "the result" if key == "@ret" else f"`{self.text(key)}`"
             text = "{} is {} after one branch and {} after the other. The condition is a tensor"
-            remedy = "Give it the same shape and dtype in both branches, with cast or broadcast_to"
+            remedy = "Give it the same structure, shape and dtype in both branches"
             if self.site.kind in ("while", "for"):
                 text = "{} is {} before the loop body and {} after it. A tensor controls the loop"
                 remedy = (
-                    "Give it the same shape and dtype before and after, with zeros_like, cast or "
-                    "broadcast_to; collect results in a TensorArray, not in a list or with concat()"
+                    "Start with a value of the same shape and dtype. To collect values, use a "
+                    "TensorArray"
                 )
             raise self.helper.refusal(
                 self.site.line,
-                f"{text.format(what, *error.args)}, so both must agree",
+                f"{text.format(what, *error.args)}, so its type must not change",
                 remedy,
                 isinstance(value, list) and isinstance(other, list) and len(value) != len(other),
             ) from None

@@ -138,8 +138,8 @@ def refuse_value(what: str, level: FunctionTrace, size_of: Any = None) -> NoRetu
     error = OperatorNotAllowedInGraphError(
         f"Using a symbolic `tf.Tensor` as a Python value is not allowed: {what} has no value while "
         f"`{level.name}` is traced ({location_of(file, line)}: `{text}`){_reason()}. "
-        "Replace float(), numpy() and NumPy's functions by tensor operations. To choose element by "
-        "element, use where(). If an argument must be a Python value, make it static, "
+        "Replace what needs a value, such as float() and numpy(), by tensor operations. To choose "
+        "element by element, use where(). If an argument must be a Python value, make it static, "
         "function(static_argnums=...). Call other code that needs values through numpy_function "
         "or py_function, or move it out of the function"
     )
