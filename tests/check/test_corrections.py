@@ -476,7 +476,7 @@ def test_reports_say_what_values_are_along_and_what_order_2_is_compared_with():
 
     text = words(tf.check_gradients(square, V))
     assert "Values are for one random direction of each argument and one random upstream" in text
-    assert "Order 1 is wrong: `ok` at order 2 only means" in text
+    assert "Because order 1 is wrong, `ok` at order 2 says only" in text
     assert "random" not in words(tf.check_gradients(square, 2.0))
 
 
