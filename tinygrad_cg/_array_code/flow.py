@@ -386,7 +386,9 @@ class FlowReader(ExpressionReader):
         """Return what ``enumerate(rows, start)`` or ``zip(*rows)`` goes over."""
         parts = [self.iterated(arg) for arg in call.args[: 1 if function is enumerate else None]]
         if not parts or not all(isinstance(part, LoopSource) and part.arrays for part in parts):
-            raise self.refuse("loop over range, arrays, enumerate(rows) or zip(rows, ...)", call)
+            raise self.refuse(
+                "loop over a range, an array, or the zip or enumerate of arrays", call
+            )
         size = parts[0].bounds[1]
         for part in parts[1:]:
             size = self.b.op("minimum", size, part.bounds[1])
