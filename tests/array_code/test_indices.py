@@ -113,6 +113,14 @@ def test_an_index_out_of_range_is_an_error_and_others_are_not(name):
             tf.jvp(lambda x, m, k=k: f(x, m, 5, k), (X, M), (X, M))
 
 
+def test_the_first_index_out_of_range_is_named():
+    """Checks before a loop have the order of its body, in each process, as the program's text."""
+    reads = "".join(f"    s += x[i + {k}]\n" for k in range(6))
+    f = function_of(f"s = 0.0\nfor i in range(k):\n{reads}return s", "in order")
+    with pytest.raises(IndexError, match=r'indexed \(File "<indices in order>", line 4\)'):
+        tf.differentiable(f)(X, M, 5, 9)
+
+
 class Program:
     """A random function with loops, branches and indices that may be out of range."""
 

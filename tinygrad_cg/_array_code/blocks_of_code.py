@@ -126,7 +126,7 @@ class BlockReader:
         checks = {x for x in ir.walk(loop.body) if isinstance(x, ir.Require)}
         if loop.leaves is not None or not self.index_checks.keys() >= checks:
             return
-        for require in checks.intersection(loop.body):
+        for require in [x for x in loop.body if x in checks]:
             check, statements = self.index_checks[require]
             check = self.index_ranges.before(self.b, check, loop)
             if check is not None:
