@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import tinygrad_cg as tf
 from tinygrad_cg.errors import MatrixError
-from tinygrad_cg_kernels.linear.triangular import STRIP, triangular_solve
+from tinygrad_cg_kernels.linear.triangular import MIN_SIZE, STRIP, triangular_solve
 
 DTYPES = ["float32", "float64", "complex64", "complex128"]
 
@@ -31,7 +31,7 @@ def in_order(x, order):
 @settings(deadline=None, max_examples=60)
 @given(
     st.sampled_from(DTYPES),
-    st.integers(0, 40),
+    st.one_of(st.integers(0, 40), st.integers(MIN_SIZE, MIN_SIZE + 20)),
     st.sampled_from([0, 1, 2, 5, STRIP, STRIP + 3]),
     st.booleans(),
     st.sampled_from(["rows", "columns", "apart"]),
@@ -55,6 +55,14 @@ def test_solutions_are_those_of_the_general_solver(
     )
     assert result.dtype == dtype
     np.testing.assert_array_equal(y, before)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_diagonals_whose_reciprocal_overflows(dtype):
+    tiny = np.finfo(dtype).smallest_subnormal
+    x, y = np.eye(MIN_SIZE, dtype=dtype), np.ones((MIN_SIZE, 3), dtype)
+    x[1, 1], y[1] = 4 * tiny, 20 * tiny
+    np.testing.assert_array_equal(triangular_solve(x, y, True)[1], 5)
 
 
 @pytest.mark.parametrize("columns", [1, 7])

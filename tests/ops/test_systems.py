@@ -231,3 +231,16 @@ def test_counts_are_sums_of_weights_of_1(x, limits):
     np.testing.assert_array_equal(counts, tf.math.bincount(x, weights, **limits))
     occurs = tf.math.bincount(x, binary_output=True, **limits)
     np.testing.assert_array_equal(occurs, np.minimum(counts, 1))
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (2, 5), (5, 2), (2, 3, 4), (1, 1)])
+def test_each_diagonal_is_that_of_numpy(shape):
+    x = RNG.normal(size=shape)
+    for turned in (x, np.swapaxes(x, -1, -2)):
+        height, width = turned.shape[-2:]
+        for k in range(1 - height, width):
+            expected = np.diagonal(turned, k, -2, -1)
+            np.testing.assert_array_equal(linalg.diag_part(turned, k=k), expected)
+            gradient = tf.grad(lambda x, k=k: tf.reduce_sum(linalg.diag_part(x, k=k) ** 2))(turned)
+            mask = np.eye(height, width, k, dtype=bool)
+            np.testing.assert_array_equal(gradient, np.where(mask, 2 * turned, 0))

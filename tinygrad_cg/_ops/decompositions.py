@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinygrad_cg_kernels.linear import triangular
+from tinygrad_cg_kernels.linear import blas, triangular
 
 from .._core import devices
 from .._core.conversion import convert_operands
@@ -29,7 +29,6 @@ from .matrices import (
     STACK,
     adjoint,
     band,
-    blas_threads,
     by_lapack,
     copied_aval,
     largest,
@@ -225,7 +224,7 @@ def hermitian(x: np.ndarray) -> np.ndarray:
 
 
 def _run_cholesky(x: np.ndarray) -> np.ndarray:
-    with blas_threads(x.shape[-1]):
+    with blas.threads_for(x.shape[-1]):
         return np.linalg.cholesky(hermitian(x))
 
 
@@ -353,14 +352,15 @@ _BLOCK = 128  # up to this size, substitution is as quick as products of blocks
 def _run_triangular(x: np.ndarray, y: np.ndarray, lower: bool) -> np.ndarray:
     """Solve triangular systems. Large ones go by blocks: half of the unknowns, then the others."""
     size, on_cpu = x.shape[-1], type(x) is np.ndarray
-    if size <= _BLOCK or (on_cpu and y.shape[-1] == 1):
+    by_blas = on_cpu and blas.triangular_solver(x.dtype.char) is not None
+    if size <= _BLOCK or by_blas or (on_cpu and y.shape[-1] == 1):
         if on_cpu:
             return triangular.triangular_solve(x, y, lower)
         return solve_systems(np.tril(x) if lower else np.triu(x), y)
     half = size // 2
     first, second = (slice(half), slice(half, None)) if lower else (slice(half, None), slice(half))
     head = _run_triangular(x[..., first, first], y[..., first, :], lower)
-    with blas_threads(size):
+    with blas.threads_for(size):
         rest = y[..., second, :] - x[..., second, first] @ head
     other = _run_triangular(x[..., second, second], rest, lower)
     return np.concatenate([head, other] if lower else [other, head], -2)

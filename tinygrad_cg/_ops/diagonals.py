@@ -160,8 +160,11 @@ def matrix_diag_part(
             ],
             -2,
         )
-    indices = np.arange(_length("diag_part", tuple(x._data.shape), offset))
-    return getitem(x, (Ellipsis, indices - min(offset, 0), indices + max(offset, 0)))
+    shape = tuple(x._data.shape)
+    length, width = _length("diag_part", shape, offset), shape[-1]
+    first, step = max(offset, 0) - min(offset, 0) * width, width + 1
+    elements = reshape(x, (*shape[:-2], shape[-2] * width))
+    return getitem(elements, (Ellipsis, slice(first, first + length * step, step)))
 
 
 def matrix_set_diag(x: Any, diagonal: Any, k: Any = 0, align: str = "RIGHT_LEFT") -> Tensor:

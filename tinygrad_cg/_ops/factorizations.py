@@ -85,10 +85,12 @@ def _run_check(
     x: np.ndarray, close: np.ndarray, like: np.ndarray, name: str, phase: bool
 ) -> np.ndarray:
     """Return `x`; warn if it is not 0 where values are `close`, up to the rounding of `like`."""
-    size = np.abs(x)
-    unit = devices.library_of(x).eye(x.shape[-1], dtype=bool)
-    wrong = np.where(close & ~unit, size, 0)
-    if phase and x.dtype.kind == "c":
+    has_phase = phase and x.dtype.kind == "c"
+    close = close & ~devices.library_of(x).eye(x.shape[-1], dtype=bool)
+    if not (has_phase or close.any()):
+        return copy_of(x, close, like)
+    wrong = np.where(close, np.abs(x), 0)
+    if has_phase:
         turns = np.abs(np.einsum("...ii->...i", x).imag)
         wrong = np.concatenate([wrong, turns[..., None, :]], -2)
     scale = largest(np.abs(like), (-1, -2), True)

@@ -47,19 +47,9 @@ def _is_plain(x: np.ndarray, y: np.ndarray) -> bool:
     return bool(x.flags.num & _CONTIGUOUS and y.flags.num & _CONTIGUOUS)
 
 
-_SHARED = 2**18  # from so many multiplications on OpenBLAS shares a product between threads
-_ALONE = 2**25
-"""One thread computes products of up to so many multiplications, times the bytes of a number.
-
-For 150 rows of float64, two threads took 111 us and one 172. Next to a busy process, two waited
-for each other for up to 30 ms.
-"""
-
-
 def _run_matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if y.ndim == 2 and _is_plain(x, y):
-        count = x.size * y.shape[1]
-        if _SHARED < count <= _ALONE // x.itemsize:
+        if blas.runs_alone(x.size * y.shape[1], x.dtype):
             with blas.single_thread:
                 return kmatmul.ignore_errors(x.dot, y)
         return kmatmul.ignore_errors(x.dot, y)

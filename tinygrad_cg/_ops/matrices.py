@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.linear import blas
 from tinygrad_cg_kernels.runtime import promotion
 from tinygrad_cg_kernels.runtime.errstate import cast as cast_array
 from tinygrad_cg_kernels.runtime.promotion import loop_dtype
@@ -30,9 +28,6 @@ from .validation import broadcast_shapes
 MATRIX = np.array([[3.0, 1.0, 0.5], [-1.0, 2.5, 0.25], [0.5, -0.5, 2.0]])
 STACK = np.stack([MATRIX, np.eye(3) - 0.25 * MATRIX])
 POSITIVE = np.stack([MATRIX @ MATRIX.T, np.eye(3) + 0.1 * MATRIX.T @ MATRIX])
-MAX_ALONE = 256
-"""One thread factorizes a matrix of at most this many rows. Two threads took longer for 100 to 200
-rows, and waited for each other for milliseconds next to a busy process."""
 NOT_SQUARE = Wrong(InvalidArgumentError, "needs square matrices", (np.ones((2, 3)),))
 
 
@@ -101,11 +96,6 @@ def of_matrices(
         label=label,
         **record,
     )
-
-
-def blas_threads(rows: int) -> AbstractContextManager[None]:
-    """Return a context in which NumPy's BLAS uses one thread, if matrices have few rows."""
-    return blas.single_thread if rows <= MAX_ALONE else nullcontext()
 
 
 def solve_systems(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -1,25 +1,35 @@
-"""The number of threads of NumPy's BLAS: some matrix products have other bits on other numbers."""
+"""NumPy's BLAS: its number of threads, and what NumPy itself does not call.
+
+Some matrix products have other bits on other numbers of threads.
+"""
 
 import ctypes
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tinygrad_cg_kernels.runtime.threads import SingleThread
 
-_NAMES = (
-    "scipy_openblas_{}_num_threads64_",
-    "scipy_openblas_{}_num_threads",
-    "openblas_{}_num_threads64_",
-    "openblas_{}_num_threads",
-)
+_PREFIXES, _SUFFIXES = ("scipy_", ""), ("64_", "")  # of the names in NumPy's wheels, and others
+
+
+def _symbol(library: ctypes.CDLL, name: str) -> Any:
+    """Return a function of OpenBLAS, and the type of its integers; None if there is none."""
+    for prefix in _PREFIXES:
+        for suffix in _SUFFIXES:
+            function = getattr(library, f"{prefix}{name}{suffix}", None)
+            if function is not None:
+                return function, ctypes.c_int64 if suffix else ctypes.c_int
+    return None
 
 
 @cache
-def _functions() -> tuple[Callable[[], int], Callable[[int], None]] | None:
-    """Return the functions of OpenBLAS that get and set the number; None for another BLAS.
+def _openblas() -> ctypes.CDLL | None:
+    """Return the library that NumPy's products call; None if it is not OpenBLAS.
 
     A search in NumPy's extension module finds the libraries that it is linked to, but on Windows,
     where the library lies beside the package.
@@ -31,14 +41,56 @@ def _functions() -> tuple[Callable[[], int], Callable[[int], None]] | None:
             library = ctypes.CDLL(path)
         except OSError:
             continue
-        for name in _NAMES:
-            set_number = getattr(library, name.format("set"), None)
-            if set_number is not None:
-                get_number = getattr(library, name.format("get"))
-                get_number.argtypes, get_number.restype = [], ctypes.c_int
-                set_number.argtypes, set_number.restype = [ctypes.c_int], None
-                return get_number, set_number
+        if _symbol(library, "openblas_set_num_threads"):
+            return library
     return None
+
+
+@cache
+def _functions() -> tuple[Callable[[], int], Callable[[int], None]] | None:
+    """Return the functions of OpenBLAS that get and set the number of threads."""
+    library = _openblas()
+    if library is None:
+        return None
+    (get_number, _), (set_number, _) = (
+        _symbol(library, f"openblas_{verb}_num_threads") for verb in ("get", "set")
+    )
+    get_number.argtypes, get_number.restype = [], ctypes.c_int
+    set_number.argtypes, set_number.restype = [ctypes.c_int], None
+    return get_number, set_number
+
+
+@cache
+def triangular_solver(char: str) -> Callable[..., None] | None:
+    """Return OpenBLAS's solution of triangular systems for float32 ("f") or float64 ("d").
+
+    ``solve(x, out, lower, turned)`` replaces the right sides `out` (n, columns) of one system;
+    `turned` says that the array `x` is the transpose of the matrix. Both are in C order. The result
+    is None for another dtype, and without OpenBLAS.
+    """
+    library, name = _openblas(), {"f": "cblas_strsm", "d": "cblas_dtrsm"}.get(char)
+    symbol = _symbol(library, name) if library is not None and name else None
+    if symbol is None:
+        return None
+    function, integer = symbol
+    number = ctypes.c_float if char == "f" else ctypes.c_double
+    array = [ctypes.c_void_p, integer]
+    function.argtypes = [ctypes.c_int] * 5 + [integer] * 2 + [number, *array, *array]
+    function.restype = None
+
+    def solve(x: np.ndarray, out: np.ndarray, lower: bool, turned: bool) -> None:
+        triangle = _LOWER if lower != turned else _UPPER
+        transposed = _TRANSPOSED if turned else _AS_IT_IS
+        options = _ROW_MAJOR, _LEFT, triangle, transposed, _ANY_DIAGONAL
+        rows, columns = out.shape
+        matrix, right = (array.__array_interface__["data"][0] for array in (x, out))
+        function(*options, rows, columns, 1.0, matrix, rows, right, columns)
+
+    return solve
+
+
+_ROW_MAJOR, _LEFT, _UPPER, _LOWER = 101, 141, 121, 122  # CBLAS's numbers
+_AS_IT_IS, _TRANSPOSED, _ANY_DIAGONAL = 111, 112, 131
 
 
 def get_num_threads() -> int:
@@ -55,3 +107,27 @@ def set_num_threads(count: int) -> None:
 
 
 single_thread = SingleThread(get_num_threads, set_num_threads)
+
+
+_SHARED = 2**18  # from so many multiplications on OpenBLAS shares a product between threads
+_ALONE = 2**25
+"""One thread computes products of up to so many multiplications, times the bytes of a number.
+
+For 150 rows of float64, two threads took 111 us and one 172. Next to a busy process, two waited
+for each other for up to 30 ms.
+"""
+
+
+def runs_alone(count: int, dtype: np.dtype) -> bool:
+    """Return whether one thread should compute a product of so many multiplications."""
+    return _SHARED < count <= _ALONE // dtype.itemsize
+
+
+MAX_ALONE = 256
+"""One thread factorizes a matrix of at most this many rows. Two threads took longer for 100 to 200
+rows, and waited for each other for milliseconds next to a busy process."""
+
+
+def threads_for(rows: int) -> AbstractContextManager[None]:
+    """Return a context in which NumPy's BLAS uses one thread, if matrices have few rows."""
+    return single_thread if rows <= MAX_ALONE else nullcontext()

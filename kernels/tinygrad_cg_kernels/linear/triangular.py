@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 
 from tinygrad_cg_kernels import elementary
+from tinygrad_cg_kernels.linear import blas
 from tinygrad_cg_kernels.loops.ranges import Compound, Ranged
 from tinygrad_cg_kernels.reduce.sums import sum_terms
 from tinygrad_cg_kernels.runtime.compile import jitable
@@ -16,6 +17,10 @@ from tinygrad_cg_kernels.runtime.views import span
 
 STRIP = 64
 """Right sides that one thread solves together."""
+TINY = {char: float(np.finfo(char).tiny) for char in "fd"}
+MIN_SIZE = 64
+"""OpenBLAS solves systems of at least this size, if they have several right sides: 1.7 times as
+fast for 150 of both, 4 times for 300."""
 
 
 @jitable
@@ -112,7 +117,8 @@ class TriangularSolve(Compound):
 
     def __call__(self, x: np.ndarray, y: np.ndarray, lower: bool) -> np.ndarray:
         """Solve ``x @ z = y``. LinAlgError if a diagonal has a zero."""
-        if not np.diagonal(x, 0, -2, -1).all():
+        diagonal = np.diagonal(x, 0, -2, -1)
+        if not diagonal.all():
             raise np.linalg.LinAlgError("Singular matrix: its diagonal has a zero")
         size, columns = y.shape[-2:]
         leading = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
@@ -124,6 +130,15 @@ class TriangularSolve(Compound):
         is_turned = turned.flags.c_contiguous and size > 1
         steps = (1, size) if is_turned else (size, 1)
         x = turned if is_turned else np.ascontiguousarray(x)
+        by_blas = columns > 1 and size >= MIN_SIZE
+        solve = blas.triangular_solver(x.dtype.char) if by_blas else None
+        # OpenBLAS multiplies by reciprocals: those of subnormal numbers may be infinite
+        if solve is not None and np.abs(diagonal).min(initial=1) >= TINY[x.dtype.char]:
+            matrices, results = x.reshape(-1, size, size), out.reshape(-1, size, columns)
+            with blas.threads_for(size):
+                for matrix, right in zip(matrices, results, strict=True):
+                    solve(matrix, right, lower, is_turned)
+            return out
         strips = -(-columns // STRIP)
         units = prod(leading) * strips if x.size else 0
         sizes = size, columns, lower, *steps, strips

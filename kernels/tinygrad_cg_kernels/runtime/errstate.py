@@ -12,21 +12,21 @@ from typing import Any
 import numpy as np
 
 
-class _Context(threading.local):
+class QuietContext(threading.local):
     def __init__(self) -> None:
-        context = contextvars.Context()
-        context.run(np.seterr, all="ignore")
-        self.run = context.run
+        inner = contextvars.Context()
+        inner.run(np.seterr, all="ignore")
+        self.run = inner.run
 
 
-_context = _Context()
+context = QuietContext()
 
 
 def ignore_errors(function: Callable, *arguments: Any) -> Any:
     """Call a compiled NumPy function, which runs no Python code, without warnings."""
-    return _context.run(function, *arguments)
+    return context.run(function, *arguments)
 
 
 def cast(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Return `array` cast to `dtype`, or itself. Numbers that are too large become infinite."""
-    return array if array.dtype is dtype else _context.run(array.astype, dtype)
+    return array if array.dtype is dtype else context.run(array.astype, dtype)

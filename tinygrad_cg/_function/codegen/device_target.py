@@ -107,6 +107,10 @@ class DeviceTarget(Target):
         """Return the function that runs an operation on arrays, with its result on the GPU."""
         return lambda *arrays: _place(node.on_gpu(*arrays))
 
+    def product(self, node: OpaqueNode, out: str, operands: list[str]) -> str:
+        """Return an empty line: all products are operations."""
+        return ""
+
 
 def _place(value: Any) -> Any:
     if type(value) is np.ndarray:

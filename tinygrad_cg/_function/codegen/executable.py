@@ -152,7 +152,15 @@ class Executable:
         texts = [
             operand if shape is None else f"{operand}.reshape({shape})" for operand, shape in pairs
         ]
-        text = f"{self._bind(f'run_{name}', run)}({', '.join(texts)})"
+        product = self._target.product(node, name, texts)
+        if product:
+            self._make_arrays([node])
+            self._steps.add(product, uses=[name, *names])
+            return
+        if node.op is not None and node.op.name == "transpose":
+            text = f"{texts[0]}.transpose({node.params['perm']})"
+        else:
+            text = f"{self._bind(f'run_{name}', run)}({', '.join(texts)})"
         if node not in self._read_by_opaque and _is_strided(node):
             text = f"contiguous({text})"
         self._steps.operation(name, f"{name} = {text}", names, node.aliases, not node.pure)

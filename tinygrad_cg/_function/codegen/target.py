@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy import empty
 
-from tinygrad_cg_kernels.runtime import memory, service, signatures, threads
+from tinygrad_cg_kernels.linear import blas
+from tinygrad_cg_kernels.runtime import errstate, memory, service, signatures, threads
+from tinygrad_cg_kernels.runtime.promotion import FLOAT32, FLOAT64
 
 from ..fusion.fuse import Fusion, Kernel
 from ..fusion.nodes import FusionNode, OpaqueNode, ReduceNode
@@ -44,7 +47,8 @@ class Target:
     def __init__(self) -> None:
         memory.keep_heap()  # small arrays come from the allocator
         self.names = {"empty": empty, "large": memory.empty, "contiguous": contiguous}
-        self.names["array"] = np.array
+        self.names |= {"array": np.array, "matmul": np.matmul, "quiet": errstate.context}
+        self.names["single_thread"] = blas.single_thread
 
     def segments(
         self, fusion: Fusion, kernels: list[Kernel], finals: list[FusionNode]
@@ -77,6 +81,24 @@ class Target:
     def operation(self, node: OpaqueNode) -> Callable[..., Any]:
         """Return the function that runs an operation on arrays."""
         return node.run
+
+    def product(self, node: OpaqueNode, out: str, operands: list[str]) -> str:
+        """Return the line that writes a product of matrices to an array.
+
+        It is empty for other operations, and where `node.run` does more than to call NumPy.
+        """
+        name = node.op.name if node.op is not None else ""
+        dtypes = {node.dtype, *[operand.dtype for operand in node.operands]}
+        if name not in ("matmul", "matvec") or dtypes not in ({FLOAT32}, {FLOAT64}):
+            return ""
+        (x, y), (left, right) = operands, [operand.shape for operand in node.operands]
+        if len(right) == 2 < len(left) and prod(left):  # one product in place of many
+            x, out = f"{x}.reshape((-1, {left[-1]}))", f"{out}.reshape((-1, {right[1]}))"
+        elif len(left) != 2 or len(right) != (2 if name == "matmul" else 1):
+            return f"quiet.run(matmul, {x}, {y}, {out})" if name == "matmul" else ""
+        line = f"quiet.run({x}.dot, {y}, {out})"
+        alone = blas.runs_alone(prod(left) * prod(right[1:]), node.dtype)
+        return f"with single_thread: {line}" if alone else line
 
     def splitter(self, segment: Segment, k: int, shapes: Shapes) -> Callable[..., Any]:
         """Return a function that runs one kernel of a large segment on all threads.
