@@ -406,7 +406,7 @@ def test_a_gradient_in_a_list_is_corrected_inside_it():
         return x**2 / 2.0, lambda dy: [[dy]]
 
     code = code_of(tf.check_gradients(half_square, V, order=1))
-    assert "lambda dy: dy * x" in code
+    assert "lambda dy: [[dy * x]]" in code
 
 
 @pytest.mark.parametrize("digits", ["6.28", "1.128", "0.7071", "0.3989"])
@@ -657,3 +657,172 @@ def test_a_size_is_told_from_another_one_by_longer_axes():
     code = code_of(tf.check_gradients(mean_of_squares, normal(4, 2)))
     corrected = defined(code, "mean_of_squares", weights=weights)
     assert tf.check_gradients(corrected, normal(4, 3)).ok
+
+
+# Factors, terms and signs --------------------------------------------------------------------
+
+A = np.array([[2.0, -0.4, 0.7], [0.3, 1.5, -0.2], [0.1, 0.6, 1.8]])
+LABELS = np.eye(3)[[0, 2, 1, 0]]
+S = 1.3
+
+
+@tf.custom_gradient
+def form(x):
+    return tf.tensordot(x, A @ x, 1), lambda dy: dy * (A @ x)
+
+
+@tf.custom_gradient
+def form_of_matrix(x, A):
+    def grad(dy):
+        return 2.0 * dy * tf.linalg.matvec(A, x), dy * tf.tensordot(x, x, 0)
+
+    return tf.reduce_sum(x * tf.linalg.matvec(A, x)), grad
+
+
+@tf.custom_gradient
+def density(x):
+    p = tf.exp(-(x**2) / (2.0 * S**2)) / (S * np.sqrt(2.0 * np.pi))
+    return p, lambda dy: dy * p
+
+
+@tf.custom_gradient
+def sine_and_cosine(x):
+    s, c = tf.sin(x), tf.cos(x)
+    return (s, c), lambda ds, dc: ds * c + dc * s
+
+
+@tf.custom_gradient
+def two_sine_and_cube(x):
+    return (tf.sin(2.0 * x), x**3), lambda ds, dc: ds * tf.cos(2.0 * x) + 3.0 * dc * x**2
+
+
+@tf.custom_gradient
+def solution(A, b):
+    x = tf.linalg.solve(A, b)
+
+    def grad(dx):
+        db = tf.linalg.solve(A, dx)
+        return -db @ tf.transpose(x), db
+
+    return x, grad
+
+
+@tf.custom_gradient
+def cross_entropy(z):
+    p = tf.nn.softmax(z)
+    y = -tf.reduce_mean(tf.reduce_sum(LABELS * tf.nn.log_softmax(z), axis=1))
+    return y, lambda dy: dy * (p - LABELS)
+
+
+@pytest.mark.parametrize(
+    ("f", "args", "line"),
+    [
+        (form, (V,), "dy * ((A + tf.transpose(A)) @ x)"),
+        (form_of_matrix, (V, A), "dy * tf.linalg.matvec(A + tf.transpose(A), x), dy * "),
+        (density, (V,), "lambda dy: dy * p * -x / S**2"),
+        (sine_and_cosine, (V,), "lambda ds, dc: ds * c - dc * s"),
+        (two_sine_and_cube, (V,), "2.0 * ds * tf.cos(2.0 * x) + 3.0 * dc * x**2"),
+        (solution, (A, A[:, :2]), "db = tf.linalg.solve(tf.transpose(A), dx)"),
+        (cross_entropy, (A[[0, 1, 2, 0]],), "dy * (p - LABELS) / z.shape[0]"),
+    ],
+)
+def test_a_factor_a_term_or_a_sign_is_corrected_where_it_is_wrong(f, args, line):
+    code = code_of(tf.check_gradients(f, *args))
+    assert line in code
+    assert "vjp" not in code
+    corrected = defined(code, f.__name__, A=A, S=S, LABELS=LABELS)
+    assert tf.check_gradients(corrected, *args).ok
+
+
+@tf.custom_gradient
+def norm_and_angle(x, y):
+    r = tf.sqrt(x**2 + y**2)
+
+    def grad(dr, dt):
+        return dr * x / r - dt * y / r, dr * y / r + dt * x / r
+
+    return (r, tf.atan2(y, x)), grad
+
+
+def test_a_gradient_of_several_outputs_is_replaced_as_a_whole():
+    code = code_of(tf.check_gradients(norm_and_angle, V, V[::-1] + 0.3))
+    assert tf.check_gradients(defined(code, "norm_and_angle"), V, V[::-1] + 0.3).ok
+
+
+def test_corrected_code_keeps_the_list_of_the_gradients_of_variables():
+    w = tf.Variable(V)
+
+    @tf.custom_gradient
+    def scaled(x):
+        def grad(dy, variables=None):
+            return dy * w, [2.0 * dy * x]
+
+        return x * w, grad
+
+    code = code_of(tf.check_gradients(scaled, V))
+    assert "return dy * w, [dy * x]" in code
+    assert tf.check_gradients(defined(code, "scaled", w=w), V).ok
+
+
+@tf.custom_gradient
+def sine_of_array(x):
+    x = np.asarray(x)
+    return tf.sin(x), lambda dy: dy * tf.cos(x)
+
+
+def test_corrected_code_assigns_no_name_to_itself():
+    code = code_of(tf.check_gradients(sine_of_array, tf.constant(V)))
+    assert "x = x" not in code
+    assert tf.check_gradients(defined(code, "sine_of_array"), V, order=3).ok
+
+
+@tf.custom_gradient
+def sinc(x, y):
+    z = tf.sin(x + y) / (x + y)
+    return z, lambda dz: (dz * tf.cos(x + y) / (x + y), dz * (tf.cos(x + y) - z) / (x + y))
+
+
+@tf.custom_gradient
+def product(x, y):
+    z = (x + y) * tf.sin(x + y)
+    return z, lambda dz: (
+        (x + y) * tf.cos(x + y) * dz,
+        dz * tf.sin(x + y) + dz * (x + y) * tf.cos(x + y),
+    )
+
+
+@pytest.mark.parametrize(("f", "which"), [(sinc, "second"), (product, "first")])
+def test_of_equal_expressions_in_a_line_the_wrong_one_is_named(f, which):
+    report = tf.check_gradients(f, np.abs(V), np.abs(V) + 1.0)
+    assert f"The rule treats the {which} `x + y` (" in words(report)
+
+
+@pytest.mark.parametrize(
+    ("f", "said"),
+    [
+        (
+            lambda x: (2.718**x, lambda dy: dy * tf.exp(x)),
+            "Is 2.718 meant to be np.e = 2.71828183?",
+        ),
+        (
+            lambda x: (
+                tf.math.erf(x / 1.4142),
+                lambda dy: dy * np.sqrt(2.0 / np.pi) * tf.exp(-(x**2) / 2.0),
+            ),
+            "Is 1.4142 meant to be 2.0**0.5 = 1.41421356?",
+        ),
+    ],
+)
+def test_a_rounded_constant_of_the_function_is_named(f, said):
+    report = tf.check_gradients(tf.custom_gradient(f), np.array([0.7, 1.2, 2.0]))
+    assert f"{said} The gradient differs as little." in words(report)
+
+
+def test_a_sentence_about_random_numbers_is_printed_once():
+    @tf.custom_gradient
+    def noisy(x):
+        n = np.random.normal(size=x.shape)
+        return x * n, lambda dy: dy * n
+
+    text = words(tf.check_gradients(noisy, tf.constant(V)))
+    assert text.count("the function draws random numbers") == 1

@@ -118,7 +118,7 @@ TAPES = [
     (
         "4.2 watch array",
         TypeError,
-        "watch needs a Tensor; wrap the value in constant()",
+        "watch needs a tensor, such as x = tf.constant(1.0)",
         inside(lambda tape: tape.watch(np.ones(2))),
     ),
     (

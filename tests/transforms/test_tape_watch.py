@@ -100,7 +100,7 @@ def test_watch_of_what_is_no_tensor(thing, kind, nested):
     """2.1 and 4.2: the original's ValueError, which is a TypeError too (decision 12)."""
     x = tf.constant(3.0)
     with tf.GradientTape() as tape:
-        with pytest.raises(TypeError, match="watch needs a Tensor") as caught:
+        with pytest.raises(TypeError, match="watch needs a tensor") as caught:
             tape.watch([x, thing] if nested else thing)
         tape.watch(x)
         y = x * x

@@ -322,16 +322,21 @@ def arrays_of(
 
 
 def pull_back(
-    problem: Problem, point: Point, upstreams: Sequence, between: Point | None = None
+    problem: Problem,
+    point: Point,
+    upstreams: Sequence,
+    between: Point | None = None,
+    runs: Callable[..., list[Tensor]] = run,
 ) -> list[list]:
     """Return the gradients of the outputs for each of several upstream gradients.
 
-    If `between` is a point, the function runs there before the rules do.
+    If `between` is a point, the function runs there before the rules do. `runs` computes the
+    outputs.
     """
     with at(problem, point) as sources:
         with GradientTape(persistent=True) as tape:
             tape.watch(sources)
-            outputs = run(problem, sources)
+            outputs = runs(problem, sources)
         if between is not None:
             outputs_at(problem, between)
         pulled = []

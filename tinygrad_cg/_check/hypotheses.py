@@ -20,7 +20,9 @@ from .elements import NOTHING, Elements, largest
 from .rewrite import (
     SourceCode,
     Written,
+    add_transpose,
     change_axis,
+    change_output,
     conjugate_factor,
     literals,
     partner,
@@ -126,8 +128,7 @@ CONSTANTS: tuple[tuple[str, str, float], ...] = (
 def _meaning_of_ratio(elements: Elements, ratio: float) -> tuple[str, Fix | str | None]:
     """Return words for a ratio, and a correction by the only thing that equals it."""
     text, written = times_correct(ratio), elements.read()
-    own = [(number, code, f"({code})") for code, number in written.numbers.items() if number]
-    matches = _matching(ratio, [pair for pair in own if abs(pair[0]) != 1.0])
+    matches = _matching(ratio, _own_numbers(written))
     if matches:  # it stands in the function
         words, fix = matches[0]
         return f"{text} {ratio:.6g} is {words}.", fix
@@ -163,6 +164,12 @@ def _meaning_of_ratio(elements: Elements, ratio: float) -> tuple[str, Fix | str 
         np.isclose(size, (ratio, 1.0 / ratio), rtol=1e-5).any() for size in sizes
     )
     return text, None if matches or is_size else partial(scale_gradient, ratio=ratio)
+
+
+def _own_numbers(written: Written) -> list[tuple[float, str, str]]:
+    """Return the numbers that stand in the function, with words and code."""
+    numbers = ((number, code, f"({code})") for code, number in written.numbers.items())
+    return [row for row in numbers if abs(row[0]) not in (0.0, 1.0)]
 
 
 def _matching(ratio: float, numbers: Iterable[tuple[float, str, str]]) -> list[tuple[str, str]]:
@@ -346,6 +353,18 @@ def _factors(
                 return sample.expected * values**power
 
             ratio = _fitted_ratio(elements, scaled)
+            if isinstance(ratio, float) and is_missing and not _is_simple(ratio):
+                is_it = elements.match_actual(ratio * scaled(elements))
+                own = _own_numbers(elements.read()) if is_it else ()
+                for _, pattern in _matching(abs(ratio), own):
+                    sign, rest = "-" * (ratio < 0.0), pattern.removeprefix("gradient")
+                    rest = rest.replace("(", "", 1)[:-1] if rest.count("(") == 1 else rest
+                    yield gives(
+                        f"A factor is missing: {sign}{words}{rest}.",
+                        lambda sample, r=ratio, of=scaled: r * of(sample),
+                        fitted=2,
+                        fix=f"gradient * {sign}{code}{rest}",
+                    )
             if not _is_simple(ratio):
                 continue
             what = "A factor is missing" if is_missing else "It has an extra factor"
@@ -402,14 +421,29 @@ def _approximations(elements: Elements) -> Iterator[Hypothesis]:
     near = _fitted_ratio(elements, lambda sample: sample.expected)
     if not isinstance(near, float) or abs(near - 1.0) > MAX_ERROR:
         return
+    exact = [(code, number) for _, code, number in CONSTANTS]
+    exact += [
+        (f"1 / {code}" if code.startswith("np.") else f"1 / ({code})", 1.0 / number)
+        for code, number in exact
+    ]
+    own = [(number, *pair) for number in literals(elements.function) for pair in exact]
     if not elements.match_actual(near * elements.expected):
+        for number, code, correct in own:
+            error = abs(number / correct - 1.0)
+            if 1e-9 < error < 1e-3:
+                yield Hypothesis(
+                    f"Is {number:.9g} meant to be {code} = {correct:.9g}? The gradient differs "
+                    "as little.",
+                    lambda sample, error=error: (
+                        largest(sample.actual - sample.expected)
+                        <= 10.0 * error * largest(sample.expected)
+                    ),
+                )
         return
     ratio = _fitted_ratio(elements, lambda sample: sample.derivation.gradient)
-    exact = [pair for _, code, n in CONSTANTS for pair in ((code, n), (f"1 / ({code})", 1.0 / n))]
-    written = [(number, *pair) for number in literals(elements.function) for pair in exact]
     for digits in range(2, 8):
-        written += [(float(f"{number:.{digits}g}"), code, number) for code, number in exact]
-    for number, code, correct in written if isinstance(ratio, float) else ():
+        own += [(float(f"{number:.{digits}g}"), code, number) for code, number in exact]
+    for number, code, correct in own if isinstance(ratio, float) else ():
         for power in (1, -1, 2, -2, 0.5, -0.5):
             error = (number / correct) ** power - 1.0
             if abs(error) > 0.0 and abs(ratio - 1.0 - error) <= 1e-3 * abs(error):
@@ -634,7 +668,7 @@ def _through(elements: Elements) -> Iterator[Hypothesis]:
         else:
             words = f"The rule treats {share.what} ({share.site}), which depends on {x}, as a "
             words += "constant."
-        yield gives(words, partial(changed, extra=-1.0))
+        yield gives(words, partial(changed, extra=-1.0), fix=add_transpose)
         gap, part = elements.actual - elements.expected, share.gradient
         extra = np.real(np.vdot(part, gap) / np.vdot(part, part))
         if share.index is not None or not np.isfinite(extra):
@@ -665,6 +699,7 @@ def _quadratic(elements: Elements) -> Iterator[Hypothesis]:
         f"The gradient is right along {x}, and wrong in other directions. For a matrix A, the "
         f"gradient of {x}^T A {x} is (A + A^T) {x}; it is 2 A {x} only if A is symmetric.",
         has_degree_two,
+        fix=partial(add_transpose, ratio=2.0),
     )
 
 
@@ -830,7 +865,8 @@ def _of_outputs(elements: Elements) -> Iterator[Hypothesis]:
     which = "output of index " if len(false) == 1 else "outputs of the indices "
     text = f"It is wrong only for the {which}{in_words(map(str, false))}."
     inside = explain(elements.parts[false[0]]) if len(false) == 1 else None
-    yield Hypothesis(f"{text} {inside.words}" if inside else text, lambda sample: True)
+    fix = inside and inside.fix and partial(change_output, output=false[0], fix=inside.fix)
+    yield Hypothesis(f"{text} {inside.words}" if inside else text, lambda sample: True, 0, fix)
 
 
 def _where(elements: Elements) -> Iterator[Hypothesis]:

@@ -19,6 +19,7 @@ from .recorder import SourceLine
 from .rewrite import line_of, where
 
 MAX_RESULTS = 24  # results of operations to look at
+ORDINALS = ("first", "second", "third", "fourth")
 MAX_EXAMPLES = 32  # of a batch whose first and last example are looked at
 
 
@@ -68,6 +69,13 @@ class _Results(ObservingLevel):
         is_last = self._last[site] == id(data)
         return assigned.group(1) if assigned and is_last else None
 
+    def ordinal(self, data: Any) -> str:
+        """Return "the first " or the like if its line has the expression of a result twice."""
+        expression, site, _ = self._computed[id(data)]
+        twins = [key for key, other in self._computed.items() if other[:2] == (expression, site)]
+        is_known = 1 < len(twins) == line_of(*site).count(expression) <= len(ORDINALS)
+        return f"the {ORDINALS[twins.index(id(data))]} " if is_known else ""
+
     @property
     def variables(self) -> dict[str, np.ndarray]:
         """Return the values of all results that are assigned to variables."""
@@ -110,6 +118,7 @@ def _shares(
             continue
         variable = results.variable_of(result._data, site)
         what = f"`{variable or expression}`"
+        what = what if variable else f"{results.ordinal(result._data)}{what}"
         site_text = f"{where(site)}: {line_of(*site)}"
         ranked.append((0 if variable else 1, Share(what, site_text, None, part._values())))
         size = result.shape[0] if result.shape else 0

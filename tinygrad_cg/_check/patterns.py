@@ -63,8 +63,6 @@ def _describe(check: Check, rows: Sequence[DerivativeRow], names: list[str]) -> 
         for name, hypothesis in hypotheses.items()
         if hypothesis.fix is not None
     }
-    if len(fixes) < len(false):
-        fixes = {}
     others: dict[int, Fix] = {names.index(name): differentiate_value for name in false}
     texts = {name: hypothesis.words for name, hypothesis in hypotheses.items()}
     if not texts:

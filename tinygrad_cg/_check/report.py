@@ -219,7 +219,11 @@ def _lines(report: GradientReport) -> str:
         )
     passed = [prop.name for prop in report.properties if prop.holds]
     lines += [f"Passed: {'; '.join(passed)}."] if passed else []
-    lines += [f"Failed: {prop.detail}." for prop in report.properties if prop.holds is False]
+    failed = [prop.detail for prop in report.properties if prop.holds is False]
+    said = [finding.text.lower() for finding in report.findings]
+    lines += [
+        f"Failed: {text}." for text in failed if not any(text.lower() in words for words in said)
+    ]
     for rule in report.rules:
         false = rule.first_false_order
         verdict = "is correct" if false is None else f"is wrong at order {false}"

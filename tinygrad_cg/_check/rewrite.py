@@ -37,6 +37,7 @@ class SourceCode:
         self.tree = tree
         self.first = first
         self.space = space
+        self.output: int | None = None  # the index of the upstream gradient whose term changes
 
     def text(self) -> str:
         text = ast.unparse(ast.fix_missing_locations(self.tree))
@@ -129,7 +130,10 @@ def corrected(function: Any, change: Callable[..., None], *facts: Any) -> str | 
 
 
 def _drop_unread(tree: ast.Module, read: set[str]) -> None:
-    """Remove the assignments to names that were `read` before a change, and are not any more."""
+    """Remove `x = x`, and assignments to names that were `read` before a change, not after."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            node.body = [n for n in node.body if not re.fullmatch(r"(\w+) = \1", ast.unparse(n))]
     while unread := read - _names_in(tree, ast.Load):
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef):
@@ -314,11 +318,14 @@ class Returned:
     def __init__(self, node: ast.Return | ast.Lambda):
         self.node = node
         self.field = "body" if isinstance(node, ast.Lambda) else "value"
-        value = getattr(node, self.field) or ast.Constant(None)
-        self.gradients = list(_leaves(value))
+        self.value = getattr(node, self.field) or ast.Constant(None)
+        self.gradients = list(_leaves(self.value))
 
     def replace(self, gradients: list[ast.expr]) -> None:
+        """Return these gradients, in the structure of the old ones if there are as many."""
         value = gradients[0] if len(gradients) == 1 else ast.Tuple(gradients, ast.Load())
+        if len(gradients) == len(self.gradients):
+            value = _packed(self.value, iter(gradients))
         setattr(self.node, self.field, value)
 
 
@@ -329,6 +336,12 @@ def _leaves(value: ast.expr) -> Iterator[ast.expr]:
         return
     for element in value.elts:
         yield from _leaves(element)
+
+
+def _packed(value: ast.expr, leaves: Iterator[ast.expr]) -> ast.expr:
+    if not isinstance(value, (ast.Tuple, ast.List)):
+        return next(leaves)
+    return type(value)([_packed(element, leaves) for element in value.elts], ast.Load())
 
 
 def drop_gradients(source: SourceCode, inner: str, count: int) -> None:
@@ -428,7 +441,7 @@ def rewrite_gradient(source: SourceCode, name: str, index: int, pattern: str) ->
     if "output" in pattern and len(outputs) != 1:
         return
     text = pattern.replace("tf.", source.prefix)
-    names = {"dy": ast.Name(rule.args.args[0].arg), "output": outputs[0] if outputs else rule}
+    names = {"dy": ast.Name(_upstream_of(source, name)), "output": outputs[0] if outputs else rule}
 
     def change(gradient: ast.expr) -> ast.expr:
         tree = ast.parse(text, mode="eval").body
@@ -515,9 +528,11 @@ def sum_means(source: SourceCode, name: str, index: int) -> None:
     change_gradient(source, name, index, change)
 
 
+PRODUCTS = ("dot", "matmul", "matvec", "solve")  # of a matrix
+
+
 def transpose_matrix(source: SourceCode, name: str, index: int) -> None:
     """Transpose the matrix that the upstream gradient is multiplied by."""
-    dy = _upstream_of(source, name)
 
     def transposed(node: ast.expr) -> ast.expr:
         match node:
@@ -528,20 +543,38 @@ def transpose_matrix(source: SourceCode, name: str, index: int) -> None:
         text = f"{source.prefix}transpose({ast.unparse(node)})"
         return ast.parse(text, mode="eval").body
 
+    _change_matrices(source, name, index, transposed)
+
+
+def add_transpose(source: SourceCode, name: str, index: int, ratio: float = 1.0) -> None:
+    """Write A + A^T for the matrix A in a gradient, and divide by the ratio."""
+
+    def symmetric(node: ast.expr) -> ast.expr:
+        code = ast.unparse(node)
+        return ast.parse(f"({code}) + {source.prefix}transpose({code})", mode="eval").body
+
+    _change_matrices(source, name, index, symmetric)
+    scale_gradient(source, name, index, ratio)
+
+
+def _change_matrices(
+    source: SourceCode, name: str, index: int, changed: Callable[[ast.expr], ast.expr]
+) -> None:
+    """Change the other factor of products with the upstream gradient, also of an assigned one."""
+    dy, rule = _upstream_of(source, name), _rule_of(source, name)
+    statements = [node for node in ast.walk(rule or source.tree) if isinstance(node, ast.Assign)]
+    assigned = {target: node.value for node in statements for target in _assigned(node)}
+
     def change(gradient: ast.expr) -> ast.expr:
-        for node in ast.walk(gradient):
+        for node in ast.walk(assigned.get(ast.unparse(gradient), gradient)):
             match node:
                 case ast.BinOp(left, ast.MatMult(), right) if dy in _names_in(left):
-                    node.right = transposed(right)
+                    node.right = changed(right)
                 case ast.BinOp(left, ast.MatMult()):
-                    node.left = transposed(left)
-                case ast.Call(function, [left, right]) if last_name(function) in (
-                    "dot",
-                    "matmul",
-                    "matvec",
-                ):
+                    node.left = changed(left)
+                case ast.Call(function, [left, right]) if last_name(function) in PRODUCTS:
                     place = int(dy in _names_in(left))
-                    node.args[place] = transposed(node.args[place])
+                    node.args[place] = changed(node.args[place])
         return gradient
 
     change_gradient(source, name, index, change)
@@ -577,8 +610,28 @@ def change_gradient(
     source: SourceCode, name: str, index: int, change: Callable[[ast.expr], ast.expr]
 ) -> None:
     """Change gradient number `index` of `name`, if its rule returns one everywhere."""
+    dy = "" if source.output is None else _upstream_of(source, name)
 
-    _change_returned(source, name, index, lambda g: [*g[:index], change(g[index]), *g[index + 1 :]])
+    def changed(g: list[ast.expr]) -> list[ast.expr]:
+        return [*g[:index], _change_term(g[index], dy, change), *g[index + 1 :]]
+
+    _change_returned(source, name, index, changed)
+
+
+def _change_term(gradient: ast.expr, dy: str, change: Callable[[ast.expr], ast.expr]) -> ast.expr:
+    """Change the one term of a sum that has the upstream gradient `dy`, or the whole gradient."""
+    match gradient:
+        case ast.BinOp(left, ast.Add() | ast.Sub() as operator, right) if dy:
+            is_left, is_right = (dy in _names_in(term) for term in (left, right))
+            if is_left and not is_right:
+                return ast.BinOp(_change_term(left, dy, change), operator, right)
+            if is_right and not is_left:
+                right = _change_term(right, dy, change)
+                if isinstance(right, ast.UnaryOp) and isinstance(right.op, ast.USub):
+                    opposite = ast.Sub() if isinstance(operator, ast.Add) else ast.Add()
+                    return ast.BinOp(left, opposite, right.operand)
+                return ast.BinOp(left, operator, right)
+    return change(gradient)
 
 
 def _change_returned(source: SourceCode, name: str, index: int, change: Callable) -> None:
@@ -863,9 +916,19 @@ def _rule_of(source: SourceCode, name: str) -> ast.FunctionDef | ast.Lambda | No
 
 
 def _upstream_of(source: SourceCode, name: str) -> str:
-    """Return the name of the first upstream gradient in the rule of `name`; "" if there is none."""
+    """Return the name of an upstream gradient in the rule of `name`; "" if there is none.
+
+    It is that of the output whose gradient is wrong, by default of the first one.
+    """
     rule = _rule_of(source, name)
-    return rule.args.args[0].arg if rule is not None and rule.args.args else ""
+    names = [argument.arg for argument in rule.args.args] if rule is not None else []
+    return next(iter(names[source.output or 0 :]), "")
+
+
+def change_output(source: SourceCode, name: str, index: int, output: int, fix: Callable) -> None:
+    """Let `fix` change the term that comes from one of the outputs."""
+    source.output = output
+    fix(source, name, index)
 
 
 def _find_function(tree: ast.AST, name: str) -> ast.FunctionDef | None:

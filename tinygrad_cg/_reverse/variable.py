@@ -332,7 +332,8 @@ class Variable(ArrayLike):
         if not integers and not np.can_cast(data.dtype, wanted, "same_kind"):
             raise ValueError(
                 f"Cannot assign a value of dtype {data.dtype} to variable {self.name!r} of "
-                f"dtype {self.dtype}: it would lose information"
+                f"dtype {self.dtype}: it would lose information; make it "
+                f"Variable(..., dtype={str(data.dtype)!r}), or cast the value"
             )
         return cast_in_range(data, wanted)
 

@@ -152,8 +152,8 @@ class GradientTape(levels.Listener):
             if not is_tensor(leaf):
                 raise ArgumentTypeError(
                     f"Passed in object {leaf!r} of type {type(leaf).__name__!r}, not tf.Tensor or "
-                    "tf.Variable or ExtensionType: GradientTape.watch needs a Tensor; wrap the "
-                    "value in constant() before it is used"
+                    "tf.Variable or ExtensionType: GradientTape.watch needs a tensor, such as "
+                    "x = tf.constant(1.0); compute with that x"
                 )
         token = self._token or self._ready()
         token.watches = True

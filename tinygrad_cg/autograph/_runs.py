@@ -382,14 +382,14 @@ class SiteRun(Watch):
             text = "{} is {} after one branch and {} after the other. The condition is a tensor"
             remedy = "Give it the same structure, shape and dtype in both branches"
             if self.site.kind in ("while", "for"):
-                text = "{} is {} before the loop body and {} after it. A tensor controls the loop"
+                text = "{} is {} before the loop body and {} after it. A tensor ends the loop"
                 remedy = (
                     "Start with a value of the same shape and dtype. To collect values, use a "
                     "TensorArray"
                 )
             raise self.helper.refusal(
                 self.site.line,
-                f"{text.format(what, *error.args)}, so its type must not change",
+                f"{text.format(what, *error.args)}, so the type of {what} must not change",
                 remedy,
                 isinstance(value, list) and isinstance(other, list) and len(value) != len(other),
             ) from None
