@@ -260,7 +260,7 @@ def test_a_random_function_is_not_judged():
     report = tf.check_gradients(lambda x: x * float(rng.normal()), 2.0)
     assert report.rows == []
     assert not report.ok
-    assert "repeated calls differ: the function draws random numbers or keeps state" in words(
+    assert "Repeated calls differ: the function draws random numbers or keeps state" in words(
         report
     )
 
