@@ -23,6 +23,7 @@ for variable in (
 # NumPy's BLAS waits for its next product by spinning, for 100 ms as it comes: whoever is measured
 # after it would have one core fewer. With 2**18 clock cycles it takes as long as before.
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "18")
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # peers' packages were compiled by pip
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # no notes on what the machine can do
 if hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:THREADS])
