@@ -246,6 +246,16 @@ def test_products_of_arrays_in_any_order(shapes, dtype):
             np.testing.assert_allclose(product(x, y).numpy(), expected, tolerance, tolerance)
 
 
+@pytest.mark.parametrize(
+    "shapes", [((3, 4), (4,)), ((3, 4), (5, 4)), ((5, 3, 4), (4,)), ((4, 3, 4), (4, 4))]
+)
+def test_products_with_vectors(shapes):
+    x, y = (RNG.normal(size=shape) for shape in shapes)
+    product = tf.function(lambda x, y: tf.tanh(tf.linalg.matvec(x, y)))
+    expected = np.tanh(np.matmul(x, y[..., None])[..., 0])
+    np.testing.assert_allclose(product(x, y).numpy(), expected, 1e-13)
+
+
 def test_products_of_infinities_warn_of_nothing():
     x = np.array([[np.inf, 1.0], [0.0, 1e300]])
     program = tf.function(lambda x: tf.matmul(x, tf.matmul(x, x)))

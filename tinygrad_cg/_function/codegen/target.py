@@ -92,10 +92,13 @@ class Target:
         if name not in ("matmul", "matvec") or dtypes not in ({FLOAT32}, {FLOAT64}):
             return ""
         (x, y), (left, right) = operands, [operand.shape for operand in node.operands]
-        if len(right) == 2 < len(left) and prod(left):  # one product in place of many
+        if name == "matvec":
+            if (len(left), len(right)) != (2, 1):
+                return ""
+        elif len(right) == 2 < len(left) and prod(left):  # one product in place of many
             x, out = f"{x}.reshape((-1, {left[-1]}))", f"{out}.reshape((-1, {right[1]}))"
-        elif len(left) != 2 or len(right) != (2 if name == "matmul" else 1):
-            return f"quiet.run(matmul, {x}, {y}, {out})" if name == "matmul" else ""
+        elif len(left) != 2 or len(right) != 2:
+            return f"quiet.run(matmul, {x}, {y}, {out})"
         line = f"quiet.run({x}.dot, {y}, {out})"
         alone = blas.runs_alone(prod(left) * prod(right[1:]), node.dtype)
         return f"with single_thread: {line}" if alone else line
