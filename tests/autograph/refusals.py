@@ -111,7 +111,7 @@ def appends_in_loop(x):
 
 @case(
     "`y` is a float32 tensor of shape (1,) before the loop body and a float32 tensor of shape (2,) "
-    "after it. A tensor ends the loop, so the type of `y` must not change.",
+    "after it. The condition is a tensor, so the type of `y` must not change.",
     "while x",
 )
 def grows_in_loop(x):

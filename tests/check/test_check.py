@@ -644,3 +644,13 @@ def test_words_at_kinks():
     assert "times the correct" not in text
     text = words(tf.check_gradients(doubled, np.array([0.0, 1.0, -1.0])))
     assert "Of the elements without a kink, it is wrong only at x[1]" in text
+
+
+def test_a_list_of_numbers_is_one_input_per_number():
+    @tf.custom_gradient
+    def residual(x):
+        x = tf.convert_to_tensor(x)
+        return tf.reduce_sum(x**2), lambda dy: 2 * dy * x
+
+    text = " ".join(str(tf.check_gradients(residual, [0.4, -1.1])).split())
+    assert "each number is an input: to pass them as one vector, use np.array(...)" in text

@@ -481,11 +481,12 @@ def call(
         if not hasattr(python, "__code__") or root == "numpy" or is_ours:
             name = getattr(function, "__name__", repr(function))
             module = None if is_ours else getattr(function, "__module__", None)
-            what = f"{f'{module}.' if module else ''}{name} is not among the functions that "
+            what = f"{f'{module}.' if module else 'tinygrad_cg.' * is_ours}{name} is not among the "
             remedy = "use a function of NumPy or math, or " * is_ours
             is_random = module is not None and module.startswith("numpy.random")
             remedy += "write it in loops, or " * (root == "numpy" and not is_random)
-            what += f"`differentiable` can differentiate: {remedy}pass its result as an argument"
+            what += "functions that `differentiable` can differentiate: "
+            what += f"{remedy}compute it before the call, and pass its result as an argument"
             if getattr(function, "__wrapped__", None) in reader.calls:
                 what = f"{name} calls itself: write a loop"
             raise reader.refuse(what, node)

@@ -140,6 +140,11 @@ def _of_count(evidence: Evidence, order: int, error: GradientCountError) -> Find
             " Tensors passed by keyword are inputs as well, after those passed by position: return "
             "a gradient for each."
         )
+    elif any(isinstance(leaf, (list, tuple)) for leaf in seen.args):
+        text += (
+            " In a list or tuple, each number is an input: to pass them as one vector, use "
+            "np.array(...)."
+        )
     elif returned < expected:
         text += (
             " Positional arguments that are numbers are inputs, too: return None for those that "

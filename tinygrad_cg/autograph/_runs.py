@@ -382,7 +382,7 @@ class SiteRun(Watch):
             text = "{} is {} after one branch and {} after the other. The condition is a tensor"
             remedy = "Give it the same structure, shape and dtype in both branches"
             if self.site.kind in ("while", "for"):
-                text = "{} is {} before the loop body and {} after it. A tensor ends the loop"
+                text = "{} is {} before the loop body and {} after it. The condition is a tensor"
                 remedy = (
                     "Start with a value of the same shape and dtype. To collect values, use a "
                     "TensorArray"

@@ -104,7 +104,7 @@ class Function(Generic[P, Y]):
                 raise
             self._length_varies = True
             warn(
-                f"{error}. A list whose length varies cannot be compiled, so {self!r} runs "
+                f"{error}. A list whose length varies cannot be compiled, so `{self._name}` runs "
                 "operation by operation",
                 FunctionWarning,
             )

@@ -428,7 +428,7 @@ class FunctionTrace(Level, Listener):
         if not self.may_create:
             raise ValueError(
                 "tf.function only supports singleton tf.Variables created on the first call. "
-                "Make sure the tf.Variable is only created once or created outside tf.function."
+                "Create the Variable outside the function, or only if it does not exist yet."
             )
         self.created.append(variable)
 
