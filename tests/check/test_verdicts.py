@@ -8,6 +8,7 @@ import pytest
 import tinygrad_cg as tf
 from tests.support import check_faults, check_runs
 from tests.support.check_faults import ruled
+from tests.support.right_rules import least_squares
 
 log_softmax, softmax = tf.nn.log_softmax, tf.nn.softmax
 
@@ -802,3 +803,24 @@ def test_lost_digits_are_named_where_the_reference_is_inconclusive():
         words = f"In float32, rounding destroys more than two thirds of the digits of order {order}"
         assert f"{words} with respect to x: it is " in text
         assert f"and {exact}" in text.partition(words)[2]
+
+
+def half_defined(x):
+    if float(x) != 2.0:
+        raise ValueError("only at 2")
+    return x * x
+
+
+@pytest.mark.parametrize(
+    ("f", "x", "why"),
+    [
+        (tf.exp, tf.constant([89.0, 1.0]), "the derivative is too large for float32."),
+        (half_defined, np.array(2.0), "there is no reference where values at the point, or near"),
+        (least_squares, np.ones(3), "the derivative is hidden by rounding"),
+        (tf.norm, np.zeros(3), "the reference is not accurate enough."),
+    ],
+)
+def test_why_a_row_is_inconclusive(f, x, why):
+    text = " ".join(str(tf.check_gradients(f, x)).split())
+    assert text.count("Inconclusive, because ") == 1, text
+    assert f"Inconclusive, because {why}" in text

@@ -587,11 +587,29 @@ def _remarks(evidence: Evidence) -> Iterator[str]:
             f"{f' at {in_words(at)}' if at else ''}, because the gradient of order {order - 1} has "
             f"a kink{' there' * bool(at)}.{nearby}"
         )
-    if any(row.verdict == verdicts.INCONCLUSIVE for row in rows):
-        yield (
-            "The verdict 'inconclusive' means that the reference is missing or not accurate "
-            "enough, or that the derivative is hidden by rounding or too large for its dtype."
+    doubts = dict.fromkeys(
+        _doubt(evidence, row) for row in rows if row.verdict == verdicts.INCONCLUSIVE
+    )
+    if doubts:
+        yield f"Inconclusive, because {in_words(doubts)}."
+
+
+def _doubt(evidence: Evidence, row: DerivativeRow) -> str:
+    """Return why a row is inconclusive."""
+    check = evidence.check
+    j = check.names.index(row.argument) if row.argument in check.names else 0
+    if not row.kind:
+        return "forward mode raises an error, perhaps by rounding"
+    if row.detail.startswith("too large"):
+        return f"the derivative is {row.detail.partition(';')[0]}"
+    if not math.isfinite(row.reference):
+        return (
+            "there is no reference where values at the point, or near it, are infinite, NaN or not "
+            "defined"
         )
+    if row.error <= row.rounding * check.precision_of(j):
+        return "the derivative is hidden by rounding"
+    return "the reference is not accurate enough"
 
 
 def _location(site: SourceLine, expression: str = "") -> str:
