@@ -579,6 +579,20 @@ def test_the_element_that_is_named_is_the_one():
     assert "At x[1] = -1, `log` of -1 is NaN" in " ".join(str(report).split())
 
 
+def test_a_norm_of_zero_is_no_matter_of_one_element():
+    f = with_rule(tf.norm, lambda x, dy: dy * x / tf.norm(x))
+    for function in (f, lambda x: x / tf.norm(x)):
+        text = " ".join(str(tf.check_gradients(function, np.zeros(3), order=1)).split())
+        assert "Where all of x is 0, 0 / 0 is NaN (test_verdicts.py:" in text
+    rows = np.array([[0.0, 0.0, 0.0], [1.0, 2.0, 3.0]])
+    report = tf.check_gradients(lambda x: x / tf.norm(x, axis=1, keepdims=True), rows, order=1)
+    assert "cannot be checked here. 0 / 0 is NaN." in " ".join(str(report).split())
+    report = tf.check_gradients(lambda x: tf.sqrt(tf.reduce_sum(x * x)), np.zeros(3), order=1)
+    assert "Where all of x is 0, 0.5 / 0 is infinite; " in " ".join(str(report).split())
+    report = tf.check_gradients(lambda x: tf.sin(x) / x, np.zeros(3), order=1)
+    assert "At x[0] = 0, 0 / 0 is NaN." in " ".join(str(report).split())
+
+
 def test_a_clipped_upstream_is_not_said_to_lose_its_size():
     f = with_rule(lambda x: 2.0 * x, lambda x, dy: tf.clip_by_value(2.0 * dy, -1.0, 1.0))
     text = " ".join(str(tf.check_gradients(f, 1.5, order=1)).split())

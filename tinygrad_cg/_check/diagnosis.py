@@ -377,18 +377,24 @@ def _origin(evidence: Evidence, order: int, argument: str, of_values: str = "") 
     if not origins:
         return ""
     kind = next(what for what in reversed(kinds) if what in first)
-    place = _element(evidence, argument, problem.values if of_values else gradients, kind)
+    arrays = problem.values if of_values else gradients
+    place = _place(evidence, argument, arrays, kind, min(first[what].size for what in first))
     return f"{place}{'; '.join(origins)}. "
 
 
-def _element(evidence: Evidence, argument: str, arrays: Sequence, kind: str) -> str:
-    """Return words for the first element of an argument whose gradient is NaN, or infinite."""
+def _place(evidence: Evidence, argument: str, arrays: Sequence, kind: str, size: int) -> str:
+    """Return words for the first element of an argument whose gradient is NaN, or infinite.
+
+    If the origin has a smaller `size` than these, such as a norm, no single element is the cause.
+    """
     problem, names = evidence.check.problem, evidence.check.names
     j = names.index(argument) if argument in names else 0
     x = problem.point[j]
     for array in arrays:
         if array is not None and array.shape == x.shape:
             bad = np.isnan(array) if kind == "NaN" else np.isinf(array)
+            if size < bad.sum():
+                return f"Where all of {names[j]} is 0, " if not x.any() else ""
             if bad.any():
                 index = tuple(int(i) for i in np.argwhere(bad)[0])
                 return f"At {names[j]}{list(index) or ''} = {x[index]:.6g}, "
@@ -401,7 +407,7 @@ def _of_non_finite(bad: NonFinite) -> str:
         if bad.operands[-1] in ("inf", "-inf") and bad.operands[0] not in ("inf", "-inf"):
             return f"the derivative of a division by {bad.operands[-1]} is NaN{location}"
         return f"{' / '.join(bad.operands)} is NaN{location}"
-    if bad.operation == "divide" and bad.operands[-1] == "0" and bad.expression:
+    if bad.operation == "divide" and bad.operands[-1] == "0" and bad.expression and location:
         return f"`{bad.expression}` divides by zero ({where(bad.site)})"
     if bad.operation == "divide" and bad.operands[-1] == "0":
         return f"{' / '.join(bad.operands)} is infinite{location}"

@@ -43,11 +43,15 @@ class DetachSite(NamedTuple):
 
 
 class NonFinite(NamedTuple):
-    """An operation that returned infinity or NaN for finite operands."""
+    """An operation that returned infinity or NaN for finite operands.
+
+    `size` counts the elements of the infinite operand, or of the last one, such as a divisor.
+    """
 
     what: str
     operation: str
     operands: tuple[str, ...]
+    size: int
     site: SourceLine
     expression: str
 
@@ -230,8 +234,10 @@ class Recorder(ObservingLevel, Observer):
         if is_origin and any(map(np.any, bad)):
             examples = tuple(_example(array, is_nan, bad[0]) for array in operands)
             what = "NaN" if is_nan else "infinite"
+            sizes = [array.size for array in operands if not np.isfinite(array).all()]
+            size = [*(array.size for array in operands[-1:]), *sizes][-1]
             place = users_line()[:2], users_expression()
-            self.non_finite.append(NonFinite(what, primitive.label, examples, *place))
+            self.non_finite.append(NonFinite(what, primitive.label, examples, size, *place))
 
 
 def find_captures(function: Any) -> dict[str, Any]:
