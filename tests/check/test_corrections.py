@@ -110,8 +110,8 @@ def test_a_tensor_that_the_function_stops_and_the_rule_uses():
     report = tf.check_gradients(stopped_before_the_rule, V)
     assert report.first_false_order == 2
     text = words(report)
-    assert "`stopped_before_the_rule` uses `stop_gradient`" in text
-    assert "y = tf.stop_gradient(x)): derivatives of order 2 and higher" in text
+    assert "1. `stopped_before_the_rule` uses `stop_gradient`" in text
+    assert "y = tf.stop_gradient(x)), and its rule uses the result: derivatives of order 2" in text
     assert "NumPy arrays" not in text
     corrected = defined(code_of(report), "stopped_before_the_rule")
     assert tf.check_gradients(corrected, V, order=3).ok

@@ -261,14 +261,15 @@ def _of_detach_site(
     evidence: Evidence, point: DetachSite, rows: list[DerivativeRow], code: str | None
 ) -> Finding:
     name = point.definition.name if point.definition else evidence.check.problem.name
-    of_rule = any(seen.definition is point.definition for seen in evidence.calls)
-    whose = f"The rule of `{name}`" if of_rule else f"`{name}`"
+    has_rule = any(seen.definition is point.definition for seen in evidence.calls)
+    whose = f"The rule of `{name}`" if has_rule and not point.in_body else f"`{name}`"
     how = f"uses `{point.what}`, where derivatives end"
     if point.what == "NumPy":
         how = "takes NumPy or Python values from a tensor"
+    used = ", and its rule uses the result" * (point.in_body and code is not None)
     text = (
-        f"{whose} {how}{_location(point.site)}: derivatives of order {point.order} and higher "
-        f"treat this as a constant. {_describe(evidence, rows)}"
+        f"{whose} {how}{_location(point.site)}{used}: derivatives of order {point.order} and "
+        f"higher treat this as a constant. {_describe(evidence, rows)}"
     )
     if evidence.is_estimator:
         _, arguments = evidence.check.problem.call_text

@@ -33,13 +33,15 @@ SourceLine = tuple[str, int]  # a file and a line number
 class DetachSite(NamedTuple):
     """A place where a derivative ends: values taken out of a tensor, or a detaching operation.
 
-    From `order` on, derivatives lack the paths through it.
+    From `order` on, derivatives lack the paths through it. It is `in_body` if it is in a function
+    that has a rule, and not in the rule.
     """
 
     what: str
     definition: Definition | None
     site: SourceLine
     order: int
+    in_body: bool
 
 
 class NonFinite(NamedTuple):
@@ -215,7 +217,7 @@ class Recorder(ObservingLevel, Observer):
             definition = running.definition
         site = site or users_line()[:2]
         if all((point.what, point.site) != (what, site) for point in self.detached):
-            self.detached.append(DetachSite(what, definition, site, order))
+            self.detached.append(DetachSite(what, definition, site, order, bool(inside)))
 
     def _running(self) -> CustomCall | None:
         """Return the custom gradient whose rule is running."""
