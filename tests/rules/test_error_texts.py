@@ -113,7 +113,7 @@ RULES = [
     (
         "1.3 scalar alone",
         TypeError,
-        "Cannot iterate over a scalar tensor.",
+        ". TensorFlow's message for this mistake is: Cannot iterate over a scalar tensor.",
         called(lambda a: a * 2.0),
     ),
     (
@@ -147,7 +147,7 @@ RULES = [
     (
         "1.7 no pair",
         TypeError,
-        "Cannot iterate over a scalar tensor.",
+        ". TensorFlow's message for this mistake is: Cannot iterate over a scalar tensor.",
         with_variable(lambda dy, variables=None: dy),
     ),
     (

@@ -244,7 +244,10 @@ def test_second_order_through_the_upstream():
     assert product.numpy().tolist() == [60.0, 1200.0]
 
 
-NONE = "Cannot convert the argument `type_value`: None to a TensorFlow DType"
+NONE = (
+    r"\. TensorFlow's message for this mistake is: Cannot convert the argument "
+    "`type_value`: None to a TensorFlow DType"
+)
 REFUSED = {  # targets, sources, words
     "None": (
         lambda t: None,

@@ -323,7 +323,7 @@ def check_result(definition: Definition, result: Any) -> tuple[Any, Callable[...
             kind = f"Tensor of shape {tuple(result.shape)}"
             pair = "unsupported callable" if result.shape == (2,) else ""
             words = pair if result.ndim else "Cannot iterate over a scalar tensor."
-        theirs = f" (in TensorFlow, this mistake gives: {words})" if words else ""
+        theirs = f". TensorFlow's message for this mistake is: {words}" if words else ""
         raise TypeError(
             f"{name} must return (output, grad_fn), got {kind}: add the rule, `return y, grad_fn` "
             f"(at {definition.where()}){theirs}"
@@ -341,7 +341,7 @@ def check_result(definition: Definition, result: Any) -> tuple[Any, Callable[...
         remedy = "put the output first" if callable(result[0]) else remedy
         raise TypeError(
             f"{name} must return (output, grad_fn), and grad_fn must be callable, got "
-            f"{type(result[1]).__name__}: {remedy} ({definition.where()}) (in TensorFlow, this "
-            "mistake gives: unsupported callable)"
+            f"{type(result[1]).__name__}: {remedy} ({definition.where()}). TensorFlow's message "
+            "for this mistake is: unsupported callable"
         )
     return result[0], result[1]

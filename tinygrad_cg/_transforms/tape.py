@@ -360,8 +360,8 @@ class GradientTape(levels.Listener):
             "one for a second derivative."
             if self._consumed
             else "GradientTape.gradient: this tape recorded nothing, because it was never entered: "
-            "compute the target in the block `with tf.GradientTape() as tape:` (in TensorFlow, "
-            f"this mistake gives: {_ONE_SET})"
+            "compute the target in the block `with tf.GradientTape() as tape:`. TensorFlow's "
+            f"message for this mistake is: {_ONE_SET}"
         )
 
     def _stop_or_warn(self, token: Token) -> None:
