@@ -37,47 +37,40 @@ def lapack(loop, words, a, b, c, d):
 
 
 @cache
-def on_matrices(function: Callable, count: int) -> Callable:
+def on_matrices(function: Callable) -> Callable:
     """Return code that calls a function with each matrix of `out` and of one or two operands.
 
-    `first` and `second` are the positions of these in their stacks.
+    `first` and `second` are the positions of these in their stacks. One operand is passed twice.
     """
 
-    def one(out, x, first, second, loop, words, other, more):
-        for b in range(first.size):
-            function(out[b], x[first[b]], loop, words, other, more)
-
-    def two(out, x, y, first, second, loop, words, other, more):
+    def run(out, *rest):
+        first, second, loop, words, other, more = rest[-6:]
+        x, y = rest[0], rest[-7]
         for b in range(first.size):
             function(out[b], x[first[b]], y[second[b]], loop, words, other, more)
 
-    return one if count == 1 else two
+    return run
 
 
 @cache
-def checked(function: Callable, message: str, count: int) -> Callable:
+def checked(function: Callable, message: str) -> Callable:
     """Return the function. It raises LinAlgError if only the result is NaN."""
 
-    def one(out, x, loop, words, other, more):
-        function(out, x, loop, words, other, more)
-        if np.isnan(out[0, 0]) and not np.isnan(np.sum(x)):
-            raise np.linalg.LinAlgError(message)
-
-    def two(out, x, y, loop, words, other, more):
+    def run(out, x, y, loop, words, other, more):
         function(out, x, y, loop, words, other, more)
         if np.isnan(out[0, 0]) and not np.isnan(np.sum(x) + np.sum(y)):
             raise np.linalg.LinAlgError(message)
 
-    return jitable(one if count == 1 else two)
+    return jitable(run)
 
 
 @jitable
-def of_one(out, x, loop, words, other, more):
+def of_one(out, x, y, loop, words, other, more):
     lapack(loop, words, x, out, x, x)
 
 
 @jitable
-def of_mean(out, x, loop, words, other, more):
+def of_mean(out, x, y, loop, words, other, more):
     """Compute a function of the mean of a matrix and its transpose."""
     lapack(loop, words, 0.5 * (x + x.T), out, x, x)
 
@@ -88,24 +81,24 @@ def solve(out, x, y, loop, words, other, more):
 
 
 @jitable
-def log_abs_determinant(out, x, loop, words, other, more):
+def log_abs_determinant(out, x, y, loop, words, other, more):
     lapack(loop, words, x, np.empty(1), out, x)
 
 
 @jitable
-def determinant_sign(out, x, loop, words, other, more):
+def determinant_sign(out, x, y, loop, words, other, more):
     lapack(loop, words, x, out, np.empty(1), x)
 
 
 @jitable
-def eigh(out, x, loop, words, other, more):
+def eigh(out, x, y, loop, words, other, more):
     values, vectors = np.empty(x.shape[0]), np.empty(x.shape)
     lapack(loop, words, 0.5 * (x + x.T), values, vectors, x)
     out[0], out[1:] = values, vectors
 
 
 @jitable
-def svd(out, x, loop, words, other, more):
+def svd(out, x, y, loop, words, other, more):
     height, size = x.shape[0], out.shape[1]
     left, values, right = np.empty((height, size)), np.empty(size), np.empty((size, x.shape[1]))
     lapack(loop, words, x.copy(), left, values, right)
@@ -113,28 +106,33 @@ def svd(out, x, loop, words, other, more):
 
 
 @jitable
-def svdvals(out, x, loop, words, other, more):
+def svdvals(out, x, y, loop, words, other, more):
     lapack(loop, words, x.copy(), out, x, x)
 
 
 @jitable
-def qr(out, x, loop, words, other, more):
+def qr(out, x, y, loop, words, other, more):
     height, width = x.shape
     matrix, turns, basis = x.copy(), np.empty(width), np.empty(x.shape)
     lapack(loop, words, matrix, turns, x, x)
-    for i, j in np.ndindex((width, width)):
-        out[height + i, j] = matrix[i, j] if j >= i else 0.0
+    out[height:] = np.triu(matrix[:width])
     lapack(other, more, matrix, turns, basis, x)
     out[:height] = basis
 
 
 @jitable
-def cofactors(out, x, loop, words, other, more):
+def product(out, x, y, loop, words, other, more):
+    out[:] = 0
+    for i, k, j in np.ndindex((x.shape[0], x.shape[1], y.shape[1])):
+        out[i, j] += x[i, k] * y[k, j]
+
+
+@jitable
+def cofactors(out, x, y, loop, words, other, more):
     inverse, value = np.empty(x.shape), np.empty(1)
     lapack(loop, words, x, inverse, x, x)
     lapack(other, more, x, value, x, x)
-    for i, j in np.ndindex(x.shape):
-        out[i, j] = value[0] * inverse[j, i]
+    out[:] = value[0] * inverse.T
 
 
 @jitable
@@ -142,15 +140,10 @@ def cofactor_change(out, x, y, loop, words, other, more):
     inverse, value = np.empty(x.shape), np.empty(1)
     lapack(loop, words, x, inverse, x, x)
     lapack(other, more, x, value, x, x)
-    inner, change = np.zeros(x.shape), np.zeros(x.shape)
-    for i, k, j in np.ndindex((x.shape[0], x.shape[0], x.shape[0])):
-        inner[i, j] += inverse[i, k] * y[k, j]
-    for i, j in np.ndindex(x.shape):
-        change[i, j] = np.trace(inner) * inverse[i, j]
-    for i, k, j in np.ndindex((x.shape[0], x.shape[0], x.shape[0])):
-        change[i, j] -= inner[i, k] * inverse[k, j]
-    for i, j in np.ndindex(x.shape):
-        out[i, j] = value[0] * change[j, i]
+    inner, change = np.empty(x.shape), np.empty(x.shape)
+    product(inner, inverse, y, loop, words, other, more)
+    product(change, inner, inverse, loop, words, other, more)
+    out[:] = value[0] * (np.trace(inner) * inverse - change).T
 
 
 @cache
@@ -168,7 +161,7 @@ def triangular_solve(lower: bool) -> Callable:
 
 @cache
 def coincide(sums: bool, limit: float) -> Callable:
-    def run(out, x, loop, words, other, more):
+    def run(out, x, y, loop, words, other, more):
         most = limit * np.max(np.abs(x))
         for i, j in np.ndindex(out.shape):
             out[i, j] = abs(x[0, i] + x[0, j] if sums else x[0, i] - x[0, j]) <= most
@@ -185,13 +178,6 @@ def vanish(limit: float) -> Callable:
             out[0, j] = small and lengths[j] <= 100 * limit * np.max(lengths)
 
     return jitable(run)
-
-
-@jitable
-def product(out, x, y, loop, words, other, more):
-    out[:] = 0
-    for i, k, j in np.ndindex((x.shape[0], x.shape[1], y.shape[1])):
-        out[i, j] += x[i, k] * y[k, j]
 
 
 @cache

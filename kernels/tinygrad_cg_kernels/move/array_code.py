@@ -120,24 +120,15 @@ def cast(out, x):
         out[k] = x[k]
 
 
+@jitable
 def moved(out, x, places):
     for k in range(places.size):
         out[k] = x[places[k]]
 
 
-@cache
-def copied(count: int) -> Callable:
-    """Return `moved` for a function of several operands that returns elements of the first."""
-
-    def two(out, x, y, places):
-        for k in range(places.size):
-            out[k] = x[places[k]]
-
-    def three(out, x, y, z, places):
-        for k in range(places.size):
-            out[k] = x[places[k]]
-
-    return two if count == 2 else three
+def copied(out, x, *rest):
+    """Move elements of the first of several operands."""
+    moved(out, x, rest[-1])
 
 
 def moved_back(out, x, places):
@@ -198,20 +189,14 @@ def pulled(total: Callable, pull: Callable) -> Callable:
 
 
 @cache
-def scanned(
-    advance: Callable, start: Callable, reverse: int, exclusive: int, count: int
-) -> Callable:
-    """Return the scan of a row of one or two operands."""
+def scanned(advance: Callable, start: Callable, reverse: int, exclusive: int) -> Callable:
+    """Return the scan of a row of one or two operands, which the result follows."""
 
-    def one(row, result):
-        sizes = np.array([row.size, reverse, exclusive])
-        scan.rows_core(advance, start, 0, 1, sizes, row, row, result)
+    def run(*rows):
+        sizes = np.array([rows[0].size, reverse, exclusive])
+        scan.rows_core(advance, start, 0, 1, sizes, rows[0], rows[-2], rows[-1])
 
-    def two(row, other, result):
-        sizes = np.array([row.size, reverse, exclusive])
-        scan.rows_core(advance, start, 0, 1, sizes, row, other, result)
-
-    return jitable(one if count == 1 else two)
+    return jitable(run)
 
 
 @cache

@@ -82,7 +82,7 @@ def _mapped(node: OpaqueNode, function: Callable, dtype: np.dtype | None = None)
 def _scan(node: OpaqueNode) -> Code:
     kernel = scan.pull if node.params.get("pulls") else node.op.kernel
     flags = int(node.params["reverse"]), int(node.params["exclusive"])
-    function = arrays.scanned(kernel.advance, kernel.start, *flags, len(node.operands))
+    function = arrays.scanned(kernel.advance, kernel.start, *flags)
     return _mapped(node, function, loop_dtype(kernel.result_dtype(node.dtype)))
 
 
@@ -184,8 +184,7 @@ def _moved_back(node: OpaqueNode) -> Code:
 
 def _copied(node: OpaqueNode) -> Code:
     """Return the code of a check that only warns, which Numba code does not."""
-    function = arrays.copied(len(node.operands))
-    return CodeOnArrays(function, None, [places(node.operands[0].shape, node.shape)])
+    return CodeOnArrays(arrays.copied, None, [places(node.operands[0].shape, node.shape)])
 
 
 def _on_matrices(
@@ -201,7 +200,7 @@ def _on_matrices(
     def build(node: OpaqueNode) -> Code:
         if any(x.dtype.kind == "c" for x in (node, *node.operands)):
             return None
-        stacks, count = [x.shape[:-2] for x in node.operands], len(node.operands)
+        stacks = [x.shape[:-2] for x in node.operands]
         batch = broadcast_shapes(*stacks)
         m, n = node.operands[0].shape[-2:]
         letters = {"m": m, "n": n, "k": min(m, n), "r": node.operands[-1].shape[-1]}
@@ -221,13 +220,11 @@ def _on_matrices(
         height = rows or node.shape[-2]
         shape = prod(batch), height, node.size // (prod(batch) * height)
         shapes = [shape, *[(prod(x.shape[:-2]), *x.shape[-2:]) for x in node.operands]]
-        code = function
-        if error:
-            code = matrices.checked(code, f"{node.op.label}: {error}", count)
+        code = matrices.checked(function, f"{node.op.label}: {error}") if error else function
         result = None if node.dtype == np.bool_ else FLOAT64
         tables = [places(stacks[0], batch), places(stacks[-1], batch), *tables]
-        function_of_stacks = matrices.on_matrices(code, count)
-        return CodeOnArrays(function_of_stacks, shapes, tables, [FLOAT64] * count, result)
+        dtypes = [FLOAT64] * len(stacks)
+        return CodeOnArrays(matrices.on_matrices(code), shapes, tables, dtypes, result)
 
     return build
 
@@ -243,7 +240,7 @@ def _product(node: OpaqueNode) -> Code:
     batch = broadcast_shapes(x[:-2], y[:-2])
     shapes = [(prod(batch), x[-2], y[-1]), *[(prod(z[:-2]), *z[-2:]) for z in (x, y)]]
     tables = [*[places(z[:-2], batch) for z in (x, y)], *[0, np.zeros(1, np.int64)] * 2]
-    return CodeOnArrays(matrices.on_matrices(matrices.product, 2), shapes, tables)
+    return CodeOnArrays(matrices.on_matrices(matrices.product), shapes, tables)
 
 
 def _convolution(node: OpaqueNode) -> Code:
