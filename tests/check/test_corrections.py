@@ -826,3 +826,61 @@ def test_a_sentence_about_random_numbers_is_printed_once():
 
     text = words(tf.check_gradients(noisy, tf.constant(V)))
     assert text.count("the function draws random numbers") == 1
+
+
+# Terms, axes and matrices -----------------------------------------------------------------------
+
+MATRIX = np.array([[2.0, -1.0, 0.3], [0.5, 1.5, -0.7], [1.1, 0.2, 0.9]])
+
+
+@tf.custom_gradient
+def sum_of_products(x):
+    return tf.reduce_sum(tf.sin(x) * x), lambda dy: dy * tf.cos(x) * x
+
+
+@tf.custom_gradient
+def yukawa(r):
+    return tf.exp(-r) / r, lambda dy: -dy * tf.exp(-r) / r
+
+
+@tf.custom_gradient
+def boltzmann(energies):
+    p = tf.nn.softmax(-energies, axis=1)
+    return p, lambda dy: -p * (dy - tf.reduce_sum(p * dy, axis=0, keepdims=True))
+
+
+@tf.custom_gradient
+def rayleigh(x):
+    n = tf.reduce_sum(x * x)
+    q = tf.reduce_sum(x * tf.linalg.matvec(MATRIX, x)) / n
+    return q, lambda dy: dy * 2 * (tf.linalg.matvec(MATRIX, x) - q * x) / n
+
+
+@pytest.mark.parametrize(
+    ("f", "x", "said", "line"),
+    [
+        (
+            *(sum_of_products, V, "The term `tf.sin(x)` is missing in the factor of the upstream"),
+            "lambda dy: dy * tf.cos(x) * x + dy * tf.sin(x)",
+        ),
+        (
+            *(yukawa, abs(V), "a quotient, and the divisor r is not differentiated: the term -dy"),
+            "lambda dy: -dy * tf.exp(-r) / r - dy * (tf.exp(-r) / r) / r",
+        ),
+        (
+            *(boltzmann, np.outer(V, V) + MATRIX, "of a softmax over axis 0; the outputs are a"),
+            "tf.reduce_sum(p * dy, axis=1, keepdims=True)",
+        ),
+        (
+            *(rayleigh, V, "The gradient is right along x, and wrong in other directions."),
+            "tf.linalg.matvec((MATRIX + tf.transpose(MATRIX)) / 2.0, x)",
+        ),
+    ],
+)
+def test_the_term_the_axis_or_the_matrix_is_corrected(f, x, said, line):
+    report = tf.check_gradients(f, x)
+    assert said in words(report)
+    code = code_of(report)
+    assert line in code
+    name = code.split("def ")[1].partition("(")[0]
+    assert tf.check_gradients(defined(code, name, **globals()), x).ok

@@ -329,8 +329,9 @@ def _named_variables(elements: Elements) -> Iterator[Named]:
             def values(sample: Elements, name: str = name, of: Any = of) -> Any:
                 return of(sample.derivation.variables.get(name, np.nan))
 
-            words = code.format(v=name)
-            yield f"`{words.strip('()')}`", words, values
+            text = code.format(v=name)
+            words = text[1:-1] if text.startswith("(") else text
+            yield f"`{words}`", text if name.isidentifier() else f"({text})", values
 
 
 def _fits(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
@@ -681,26 +682,27 @@ def _through(elements: Elements) -> Iterator[Hypothesis]:
 
 
 def _quadratic(elements: Elements) -> Iterator[Hypothesis]:
-    """Yield a quadratic form whose rule takes its matrix to be symmetric."""
+    """Yield a quadratic form, or its quotient by another, whose rule takes a symmetric matrix."""
     if not _is_linear(elements) or elements.outputs.size != 1 or elements.x.size < 2:
         return
 
-    def has_degree_two(sample: Elements) -> bool:
-        """Return whether the gradients are those of a form of degree 2, along x (Euler)."""
+    def has_degree(sample: Elements, degree: float) -> bool:
+        """Return whether the gradients are those of a form of a degree, along x (Euler)."""
         size = largest(sample.x) * largest(sample.expected) * sample.x.size
-        product = 2.0 * sample.outputs.item() * sample.upstream.item()
+        product = degree * sample.outputs.item() * sample.upstream.item()
         return all(
             abs(np.vdot(sample.x, gradient) - product) <= sample.tolerance * size
             for gradient in (sample.actual, sample.expected)
         )
 
     x = elements.name
-    yield Hypothesis(
-        f"The gradient is right along {x}, and wrong in other directions. For a matrix A, the "
-        f"gradient of {x}^T A {x} is (A + A^T) {x}; it is 2 A {x} only if A is symmetric.",
-        has_degree_two,
-        fix=partial(add_transpose, ratio=2.0),
-    )
+    for degree in (2.0, 0.0) if elements.runs("matmul") or elements.runs("matvec") else (2.0,):
+        yield Hypothesis(
+            f"The gradient is right along {x}, and wrong in other directions. For a matrix A, the "
+            f"gradient of {x}^T A {x} is (A + A^T) {x}; it is 2 A {x} only if A is symmetric.",
+            partial(has_degree, degree=degree),
+            fix=partial(add_transpose, ratio=degree, is_mean=not degree),
+        )
 
 
 # Means, norms, softmax and terms -------------------------------------------------------------
@@ -727,26 +729,32 @@ def _softmax(elements: Elements) -> Iterator[Hypothesis]:
             return dy - p * dy.sum(axis=axes, keepdims=True)
         return p * (dy - (dy * p).sum(axis=axes, keepdims=True))
 
-    def outputs(sample: Elements, axes: tuple[int, ...], is_log: bool) -> np.ndarray:
+    def outputs(sample: Elements, axes: tuple[int, ...], is_log: bool, scale: Any) -> np.ndarray:
         return np.exp(sample.outputs) if is_log else sample.outputs
 
-    def own(sample: Elements, axes: tuple[int, ...], is_log: bool) -> np.ndarray:
-        powers = np.exp(sample.x - sample.x.max(axis=axes, keepdims=True))
+    def own(sample: Elements, axes: tuple[int, ...], is_log: bool, scale: Any) -> np.ndarray:
+        x = scale * sample.x
+        powers = np.exp(x - x.max(axis=axes, keepdims=True))
         return powers / powers.sum(axis=axes, keepdims=True)
 
     sets = _sets_of_axes(y.ndim)
     for is_log in (False, True):
-        p = outputs(elements, (), is_log)
-        right = [axes for axes in sets if elements.match(pull(elements, p, axes, is_log))]
+        p, right, scale = outputs(elements, (), is_log, 1.0), (), 1.0
+        for axes in sets:
+            pulled = pull(elements, p, axes, is_log)
+            factor = np.vdot(pulled, elements.expected) / (np.vdot(pulled, pulled) or np.nan)
+            if elements.match(factor * pulled):
+                right, scale = axes, factor  # of x, which an energy has negative
+                break
         for axes in sets if right else ():
-            for of in (outputs, own) if axes != right[0] else ():
+            for of in (outputs, own) if axes != right else ():
                 yield gives(
                     f"It is the gradient of a softmax over {_axes(axes)}; the outputs are a "
-                    f"softmax over {_axes(right[0])}.",
-                    lambda sample, of=of, axes=axes, is_log=is_log: pull(
-                        sample, of(sample, axes, is_log), axes, is_log
+                    f"softmax over {_axes(right)}.",
+                    lambda sample, of=of, axes=axes, is_log=is_log, scale=scale: (
+                        scale * pull(sample, of(sample, axes, is_log, scale), axes, is_log)
                     ),
-                    fix=_other_axis(axes, right[0]),
+                    fix=_other_axis(axes, right),
                 )
 
 
@@ -841,12 +849,15 @@ def _terms(elements: Elements) -> Iterator[Hypothesis]:
         words,
         lambda sample: sample.upstream * sample.outputs / sample.x,
     )
-    yield gives(
-        f"The output is a product, and the factor {x} is not differentiated: the term dy * output "
-        f"/ {x} is missing.",
-        lambda sample: sample.expected - sample.upstream * sample.outputs / sample.x,
-        fix=f"gradient + dy * output / {x}",
-    )
+    for sign, kind, part in ((1, "product", "factor"), (-1, "quotient", "divisor")):
+        yield gives(
+            f"The output is a {kind}, and the {part} {x} is not differentiated: the term "
+            f"{'-' * (sign < 0)}dy * output / {x} is missing.",
+            lambda sample, sign=sign: (
+                sample.expected - sign * sample.upstream * sample.outputs / sample.x
+            ),
+            fix=f"gradient {'+' if sign > 0 else '-'} dy * output / {x}",
+        )
     yield gives(
         "The factor that multiplies the upstream gradient is the reciprocal of the correct one.",
         lambda sample: sample.upstream**2 / sample.expected,

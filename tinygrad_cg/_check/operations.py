@@ -78,12 +78,15 @@ class _Results(ObservingLevel):
 
     @property
     def variables(self) -> dict[str, np.ndarray]:
-        """Return the values of all results that are assigned to variables."""
-        named = [(self.variable_of(data, site), data) for _, site, data in self._computed.values()]
+        """Return the values of results by their variables, then of others by their expressions."""
+        named = [
+            (self.variable_of(data, site) or expression, data)
+            for expression, site, data in self._computed.values()
+        ]
         return {
             name: np.array(data)
-            for name, data in named
-            if name is not None and isinstance(data, np.ndarray) and data.dtype.kind == "f"
+            for name, data in sorted(named, key=lambda pair: not pair[0].isidentifier())
+            if "..." not in name and isinstance(data, np.ndarray) and data.dtype.kind == "f"
         }
 
 

@@ -546,15 +546,18 @@ def transpose_matrix(source: SourceCode, name: str, index: int) -> None:
     _change_matrices(source, name, index, transposed)
 
 
-def add_transpose(source: SourceCode, name: str, index: int, ratio: float = 1.0) -> None:
-    """Write A + A^T for the matrix A in a gradient, and divide by the ratio."""
+def add_transpose(
+    source: SourceCode, name: str, index: int, ratio: float = 1.0, is_mean: bool = False
+) -> None:
+    """Write A + A^T for the matrix A in a gradient, divided by the ratio; or the mean of both."""
 
     def symmetric(node: ast.expr) -> ast.expr:
         code = ast.unparse(node)
-        return ast.parse(f"({code}) + {source.prefix}transpose({code})", mode="eval").body
+        code = f"({code}) + {source.prefix}transpose({code})"
+        return ast.parse(f"({code}) / 2.0" if is_mean else code, mode="eval").body
 
     _change_matrices(source, name, index, symmetric)
-    scale_gradient(source, name, index, ratio)
+    scale_gradient(source, name, index, 1.0 if is_mean else ratio)
 
 
 def _change_matrices(
