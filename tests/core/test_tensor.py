@@ -3,6 +3,7 @@
 import copy
 import operator
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -348,6 +349,19 @@ class TestPythonProtocols:
         with pytest.raises(TypeError, match="Scalar tensor has no `len"):
             len(tf.constant(1.0))
         assert len(tf.ones((3, 2))) == 3
+
+    def test_errors_of_conversions_name_the_call(self):
+        v, x = tf.constant([1.0, 2.0]), tf.constant(2.0)
+        for words, call in {
+            "float(v) needs a single number, a tensor of shape (), got shape": lambda: float(v),
+            "int(v) needs a single number, a tensor of shape (), got": lambda: int(v),
+            "range(v) needs an integer tensor of shape (), got shape (2,)": lambda: range(v),
+            "range(x) needs an integer tensor of shape (), got shape () and dtype float32: cast": (
+                lambda: range(x)
+            ),
+        }.items():
+            with pytest.raises(TypeError, match=f"^{re.escape(words)}"):
+                call()
 
     def test_numbers(self):
         assert float(tf.constant(1.5)) == 1.5

@@ -1,5 +1,7 @@
 """Gathers that go through axes together, and the gradients of indexing."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -74,6 +76,19 @@ def test_parts_of_an_index_that_are_refused():
     for key in [("a",), ((0.5, 1.0), 0), (1.0,)]:
         with pytest.raises(IndexError, match="are valid indices"):
             x[key]
+
+
+def test_errors_of_indexing_name_the_index_as_it_is_written():
+    v, x = tf.constant([1.0, 2.0]), tf.constant(2.0)
+    refused = {
+        "x[5]: too many indices: 1 for shape (): it is a single number, so leave": lambda: x[5],
+        "v[0, 1]: too many indices: 2 for shape (2,)": lambda: v[0, 1],
+        "v[5]: index 5 is out of bounds for axis 0 with size 2; the shape": lambda: v[5],
+        "v[1.5]: only integers, slices": lambda: v[1.5],
+    }
+    for words, call in refused.items():
+        with pytest.raises(IndexError, match=f"^{re.escape(words)}"):
+            call()
 
 
 def test_lists_of_tensors_without_values_are_index_arrays():

@@ -6,6 +6,7 @@ Arithmetic operators and array methods are installed on it from one table, in
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from math import prod
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 import numpy as np
 from numpy import ndarray
 
-from ..errors import ArgumentTypeError, InaccessibleTensorError
+from ..errors import ArgumentTypeError, InaccessibleTensorError, users_expression
 from . import devices
 from .levels import ask_for_value, state
 from .suggestions import NamesOfOtherLibraries
@@ -550,16 +551,32 @@ class ArrayLike(NamesOfOtherLibraries):
         return bool(data)
 
     def __int__(self) -> int:
-        return int(self._values())
+        return self._as_number(int)
 
     def __float__(self) -> float:
-        return float(self._values())
+        return self._as_number(float)
 
     def __complex__(self) -> complex:
-        return complex(self._values())
+        return self._as_number(complex)
 
     def __index__(self) -> int:
-        return self._values().__index__()
+        return self._as_number(operator.index)
+
+    def _as_number(self, convert: Callable[[Any], Any]) -> Any:
+        data = self._values()
+        try:
+            return convert(data)
+        except TypeError:
+            is_index = convert is operator.index
+            if not data.ndim and not is_index:
+                raise
+            wanted = "an integer tensor" if is_index else "a single number, a tensor"
+            remedy = "take an element, such as x[0]" if data.ndim else "cast it to int32"
+            call = users_expression() or f"{convert.__name__}(x)"
+            raise TypeError(
+                f"{call} needs {wanted} of shape (), got shape {tuple(data.shape)} and dtype "
+                f"{data.dtype}: {remedy}"
+            ) from None
 
     def __len__(self) -> int:
         if not self._data.ndim:

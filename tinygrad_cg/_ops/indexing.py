@@ -18,7 +18,7 @@ from .._core.device_runs import kernel_for
 from .._core.kinds import is_bool, is_integer
 from .._core.primitive import OPS, apply
 from .._core.tensor import Aval, NoValueError, Tensor
-from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError
+from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError, users_expression
 from .define import Case, operation
 from .validation import as_int, as_integers, normalize_axis
 
@@ -127,7 +127,19 @@ def getitem(x: Any, key: Any) -> Tensor:
         if not any(_has_no_value(part) for part in parts):
             raise
         return _getitem_by_gathers(x, parts)
-    return apply(_getitem, (x,), {"key": key})
+    try:
+        return apply(_getitem, (x,), {"key": key})
+    except IndexError as error:
+        count = sum(part is not None and part is not Ellipsis for part in key)
+        shape = tuple(x._data.shape)
+        words = str(error)
+        if count > len(shape):
+            words = f"too many indices: {count} for shape {shape}"
+        else:
+            words += f"; the shape is {shape}"
+        if not shape:
+            words += ": it is a single number, so leave out the index"
+        raise IndexError(f"{users_expression() or 'x[...]'}: {words}") from None
 
 
 def put_at(values: Tensor, shape: tuple[int, ...], key: Any) -> Tensor:
@@ -242,8 +254,8 @@ def _index_part(part: Any) -> Any:
         except TypeError:
             got = type(part).__name__
     raise IndexError(
-        "only integers, slices (`:`), ellipsis (`...`), None, and integer or boolean arrays "
-        f"are valid indices, got {got}"
+        f"{users_expression() or 'x[...]'}: only integers, slices (`:`), ellipsis (`...`), None, "
+        f"and integer or boolean arrays are valid indices, got {got}"
     )
 
 
