@@ -346,6 +346,15 @@ def test_integers_that_a_variable_cannot_hold(method, initial, value):
     assert_next_gradient_is_right()
 
 
+def test_numbers_that_do_not_fit_are_named_as_they_were_passed():
+    v = tf.Variable([1, 2])
+    for value, what in (([0.5, 1.5], "a list of floats"), (0.5, "the float 0.5")):
+        with pytest.raises(ValueError, match=f"assign {what} to .*dtype='float32'"):
+            v.assign(value)
+    with pytest.raises(ValueError, match=r"assign a value of dtype float64 to .*dtype='float64'"):
+        v.assign(np.array([0.5, 1.5]))
+
+
 def test_integers_that_fit_are_assigned():
     """4.4: an array of wider integers is safe where its values fit."""
     v = tf.Variable([1, 1])

@@ -14,6 +14,7 @@ from numpy import ndarray
 
 from tinygrad_cg_kernels.runtime.locks import ForkLock
 
+from .. import nest
 from .._core import devices
 from .._core.conversion import (
     IndexedSlices,
@@ -299,7 +300,7 @@ class Variable(ArrayLike):
         else:
             data = devices.adopt(value)
             if data is None:
-                data = devices.move(self._cast(to_array(unrounded(value))), self.device)
+                data = devices.move(self._cast(to_array(unrounded(value)), value), self.device)
             else:
                 data = self._fit_device(data.astype(self._data.dtype))
         if data.shape != wanted:
@@ -324,16 +325,21 @@ class Variable(ArrayLike):
             )
         return devices.move(data, here)
 
-    def _cast(self, data: np.ndarray) -> np.ndarray:
+    def _cast(self, data: np.ndarray, value: Any) -> np.ndarray:
         """Cast numbers and arrays where that is safe: to the same kind, or a wider one."""
         wanted = self._data.dtype
         check_dtype(data.dtype, "assign")
         integers = is_integer(data.dtype) and is_integer(wanted)
         if not integers and not np.can_cast(data.dtype, wanted, "same_kind"):
+            what, dtype = f"a value of dtype {data.dtype}", data.dtype
+            if all(type(leaf) in (int, float, complex) for leaf in nest.flatten(value)):
+                dtype = convert(value).dtype  # that of Python's numbers
+                kind = {"i": "int", "f": "float", "c": "complex number"}[dtype.kind]
+                is_list = isinstance(value, (list, tuple))
+                what = f"a {type(value).__name__} of {kind}s" if is_list else f"the {kind} {value}"
             raise ValueError(
-                f"Cannot assign a value of dtype {data.dtype} to variable {self.name!r} of "
-                f"dtype {self.dtype}: it would lose information; make it "
-                f"Variable(..., dtype={str(data.dtype)!r}), or cast the value"
+                f"Cannot assign {what} to variable {self.name!r} of dtype {self.dtype}: it would "
+                f"lose information; make it Variable(..., dtype={str(dtype)!r}), or cast the value"
             )
         return cast_in_range(data, wanted)
 
