@@ -60,6 +60,7 @@ def test_a_length_that_values_decide_runs_operation_by_operation(f):
     with pytest.warns(tf.errors.FunctionWarning, match="runs operation by operation") as warnings:
         compiled(tf.constant(1.2))
     assert any(f"in {f.__name__}" in str(warning.message) for warning in warnings)
+    assert repr(compiled) == f"<function {f.__qualname__}, runs operation by operation>"
     for value in (0.7, 1.2, 2.0, 4.0):
         assert compiled(tf.constant(value)).numpy() == f(tf.constant(value)).numpy()
         second = tf.grad(tf.grad(compiled))(tf.constant(value))

@@ -315,7 +315,8 @@ class Function(Generic[P, Y]):
         return self._bound.setdefault(key, (reference, bound))[1]
 
     def __repr__(self) -> str:
-        return f"<function {getattr(self, '__qualname__', self._name)}, compiled>"
+        how = "runs operation by operation" if self._length_varies else "compiled"
+        return f"<function {getattr(self, '__qualname__', self._name)}, {how}>"
 
     def __reduce__(self) -> Any:
         """Return its parts. Programs are made again, with kernels from the cache."""
