@@ -217,63 +217,50 @@ class _Splitting:
     def chunks(
         self, loop: ir.For, stores: Sequence[ir.Store], sums: Sequence[ir.Carry], rounds: ir.Number
     ) -> tuple[ir.Block, list[ir.Number]]:
-        first, b = ir.Number("i64", "first", 0), OpBuilder()
+        first, b, jump = ir.Number("i64", "first", 0), OpBuilder(), int(loop.step.number)
         count = b.op("minimum", b.op("subtract", rounds, first), CHUNK, hint="count")
-        if loop.step.number < 0:
-            start = b.op("subtract", loop.start, first)
-            lowest = b.op("subtract", start, b.op("subtract", count, 1))
-        else:
-            start = lowest = b.op("add", loop.start, first)
-        ascends = loop.step.number > 0 or are_rounds_independent(loop, stores)
-        chosen = {id(store): k for k, store in enumerate(stores)}
+        forward = "add" if jump > 0 else "subtract"
+        start = lowest = b.op(forward, loop.start, first)
+        stop = b.op(forward, start, count)
+        if jump < 0:
+            lowest = b.op("add", stop, 1)
+            if are_rounds_independent(loop, stores):
+                start, stop, jump = lowest, b.op("add", start, 1), 1
+        places = {x: k for k, x in enumerate(dict.fromkeys(store.value for store in stores))}
+        terms: dict[ir.Statement, tuple[ir.Array, ir.Number]] = {
+            x: (self.buffer(places[x.value], x.array.element), x.value) for x in stores
+        }
+        ops, insides = ir.definitions(loop.body), {c.inside for c in sums}
         carries, outer, additions = [], [], []
-        replaced: dict[ir.Number, ir.Number] = {}
-        insides = {c.inside for c in sums}
-        added, terms = {c.result for c in sums}, {}
         for c in loop.carries:
             around = ir.like(c.inside)
-            if c.result in added:
-                buffer = self.buffer(len(stores) + len(additions), c.inside.type)
-                total, addition = self.ordered_addition(c, around, buffer, count)
+            if c in sums:
+                buffer, op = self.buffer(len(terms), c.inside.type), ops[c.result]
+                terms[op] = buffer, next(x for x in op.args if x not in insides)
+                end, addition = self.ordered_addition(c, around, buffer, count)
                 additions.append(addition)
-                outer.append(ir.Carry(around, c.init, total, ir.like(c.out)))
-                terms[c.result] = buffer
-                continue
-            inside = replaced[c.inside] = ir.like(c.inside)
-            carries.append(ir.Carry(inside, around, c.result, ir.like(c.inside)))
-            outer.append(ir.Carry(around, c.init, carries[-1].out, ir.like(c.out)))
-        position = ir.Number("i64", "k", 0)
-        inner = OpBuilder()
-        begin = lowest if ascends else start
-        index = inner.op("add" if ascends else "subtract", begin, position, hint="i")
-        index.low = loop.index.low
-        replaced[loop.index] = index
-        place = position
-        if not ascends:
-            place = inner.op("subtract", inner.op("subtract", count, 1), position)
-        place = inner.op("add", place, PAD, hint="k")
-        places = {x: k for k, x in enumerate(dict.fromkeys(store.value for store in stores))}
-        buffers = [self.buffer(places[store.value], store.array.element) for store in stores]
-        for statement in loop.body:
-            if isinstance(statement, ir.Op) and statement.out in terms:
-                value = next(x for x in statement.args if x not in insides)
-                value = replaced.get(value, value)
-                inner.store(terms[statement.out], (place,), value)
-            elif isinstance(statement, ir.Store) and id(statement) in chosen:
-                value = replaced.get(statement.value, statement.value)
-                inner.store(buffers[chosen[id(statement)]], (place,), value)
             else:
-                inner.block += ir.copied([statement], replaced)
-        for carry in carries:
-            carry.result = replaced.get(carry.result, carry.result)
-        b.block += [ir.counting(position, count, inner.block, carries), *additions]
-        groups: dict[Any, list[tuple[ir.Store, ir.Array, int]]] = {}
-        for k, (store, buffer) in enumerate(zip(stores, buffers, strict=True)):
+                end = ir.like(c.inside)
+                carries.append(replace(c, init=around, out=end))
+            outer.append(ir.Carry(around, c.init, end, ir.like(c.out)))
+        inner = OpBuilder()  # one operation gives the place: `are_rounds_independent` knows it
+        place = inner.op("subtract", loop.index, b.op("subtract", lowest, PAD), hint="k")
+        for statement in loop.body:
+            if statement in terms:
+                buffer, value = terms[statement]
+                inner.store(buffer, (place,), value)
+            else:
+                inner.block.append(statement)
+        chunk = ir.For(loop.index, start, stop, ir.constant(jump), inner.block, carries)
+        b.block += [chunk, *additions]
+        groups: dict[Any, list[tuple[ir.Store, int]]] = {}
+        for store in stores:
             offset = self.offset(loop, store)
-            key = (store.array, store.index[:-1]) if offset is not None else k
-            groups.setdefault(key, []).append((store, buffer, offset or 0))
+            key = store if offset is None else (store.array, store.index[:-1])
+            groups.setdefault(key, []).append((store, offset or 0))
         for group in groups.values():
-            self.addition(b, loop, group, lowest, count)
+            own = [(store, terms[store][0], offset) for store, offset in group]
+            self.addition(b, loop, own, lowest, count)
         step = ir.constant(CHUNK)
         return [ir.For(first, ir.constant(0), rounds, step, b.block, outer)], [c.out for c in outer]
 
@@ -315,31 +302,26 @@ class _Splitting:
     ) -> None:
         """Add the loop that adds the terms of a chunk to elements of an array."""
         offsets = [offset for _, _, offset in group]
-        least, most = min(offsets), max(offsets)
+        least, most, place = min(offsets), max(offsets), group[0][0].index
         if most > least:
             end = b.op("add", count, PAD)
             for buffer in dict.fromkeys(buffer for _, buffer, _ in group):
                 self.clear(b, buffer, ir.constant(PAD + least - most), most - least)
                 self.clear(b, buffer, end, most - least)
-        position, inner = ir.Number("i64", "k", 0), OpBuilder()
-        store = group[0][0]
-        index = inner.op("add", lowest, position, hint="i")
-        index.low = loop.index.low
-        replaced = {loop.index: index}
-        ops = ir.definitions(loop.body)
-        inner.block += ir.copied([ops[x] for x in dict.fromkeys(store.index) if x in ops], replaced)
-        place = [replaced.get(value, value) for value in store.index]
-        if most > least:
-            place[-1] = inner.op("add", inner.op("add", lowest, position), least, hint="i")
+            place = (*place[:-1], loop.index)
+        else:  # the loop's index is that of the rounds
+            least, most, group = 0, 0, [(store, buffer, 0) for store, buffer, _ in group]
+        ops, inner = ir.definitions(loop.body), OpBuilder()
+        inner.block += [ops[x] for x in dict.fromkeys(place) if x in ops]
+        position = inner.op("subtract", loop.index, lowest)
         total: ir.Number | None = None
         for _, buffer, offset in group:
-            own = inner.op("add", position, PAD + least - offset, hint="k")
-            term = inner.load(buffer, (own,), "term")
+            term = inner.load(buffer, (inner.op("add", position, PAD - offset, hint="k"),), "term")
             total = term if total is None else inner.op("add", total, term)
         assert total is not None
-        inner.store(store.array, tuple(place), total, adds=True)
-        stop = b.op("add", count, most - least)
-        b.block.append(ir.counting(position, stop, inner.block))
+        inner.store(group[0][0].array, place, total, adds=True)
+        start, stop = b.op("add", lowest, least), b.op("add", b.op("add", lowest, count), most)
+        b.block.append(ir.For(loop.index, start, stop, ir.constant(1), inner.block, []))
 
     @staticmethod
     def clear(b: OpBuilder, buffer: ir.Array, start: ir.Number, count: int) -> None:
