@@ -106,7 +106,7 @@ RULES = {
     "not transposed": (
         rule(lambda x: tf.linalg.matvec(MATRIX, x), lambda dy, x: tf.linalg.matvec(MATRIX, dy)),
         V[:3],
-        "multiply by the transposed Jacobian",
+        "A transpose is missing",
     ),
     "negative x": (
         rule(lambda x: tf.where(x > 0, x**2, 0.1 * x), lambda dy, x: dy * 2 * x),

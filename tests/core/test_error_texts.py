@@ -118,7 +118,7 @@ TAPES = [
     (
         "4.2 watch array",
         TypeError,
-        "watch needs a tensor, such as x = tf.constant(1.0)",
+        "watch needs a tensor, got array([1., 1.]): write x = tf.constant(...)",
         inside(lambda tape: tape.watch(np.ones(2))),
     ),
     (

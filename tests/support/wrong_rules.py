@@ -586,8 +586,8 @@ wrong(
     false="1 a*",
     words="It is the transpose of the correct gradient.",
 )
-wrong(product_not_transposed, SQUARE, S, false="1 a*", words="multiply by the transposed Jacobian")
-wrong(inverse_not_transposed, S, false="1 a*", words="multiply by the transposed Jacobian")
+wrong(product_not_transposed, SQUARE, S, false="1 a*", words="A transpose is missing")
+wrong(inverse_not_transposed, S, false="1 a*", words="A transpose is missing")
 wrong(
     log_determinant_not_transposed,
     S,
@@ -596,7 +596,7 @@ wrong(
 )
 wrong(trace_of_square, S, false="1 a*", words="It is the transpose of the correct gradient.")
 wrong(determinant_of_adjugate, S, false="1 a*", words="A factor is missing: the output.")
-wrong(solve_not_transposed, V, false="1 b*", words="multiply by the transposed Jacobian")
+wrong(solve_not_transposed, V, false="1 b*", words="A transpose is missing")
 wrong(solve_with_wrong_sign, S, W.T.copy(), false="1 a*", words="The sign is wrong.")
 wrong(symmetric_form, V)
 wrong(
@@ -939,7 +939,7 @@ add(
     SINGLE,
     at="float32",
     order=1,
-    words="rounding destroys more than two thirds of the digits",
+    words="has lost most or all of its digits to rounding",
 )
 wrong(
     loss_scale,

@@ -245,7 +245,7 @@ def test_second_order_through_the_upstream():
 
 
 NONE = (
-    r"\. TensorFlow's message for this mistake is: Cannot convert the argument "
+    r'\. In TensorFlow, the message is "Cannot convert the argument '
     "`type_value`: None to a TensorFlow DType"
 )
 REFUSED = {  # targets, sources, words

@@ -129,8 +129,8 @@ def _of_count(evidence: Evidence, order: int, error: GradientCountError) -> Find
         return Finding(text)
     if seen.parent is not None and returned > expected:
         text += (
-            f" Remove the last gradient: it belongs to the upstream gradient of "
-            f"`{seen.parent.name}`, which is not an input of `{name}`. The rule of "
+            " Remove the last gradient. It is the derivative with respect to the upstream gradient "
+            f"of `{seen.parent.name}`, and that is not an input of `{name}`. The rule of "
             f"`{seen.parent.name}` multiplies by this upstream gradient outside `{name}`, and that "
             "product is differentiated automatically."
         )
@@ -429,7 +429,9 @@ def _not_linear(evidence: Evidence) -> Iterator[Finding]:
             comparison = f"{row.detail}, expected {_pair(row)}"
             if not row.detail:
                 got, whole = number(row.value), number(row.reference)
-                comparison = f"for dy = a + b it is {got}; those for a and b add up to {whole}"
+                comparison = (
+                    f"for a sum of two dy it is {got}; their own gradients add up to {whole}"
+                )
             yield Finding(
                 f"The gradient with respect to {row.argument} is not linear in the upstream "
                 f"gradient: {comparison}. {why}"
@@ -573,9 +575,9 @@ def _remarks(evidence: Evidence) -> Iterator[str]:
             yield f"{message[0].upper()}{message[1:]}."
     for row, dtype, own, exact in evidence.check.inaccurate:
         yield (
-            f"In {dtype}, rounding destroys more than two thirds of the digits of order "
-            f"{row.order} with respect to {row.argument}: it is {number(own)} there, and "
-            f"{number(exact)} in float64."
+            f"In {dtype}, the derivative of order {row.order} with respect to {row.argument} has "
+            f"lost most or all of its digits to rounding: it is {number(own)}, and {number(exact)} "
+            "in float64."
         )
     kinks = [row for row in rows if row.verdict == verdicts.KINK]
     order = min((row.order for row in kinks), default=0)

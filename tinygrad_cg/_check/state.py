@@ -28,8 +28,8 @@ def name_randomness(problem: Problem) -> str:
     for name, old, other in zip(("`numpy.random`", "`random`"), before, after, strict=True):
         if old != other:
             return (
-                f"It draws from the global state of {name}: draw outside the function, or once per "
-                "call, and use the same numbers in the rule."
+                f"It draws from the global state of {name}: draw the numbers outside the function, "
+                "and use them in its body and in the rule."
             )
     return ""
 

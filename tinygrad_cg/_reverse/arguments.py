@@ -51,7 +51,7 @@ def _refuse(words: str, value: Any) -> NoReturn:
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
     if value is None:
         theirs = "Cannot convert the argument `type_value`: None to a TensorFlow DType."
-        words, name = f"{words}. TensorFlow's message for this mistake is: {theirs}", "None"
+        words, name = f'{words}. In TensorFlow, the message is "{theirs}"', "None"
     raise TypeError(words.format(name))
 
 

@@ -161,12 +161,13 @@ class Definition:
         takes = f"{rule.fewest}" if rule.fewest == rule.most else f"{rule.fewest} to {rule.most}"
         if rule.missing:
             takes += f" and needs keyword arguments ({', '.join(rule.missing)})"
-        gradients = "gradient" if outputs == 1 else "gradients"
+        wanted = "1 argument, the upstream gradient of its output"
+        if outputs != 1:
+            wanted = f"{outputs} arguments, an upstream gradient for each of its outputs"
         if not outputs:
             takes += f": {self.name} returned no tensor as its output: return (tensor, grad_fn)"
         raise TypeError(
-            f"{self.name}: grad_fn must accept {outputs} output {gradients}, one for each output "
-            f"of {self.name}, but it takes {takes} ({self.where(grad_fn)})"
+            f"{self.name}: grad_fn must take {wanted}, but it takes {takes} ({self.where(grad_fn)})"
         )
 
     def _check_variables(self, variables: list[Variable], rule: RuleSignature) -> None:
@@ -323,10 +324,10 @@ def check_result(definition: Definition, result: Any) -> tuple[Any, Callable[...
             kind = f"Tensor of shape {tuple(result.shape)}"
             pair = "unsupported callable" if result.shape == (2,) else ""
             words = pair if result.ndim else "Cannot iterate over a scalar tensor."
-        theirs = f". TensorFlow's message for this mistake is: {words}" if words else ""
+        theirs = f'. In TensorFlow, the message is "{words}"' if words else ""
         raise TypeError(
             f"{name} must return (output, grad_fn), got {kind}: add the rule, `return y, grad_fn` "
-            f"(at {definition.where()}){theirs}"
+            f"({definition.where()}){theirs}"
         )
     if len(result) != 2:
         words = "too many values to unpack (expected 2)"
@@ -341,7 +342,7 @@ def check_result(definition: Definition, result: Any) -> tuple[Any, Callable[...
         remedy = "put the output first" if callable(result[0]) else remedy
         raise TypeError(
             f"{name} must return (output, grad_fn), and grad_fn must be callable, got "
-            f"{type(result[1]).__name__}: {remedy} ({definition.where()}). TensorFlow's message "
-            "for this mistake is: unsupported callable"
+            f"{type(result[1]).__name__}: {remedy} ({definition.where()}). In TensorFlow, the "
+            'message is "unsupported callable"'
         )
     return result[0], result[1]

@@ -58,8 +58,7 @@ def gradients_of_variables(call: Any, returned: Any) -> tuple[Any, list]:
     if not isinstance(returned, (tuple, list)) or len(returned) != 2:
         is_scalar = is_tensor(returned) and getattr(returned, "shape", None) == ()
         theirs = (
-            ". TensorFlow's message for this mistake is: Cannot iterate over a scalar tensor."
-            * is_scalar
+            '. In TensorFlow, the message is "Cannot iterate over a scalar tensor."' * is_scalar
         )
         raise TypeError(
             f"`{name}` uses variables, so its grad_fn must return a pair: (gradients of the "

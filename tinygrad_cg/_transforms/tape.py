@@ -151,9 +151,10 @@ class GradientTape(levels.Listener):
         for leaf in flat:
             if not is_tensor(leaf):
                 raise ArgumentTypeError(
-                    f"Passed in object {leaf!r} of type {type(leaf).__name__!r}, not tf.Tensor or "
-                    "tf.Variable or ExtensionType: GradientTape.watch needs a tensor, such as "
-                    "x = tf.constant(1.0); compute with that x"
+                    f"GradientTape.watch needs a tensor, got {leaf!r}: write x = tf.constant(...), "
+                    "and compute with that x. In TensorFlow, the message is "
+                    f'"Passed in object {leaf!r} of type {type(leaf).__name__!r}, not tf.Tensor or '
+                    'tf.Variable or ExtensionType"'
                 )
         token = self._token or self._ready()
         token.watches = True
@@ -360,8 +361,8 @@ class GradientTape(levels.Listener):
             "one for a second derivative."
             if self._consumed
             else "GradientTape.gradient: this tape recorded nothing, because it was never entered: "
-            "compute the target in the block `with tf.GradientTape() as tape:`. TensorFlow's "
-            f"message for this mistake is: {_ONE_SET}"
+            "compute the target in the block `with tf.GradientTape() as tape:`. In "
+            f'TensorFlow, the message is "{_ONE_SET}"'
         )
 
     def _stop_or_warn(self, token: Token) -> None:

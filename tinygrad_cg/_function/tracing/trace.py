@@ -427,8 +427,9 @@ class FunctionTrace(Level, Listener):
             return
         if not self.may_create:
             raise ValueError(
-                "tf.function only supports singleton tf.Variables created on the first call. "
-                "Create the Variable outside the function, or only if it does not exist yet."
+                "A compiled function creates a Variable each time it is traced: create it outside "
+                "the function, or only if it does not exist yet. In TensorFlow, the message is "
+                '"tf.function only supports singleton tf.Variables created on the first call."'
             )
         self.created.append(variable)
 
