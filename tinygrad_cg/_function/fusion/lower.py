@@ -92,6 +92,8 @@ class Lowering:
         if product is not None and product[0] in self._shared:
             matrix, vector, transposed = product
             return _product_by_rows(value, self.nodes[matrix], self.nodes[vector], transposed)
+        if primitive.name == "matmul" and _is_outer(value):
+            return apply(kmath.multiply, *[cast(operand, value.dtype) for operand in operands])
         rule = RULES.get(primitive.name, _elementwise if primitive.kind == "elementwise" else None)
         if primitive.name == "transpose" and value not in self._read_in_order:
             rule = None
@@ -368,6 +370,12 @@ def vector_product(value: Value) -> tuple[Value, Value, bool] | None:
         transposed ^= matrix.params["perm"][0] == 1
         matrix = matrix.inputs[0]
     return matrix, vector, transposed
+
+
+def _is_outer(value: Value) -> bool:
+    """Return whether a product of matrices is a column times a row."""
+    x, y = [operand.shape for operand in value.inputs]
+    return is_floating(value.dtype) and len(x) == len(y) == 2 and x[1] == 1
 
 
 FEW_ELEMENTS = 2048

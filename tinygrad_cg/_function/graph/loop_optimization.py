@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .components import by_components
 from .loop_drafts import Draft, Row, is_loop
 from .loop_passes import COUNTING, MOVING, OF_ANY_LOOP, counts_or_writes
 from .partition import is_cheap, most_stored
@@ -21,7 +22,7 @@ from .values import FuncGraph, OutputItem, Value, identity_of, in_turn, reach, w
 
 def optimize(graph: FuncGraph, replacements: Mapping[Value, Value] | None = None) -> FuncGraph:
     """Return the graph simplified, with its loops rewritten, and `replacements` for some values."""
-    graph = simplify(graph, replacements)
+    graph = simplify(by_components(simplify(graph, replacements)))
     loops = list(filter(is_loop, graph.values()))
     if any(map(counts_or_writes, loops)):
         graph = _rewritten(graph, COUNTING)
