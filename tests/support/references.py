@@ -910,7 +910,6 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "triangular_solve": lambda x, y, lower: np.linalg.solve((np.triu, np.tril)[lower](x), y),
     "eigh": lambda x: _one_below_another(*np.linalg.eigh(x)),
     "eigvalsh": np.linalg.eigvalsh,
-    "coincide": lambda x, sums: x * (-1) ** sums == np.swapaxes(x, -1, -2),
     "check_coincident": lambda x, close, like, name, phase: x,
     "near_values": lambda x: x == np.swapaxes(x, -1, -2),
     "zero_values": lambda x, name: x == 0,

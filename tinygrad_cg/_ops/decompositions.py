@@ -218,7 +218,8 @@ def _cholesky_rule(dy: Tensor, out: Tensor) -> Tensor:
 def hermitian(x: np.ndarray) -> np.ndarray:
     """Return the mean of each matrix and its adjoint."""
     turned = np.swapaxes(x, -1, -2)
-    total = x + (turned.conj() if is_complex(x.dtype) else turned)
+    total = turned.conj() if is_complex(x.dtype) else turned.copy()  # rows are read in order then
+    total += x
     total *= 0.5
     return total
 

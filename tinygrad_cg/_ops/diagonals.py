@@ -12,7 +12,7 @@ from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
 from .creation import full
 from .elementwise import where
-from .indexing import gather, getitem
+from .indexing import getitem, put_at
 from .matrices import band, matrices
 from .padding import pad
 from .shape import expand_dims, reshape, stack
@@ -73,13 +73,12 @@ def _length(name: str, shape: tuple[int, ...], k: int) -> int:
 def _on_diagonal(values: Tensor, shape: tuple[int, int], k: int, other: Any) -> Tensor:
     """Return matrices with `values` on diagonal k, and `other` elsewhere."""
     height, width = shape
-    length = values._data.shape[-1]
-    rows = np.arange(height) + min(k, 0)
-    column = values
-    if k or length != height:
-        column = gather(values, np.clip(rows, 0, max(length - 1, 0)), values._data.ndim - 1)
-    inside = np.arange(width) - np.arange(height)[:, None] == k
-    inside &= ((rows >= 0) & (rows < length))[:, None]
+    *leading, length = values._data.shape
+    first, column = -min(k, 0), values
+    if length != height:
+        column = put_at(values, (*leading, height), (Ellipsis, slice(first, first + length)))
+    rows = np.arange(height)[:, None]
+    inside = (np.arange(width) - rows == k) & (rows >= first) & (rows < first + length)
     return where(inside, expand_dims(column, -1), other)
 
 

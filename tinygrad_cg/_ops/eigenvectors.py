@@ -19,7 +19,7 @@ from .complex import conj, imag, real
 from .decompositions import _apply_triangular, inv
 from .define import Case, operation, public
 from .elementwise import add, multiply, subtract, where
-from .factorizations import _coincide, _stack_rows, over_gaps, values_of
+from .factorizations import _stack_rows, coincide, over_gaps, values_of
 from .indexing import gather
 from .matrices import (
     MATRIX,
@@ -53,7 +53,7 @@ def _run_eig(x: np.ndarray) -> np.ndarray:
 def _eig_rule(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
     values, vectors = rows(out, 0, 1), rows(out, 1)
     d_vectors = rows(dy, 1)
-    close = apply(_coincide, (values,), {"sums": False})
+    close = coincide(values)
     inner = product(adjoint(vectors), d_vectors)
     along = reduce_sum(multiply(conj(vectors), d_vectors), -2, True)
     lengths = cast(real(along), along.dtype)

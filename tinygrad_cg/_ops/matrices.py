@@ -128,7 +128,8 @@ def tolerance(dtype: np.dtype, size: int) -> float:
 def copy_of(x: np.ndarray, *others: np.ndarray) -> np.ndarray:
     """Return a copy of matrices, for each of the leading axes of `others`."""
     leading = promotion.broadcast_shapes(x.shape[:-2], *[other.shape[:-2] for other in others])
-    return np.broadcast_to(x, (*leading, *x.shape[-2:])).copy()
+    repeated = x if leading == x.shape[:-2] else np.broadcast_to(x, (*leading, *x.shape[-2:]))
+    return repeated.copy()
 
 
 def copied_aval(x: Aval, *others: Aval, **params: Any) -> Aval:

@@ -160,16 +160,6 @@ def triangular_solve(lower: bool) -> Callable:
 
 
 @cache
-def coincide(sums: bool, limit: float) -> Callable:
-    def run(out, x, y, loop, words, other, more):
-        most = limit * np.max(np.abs(x))
-        for i, j in np.ndindex(out.shape):
-            out[i, j] = abs(x[0, i] + x[0, j] if sums else x[0, i] - x[0, j]) <= most
-
-    return jitable(run)
-
-
-@cache
 def vanish(limit: float) -> Callable:
     def run(out, x, values, loop, words, other, more):
         lengths = np.sqrt(np.sum(x * x, 0))

@@ -370,9 +370,6 @@ _BUILDERS: dict[str, Callable[[OpaqueNode], Code]] = {
     "svd": _on_matrices(matrices.svd, ("svd_s", "mn,mk,k,kn")),
     "svdvals": _on_matrices(matrices.svdvals, ("svd", "mn,k"), rows=1),
     "qr": _on_matrices(matrices.qr, ("qr_r_raw", "mn,k"), ("qr_reduced", "mn,k,mk")),
-    "coincide": lambda x: _on_matrices(
-        matrices.coincide(bool(x.params["sums"]), _tolerance(x.operands[0]))
-    )(x),
     "vanish": lambda x: _on_matrices(matrices.vanish(_tolerance(x.operands[1])))(x),
     "matmul matvec": _product,
     "conv conv_input conv_filter": _convolution,
