@@ -9,6 +9,7 @@ channel, products would have a single column, so taps are summed over vectors of
 """
 
 from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
@@ -40,6 +41,7 @@ class Geometry(NamedTuple):
     dilations: Pair = (1, 1)
     groups: int = 1
 
+    @lru_cache(1024)  # noqa: B019  # the cache keeps tuples of numbers alone
     def output_size(self, size: Pair, window: Pair) -> Pair:
         """Return how many windows fit; ValueError if none does."""
         counts = []
@@ -134,10 +136,10 @@ _correlate = ByDtype(_tap_kernel(1), "correlate_taps", _vectors(3))
 
 
 def _plan(
-    images: np.ndarray, out: Pair, window: Pair, run: int, groups: int, geometry: Geometry
+    shape: tuple[int, ...], out: Pair, window: Pair, run: int, groups: int, geometry: Geometry
 ) -> tuple[int, ...]:
     """Return a plan for all windows, in which `run` elements of each tap are contiguous."""
-    _, height, width, channels = images.shape
+    _, height, width, channels = shape
     line = width * channels
     (down, across), (row, column) = geometry.strides, geometry.dilations
     steps = (*out, height * line, down * line, across * channels)
@@ -145,35 +147,53 @@ def _plan(
     return (*steps, *patch, groups, channels // groups)
 
 
-class _Patches:
+class _Layout(NamedTuple):
     """The windows on padded images, (n, height, width, channels) and contiguous."""
+
+    groups: int
+    count: int  # of windows
+    size: int  # of a patch of one group
+    step: int  # windows in a block
+    is_pointwise: bool
+    plan: tuple[int, ...]
+
+
+@lru_cache(1024)
+def _layout(
+    shape: tuple[int, ...], itemsize: int, window: Pair, out: Pair, geometry: Geometry
+) -> _Layout:
+    groups, run = geometry.groups, shape[3] // geometry.groups
+    count, size = shape[0] * prod(out), prod(window) * run
+    is_pointwise = window == (1, 1) == geometry.strides and groups == 1
+    most = max(MIN_BLOCK_ROWS, MAX_BLOCK_BYTES // max(groups * size * itemsize, 1))
+    step = count if is_pointwise else min(most, count)
+    columns = window[1]
+    if geometry.dilations[1] == 1 and groups == 1:  # a row of the window is in one piece
+        columns, run = 1, run * columns
+    plan = _plan(shape, out, (window[0], columns), run, groups, geometry)
+    return _Layout(groups, count, size, step, is_pointwise, plan)
+
+
+class _Patches:
+    """The patches under the windows on padded images."""
 
     def __init__(self, images: np.ndarray, window: Pair, out: Pair, geometry: Geometry) -> None:
         self.images = images
-        self.channels = images.shape[3] // geometry.groups
-        self.groups = geometry.groups
-        self.count = images.shape[0] * prod(out)
-        self.size = prod(window) * self.channels
-        self.is_pointwise = window == (1, 1) == geometry.strides and self.groups == 1
-        columns, run = window[1], self.channels
-        if geometry.dilations[1] == 1 and self.groups == 1:  # a row of the window is in one piece
-            columns, run = 1, run * columns
-        self.plan = _plan(images, out, (window[0], columns), run, self.groups, geometry)
+        self.layout = _layout(images.shape, images.itemsize, window, out, geometry)
+        self.count, self.size = self.layout.count, self.layout.size
 
     def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield blocks of windows, with memory for their patches (groups, windows, patch)."""
-        row = self.groups * self.size
-        most = max(MIN_BLOCK_ROWS, MAX_BLOCK_BYTES // max(row * self.images.itemsize, 1))
-        step = self.count if self.is_pointwise else min(most, self.count)
-        memory = np.empty(step * row, self.images.dtype)
-        for start in range(0, self.count, max(step, 1)):
-            count = min(step, self.count - start)
-            patches = memory[: count * row].reshape(self.groups, count, self.size)
+        groups, all_windows, size, step, *_ = self.layout
+        memory = np.empty(groups * step * size, self.images.dtype)
+        for start in range(0, all_windows, max(step, 1)):
+            count = min(step, all_windows - start)
+            patches = memory[: groups * count * size].reshape(groups, count, size)
             yield slice(start, start + count), patches
 
     def copy_patches(self, block: slice, patches: np.ndarray) -> np.ndarray:
         """Return the patches of a block of windows, as a view if possible."""
-        if self.is_pointwise:
+        if self.layout.is_pointwise:
             return self.images.reshape(1, self.count, self.size)
         kind, parts = words(self.images.dtype)
         flat = (x.reshape(-1).view(kind) for x in (self.images, patches))
@@ -187,7 +207,7 @@ class _Patches:
 
     def _at(self, block: slice, parts: int) -> tuple[int, ...]:
         """Return the plan for a block. An element consists of `parts` words."""
-        plan = self.plan
+        plan = self.layout.plan
         if parts != 1:
             counts = (0, 1, 5, 7, 10)  # all others are steps
             plan = tuple([n if i in counts else n * parts for i, n in enumerate(plan)])
@@ -236,7 +256,7 @@ class _Taps:
         self.merged = out[1] if merge else 1
         self.count = images.shape[0] * prod(out) // self.merged
         lines = out[0], out[1] // self.merged
-        self.plan = _plan(images, lines, window, channels * self.merged, 1, geometry)
+        self.plan = _plan(images.shape, lines, window, channels * self.merged, 1, geometry)
 
     def repeat_filters(self, filters: np.ndarray) -> np.ndarray:
         """Return filters (height, width, 1, channels) as (taps, merged, channels)."""
@@ -304,14 +324,22 @@ def _correlate_depthwise(
 # The three maps ------------------------------------------------------------------------------
 
 
-def promote_operands(name: str, *operands: np.ndarray) -> tuple[np.dtype, list[np.ndarray]]:
-    """Return the dtype of the result, and the operands in the dtype of the computation."""
-    dtype = promote(*[native(name, operand.dtype) for operand in operands])
+@cache
+def _dtypes(name: str, *dtypes: np.dtype) -> tuple[np.dtype, np.dtype]:
+    """Return the dtype of the result, and that of the computation."""
+    dtype = promote(*[native(name, dtype) for dtype in dtypes])
     if is_bool(dtype):
         raise TypeError(f"{name}: does not support bool: cast to a numeric dtype first")
-    return dtype, [cast(operand, loop_dtype(dtype)) for operand in operands]
+    return dtype, loop_dtype(dtype)
 
 
+def promote_operands(name: str, *operands: np.ndarray) -> tuple[np.dtype, list[np.ndarray]]:
+    """Return the dtype of the result, and the operands in the dtype of the computation."""
+    dtype, loop = _dtypes(name, *[operand.dtype for operand in operands])
+    return dtype, [cast(operand, loop) for operand in operands]
+
+
+@lru_cache(1024)
 def fit(name: str, images: Any, filters: Any, windows: Any, geometry: Geometry) -> None:
     """Raise ValueError unless the three shapes fit together. Kernels do not check them."""
     size, window = images[1:3], filters[:2]

@@ -20,6 +20,9 @@ def check_bounds(name: str, low: int, high: int, size: int) -> None:
 
 def check_positions(name: str, indices: np.ndarray, size: int) -> np.ndarray:
     """Return indices as int64 from 0 to size - 1; IndexError if one is out of range."""
+    is_plain = indices.dtype is INT64 and indices.size and indices.flags.c_contiguous
+    if is_plain and indices.view(np.uint64).max() < size:  # negative ones are large
+        return indices
     if not is_integer(indices.dtype):
         raise IndexError(f"{name}: indices must be integers, got {indices.dtype}")
     if indices.size:
@@ -180,10 +183,12 @@ def index_add(
     `key` is a key as in NumPy. Values for a position that occurs several times are added in order.
     Another library of arrays has its functions that find positions, and that scatter.
     """
-    rank = count_indexed(key, len(shape))
+    is_basic = not any(isinstance(part, library.ndarray) for part in key)
+    is_short = is_basic and len(key) <= len(shape)
+    rank = len(key) if is_short else count_indexed(key, len(shape))
     if rank > len(shape):
         raise IndexError(f"index_add: {rank} indices for shape {shape}")
-    if not any(isinstance(part, library.ndarray) for part in key):
+    if is_basic:
         out = library.zeros(shape, dtype)
         out[key] = values
         return out

@@ -1,6 +1,7 @@
 """Tables of compiled kernels, by dtypes. A kernel is compiled on first use."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,7 @@ class ByDtype:
         self.entries[dtype,](*operands)
 
 
+@cache
 def words(dtype: np.dtype) -> tuple[np.dtype, int]:
     """Return an unsigned dtype of the same bits as `dtype`, and how many make up one element.
 

@@ -34,7 +34,7 @@ MIN_COLUMNS = 32
 MAX_REPEATED = 2**22
 """Indices that are repeated for each row: more take too much memory."""
 Found = FusionNode | None
-INT32, UINT64 = np.dtype(np.int32), np.dtype(np.uint64)
+INT32 = np.dtype(np.int32)
 
 
 class Lookups:
@@ -217,9 +217,7 @@ def positions_on_gpu(indices: Any, name: str, size: int, parts: int) -> Any:
 
 def positions(indices: np.ndarray, name: str, size: int, parts: int) -> np.ndarray:
     """Return indices into an array of `parts` of a size; IndexError if one is out of range."""
-    if indices.dtype != INT64 or indices.view(UINT64).max() >= size:  # negative ones are large
-        indices = check_positions(name, indices, size)
-    return _of_parts(indices, size, parts, np)
+    return _of_parts(check_positions(name, indices, size), size, parts, np)
 
 
 def _of_parts(indices: Any, size: int, parts: int, library: Any) -> Any:
