@@ -147,7 +147,7 @@ def _plan(
     return (*steps, *patch, groups, channels // groups)
 
 
-class _Layout(NamedTuple):
+class _PatchLayout(NamedTuple):
     """The windows on padded images, (n, height, width, channels) and contiguous."""
 
     groups: int
@@ -159,9 +159,9 @@ class _Layout(NamedTuple):
 
 
 @lru_cache(1024)
-def _layout(
+def _patch_layout(
     shape: tuple[int, ...], itemsize: int, window: Pair, out: Pair, geometry: Geometry
-) -> _Layout:
+) -> _PatchLayout:
     groups, run = geometry.groups, shape[3] // geometry.groups
     count, size = shape[0] * prod(out), prod(window) * run
     is_pointwise = window == (1, 1) == geometry.strides and groups == 1
@@ -171,7 +171,7 @@ def _layout(
     if geometry.dilations[1] == 1 and groups == 1:  # a row of the window is in one piece
         columns, run = 1, run * columns
     plan = _plan(shape, out, (window[0], columns), run, groups, geometry)
-    return _Layout(groups, count, size, step, is_pointwise, plan)
+    return _PatchLayout(groups, count, size, step, is_pointwise, plan)
 
 
 class _Patches:
@@ -179,7 +179,7 @@ class _Patches:
 
     def __init__(self, images: np.ndarray, window: Pair, out: Pair, geometry: Geometry) -> None:
         self.images = images
-        self.layout = _layout(images.shape, images.itemsize, window, out, geometry)
+        self.layout = _patch_layout(images.shape, images.itemsize, window, out, geometry)
         self.count, self.size = self.layout.count, self.layout.size
 
     def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:

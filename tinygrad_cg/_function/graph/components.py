@@ -43,7 +43,7 @@ def by_components(graph: FuncGraph) -> FuncGraph:
             is_read = any(output in group for output in graph.outputs)
             if not is_read and all(map(_may_split, group)) and all(map(_is_sum, users)):
                 split |= group
-    return _Splitting(split).rebuilt(graph) if split else graph
+    return _Components(split).rebuilt(graph) if split else graph
 
 
 def _may_split(value: Value) -> bool:
@@ -70,7 +70,7 @@ def _is_sum(value: Value) -> bool:
     return value.primitive is OPS["sum"] and value.dtype == value.inputs[0].dtype
 
 
-class _Splitting:
+class _Components:
     """The values of a graph, built again; those in `split` as lists of components."""
 
     def __init__(self, split: set[Value]):
