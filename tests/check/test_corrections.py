@@ -830,7 +830,7 @@ def test_a_sentence_about_random_numbers_is_printed_once():
 
 # Terms, axes and matrices -----------------------------------------------------------------------
 
-MATRIX = np.array([[2.0, -1.0, 0.3], [0.5, 1.5, -0.7], [1.1, 0.2, 0.9]])
+STIFFNESS = np.array([[2.0, -1.0, 0.3], [0.5, 1.5, -0.7], [1.1, 0.2, 0.9]])
 
 
 @tf.custom_gradient
@@ -852,8 +852,8 @@ def boltzmann(energies):
 @tf.custom_gradient
 def rayleigh(x):
     n = tf.reduce_sum(x * x)
-    q = tf.reduce_sum(x * tf.linalg.matvec(MATRIX, x)) / n
-    return q, lambda dy: dy * 2 * (tf.linalg.matvec(MATRIX, x) - q * x) / n
+    q = tf.reduce_sum(x * tf.linalg.matvec(STIFFNESS, x)) / n
+    return q, lambda dy: dy * 2 * (tf.linalg.matvec(STIFFNESS, x) - q * x) / n
 
 
 @pytest.mark.parametrize(
@@ -868,12 +868,12 @@ def rayleigh(x):
             "lambda dy: -dy * tf.exp(-r) / r - dy * (tf.exp(-r) / r) / r",
         ),
         (
-            *(boltzmann, np.outer(V, V) + MATRIX, "of a softmax over axis 0; the outputs are a"),
+            *(boltzmann, np.outer(V, V) + STIFFNESS, "of a softmax over axis 0; the outputs are a"),
             "tf.reduce_sum(p * dy, axis=1, keepdims=True)",
         ),
         (
             *(rayleigh, V, "The gradient is right along x, and wrong in other directions."),
-            "tf.linalg.matvec((MATRIX + tf.transpose(MATRIX)) / 2.0, x)",
+            "tf.linalg.matvec((STIFFNESS + tf.transpose(STIFFNESS)) / 2.0, x)",
         ),
     ],
 )
@@ -884,3 +884,41 @@ def test_the_term_the_axis_or_the_matrix_is_corrected(f, x, said, line):
     assert line in code
     name = code.split("def ")[1].partition("(")[0]
     assert tf.check_gradients(defined(code, name, **globals()), x).ok
+
+
+@tf.custom_gradient
+def kepler(mean, eccentricity):
+    """The rule reads what NumPy computed; the body takes Python numbers, too."""
+    start, factor = np.asarray(mean), np.asarray(eccentricity)
+    angle = start.copy()
+    for _ in range(60):
+        angle = angle - (angle - factor * np.sin(angle) - start) / (1 - factor * np.cos(angle))
+    result = tf.constant(angle)
+
+    def grad(dy):
+        slope = 1.0 - eccentricity * tf.cos(result)
+        return dy / slope, tf.reduce_sum(dy * tf.sin(result) / slope)
+
+    return result, grad
+
+
+@tf.custom_gradient
+def square_root(a):
+    y = tf.constant(np.sqrt(np.asarray(a)))
+    return y, lambda dy: dy / (y + y)
+
+
+@pytest.mark.parametrize(
+    ("f", "args", "line"),
+    [
+        (kepler, (np.array([0.3, 1.0, 2.0]), 0.4), "result = kepler(mean, eccentricity)"),
+        (square_root, (V**2,), "return y, lambda dy: dy / (square_root(a) + square_root(a))"),
+    ],
+)
+def test_a_rule_that_reads_an_output_computed_by_numpy_calls_its_function(f, args, line):
+    report = tf.check_gradients(f, *args, order=3)
+    assert f"call `{f.__name__}` in the rule" in words(report)
+    assert line in code_of(report)
+    assert "np.asarray" in code_of(report)
+    corrected = defined(code_of(report), f.__name__)
+    assert tf.check_gradients(corrected, *args, order=3).ok

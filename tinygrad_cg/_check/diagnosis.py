@@ -253,8 +253,12 @@ def _detachments(evidence: Evidence) -> Iterator[Finding]:
         )
         lines = [line for _, line in sites]
     text = f"{text} {_describe(evidence, false)}"
-    attached = _corrected(evidence, text, None, rewrite.attach, *lines)
-    yield attached if attached.code else _differentiated(evidence, text, names)
+    for change in ((rewrite.call_again, name), (rewrite.attach, *lines)):
+        finding = _corrected(evidence, text, None, *change)
+        if finding.code:
+            yield finding
+            return
+    yield _differentiated(evidence, text, names)
 
 
 def _of_detach_site(

@@ -598,6 +598,24 @@ def differentiate_value(source: SourceCode, name: str, index: int) -> None:
     change_gradient(source, name, index, lambda _: ast.parse(pulled, mode="eval").body)
 
 
+def call_again(source: SourceCode, name: str) -> None:
+    """Let the rule of `name` call `name` for the output that it reads."""
+    target, rule = _find_function(source.tree, name), _rule_of(source, name)
+    if target is None or rule is None or target.args.vararg or target.args.kwonlyargs:
+        return
+    arguments = ", ".join(argument.arg for argument in target.args.args)
+    for statement in returns(target):
+        match statement.value:
+            case ast.Tuple([ast.Name(output), _]) if output in _names_in(rule, ast.Load):
+                call = ast.parse(f"{output} = {name}({arguments})").body[0]
+                assert isinstance(call, ast.Assign)
+                if isinstance(rule, ast.FunctionDef):
+                    rule.body.insert(0, call)
+                else:
+                    rule.body = Substitute({output: call.value}).visit(rule.body)
+                return
+
+
 def change_axis(source: SourceCode, name: str, index: int, old: int, new: int) -> None:
     """Make the rule of `name` sum, or average, over the axis `new` instead of `old`."""
     rule = _rule_of(source, name)
