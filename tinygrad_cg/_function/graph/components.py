@@ -33,6 +33,7 @@ def by_components(graph: FuncGraph) -> FuncGraph:
 
     def neighbours(value: Value) -> Iterable[Value]:
         near = [*value.inputs, *readers[value]]
+        near = [x for x in near if not isinstance(x.aval, list)]  # a loop has several results
         return [x for x in near if x.primitive is not OPS["sum"] and x.shape == value.shape]
 
     split: set[Value] = set()
