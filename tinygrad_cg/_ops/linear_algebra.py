@@ -53,9 +53,6 @@ def _run_matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
             with blas.single_thread:
                 return kmatmul.ignore_errors(x.dot, y)
         return kmatmul.ignore_errors(x.dot, y)
-    if y.ndim == 2 < x.ndim and x.flags.c_contiguous:  # one product in place of many
-        rows = x.reshape(prod(x.shape[:-1]), x.shape[-1])
-        return kmatmul.matmul(rows, y).reshape(*x.shape[:-1], y.shape[1])
     return kmatmul.matmul(x, y)
 
 
