@@ -81,7 +81,7 @@ CALLED = {
     "built-in method": ("return x * HELD(x)", "count is not among the functions"),
     "random numbers": (
         "return x * np.random.rand()",
-        r"numpy\.random\.(mtrand\.)?rand is not among .* differentiate: compute it before",
+        r"numpy\.random\.(mtrand\.)?rand is not among .* differentiate: pass its result",
     ),
     "few arguments": ("return math.pow(x)", r"missing a required argument: 'y'"),
     "many arguments": ("return math.sin(x, 2.0)", "too many positional arguments"),

@@ -640,10 +640,10 @@ def test_words_at_kinks():
         return tf.nn.relu(x), lambda dy: 2.0 * dy
 
     text = words(tf.check_gradients(doubled, 0.0))
-    assert "not between the one-sided slopes, 0 and 1: got 2." in text
+    assert "the value is outside the one-sided slopes, 0 and 1: got 2." in text
     assert "times the correct" not in text
     text = words(tf.check_gradients(doubled, np.array([0.0, 1.0, -1.0])))
-    assert "Of the elements without a kink, it is wrong only at x[1]" in text
+    assert "Apart from the kink, it is wrong only at x[1]" in text
 
 
 def test_a_list_of_numbers_is_one_input_per_number():

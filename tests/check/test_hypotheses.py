@@ -43,7 +43,7 @@ CLAIMS = {
         MIXED, "It is wrong only at x[1] (", ("everywhere",),
     ),
     "a slope of 2 at a kink": (
-        rule(tf.nn.relu, lambda dy, x: 2.0 * dy), 0.0, "not between the one-sided slopes, 0 and 1",
+        rule(tf.nn.relu, lambda dy, x: 2.0 * dy), 0.0, "outside the one-sided slopes, 0 and 1",
         ("times the correct",),
     ),
     "some of many elements": (
@@ -214,7 +214,8 @@ def test_a_constant_term_is_missing_in_the_gradient_of_a_sum():
 
     report = tf.check_gradients(entropy, np.array([0.2, 0.3, 0.5]))
     text = words(report)
-    assert "The factor that multiplies the upstream gradient is too large by 1 everywhere" in text
+    assert "The factor that multiplies the upstream gradient has a term too many" in text
+    assert "subtract 1 from it at every element." in text
     assert "lambda dy: -dy * tf.math.log(p) - dy" in text
 
 

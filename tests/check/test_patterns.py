@@ -168,7 +168,8 @@ RULES = {
     "an offset": (
         rule(cube, lambda dy, x: dy * (3 * x**2 + 0.5)),
         V,
-        "The factor that multiplies the upstream gradient is too large by 0.5 everywhere.",
+        "The factor that multiplies the upstream gradient has a term too many: subtract 0.5 from "
+        "it at every element.",
     ),
     "digits": (
         rule(cube, lambda dy, x: dy * 3 * x**2 * (1 + 1e-4 * tf.sin(5 * x))),

@@ -285,7 +285,7 @@ wrong(
 wrong(
     focal_loss_sign_of_weight,
     PROBABILITIES,
-    said="The term that comes from `weight` has the wrong sign.",
+    said="The term from differentiating `weight` has the wrong sign.",
 )
 right(dice_loss, PROBABILITIES)
 wrong(dice_loss_not_squared, PROBABILITIES, said="It has an extra factor: `sizes`.")
@@ -302,7 +302,8 @@ right(quantile_loss, X4)
 wrong(
     quantile_loss_swapped,
     X4,
-    said="The factor that multiplies the upstream gradient is too small by 0.8 everywhere.",
+    said="A term is missing in the factor that multiplies the upstream gradient: add 0.8 to it at "
+    "every element.",
 )
 right(contrastive_loss, *PAIRS)
 wrong(
@@ -657,7 +658,7 @@ wrong(
     rms_norm_summed,
     BATCH,
     GAIN,
-    said="The term that comes from `inverse` is 3 times the correct one.",
+    said="The term from differentiating `inverse` is 3 times the correct one.",
 )
 right(layer_norm, BATCH)
 wrong(
@@ -674,7 +675,7 @@ right(quick_gelu, X4)
 wrong(
     quick_gelu_inner_factor,
     X4,
-    said="The term that comes from `gate` is 0.587544 times the correct one.",
+    said="The term from differentiating `gate` is 0.587544 times the correct one.",
 )
 right(gelu_by_tanh, X4)
 wrong(
@@ -975,7 +976,7 @@ right(gaussian_evidence, np.array(0.7))
 wrong(
     gaussian_evidence_log_det,
     np.array(0.7),
-    said="The term that comes from `log_det` is 2 times the correct one.",
+    said="The term from differentiating `log_det` is 2 times the correct one.",
 )
 right(cholesky_factor, MATRIX + MATRIX.T)
 wrong(
@@ -1116,7 +1117,8 @@ right(von_mises, *CIRCLE)
 wrong(
     von_mises_scaled_bessel,
     *CIRCLE,
-    said="The factor that multiplies the upstream gradient is too large by 1 everywhere.",
+    said="The factor that multiplies the upstream gradient has a term too many: subtract 1 from it "
+    "at every element.",
 )
 right(log_mean_exp, X4)
 wrong(log_mean_exp_not_normalised, X4, said="It has an extra factor: `total`.")
@@ -1333,7 +1335,7 @@ right(lennard_jones, np.array([1.0, 1.4, 2.0]))
 wrong(
     lennard_jones_exponent,
     np.array([1.0, 1.4, 2.0]),
-    said="The term that comes from `repulsion` is 0.5 times the correct one.",
+    said="The term from differentiating `repulsion` is 0.5 times the correct one.",
 )
 right(upwind, X4)
 wrong(

@@ -182,7 +182,7 @@ wrong(
     V,
     words="The output is a product, and the factor x is not differentiated",
 )
-wrong(shifted_slope, V, words="is too small by 1 everywhere.")
+wrong(shifted_slope, V, words="add 1 to it at every element.")
 wrong(temperature, V, words="It is 5 times the correct gradient.")
 
 
@@ -296,7 +296,7 @@ wrong(
     np.array([0.0, 2.0]),
     at="its kink",
     false="1 x[0]",
-    words="there is a kink, and the value is not between the one-sided slopes",
+    words="there is a kink; the value is outside the one-sided slopes",
     doubtful=("kink", "inconclusive"),
 )
 wrong(exact_at_integers, np.array([1.0, 2.0, -3.0]), at="integers", false="1 x* nearby")
@@ -707,7 +707,7 @@ wrong(
     np.array([0.0, 1.0, 0.0]),
     np.array([0.0, -1.0, 1.0]),
     false="1 log_scale*",
-    words="The factor that multiplies the upstream gradient is too large by 1",
+    words="The factor that multiplies the upstream gradient has a term too many: subtract 1",
 )
 wrong(none_for_second, V, V, false="1 y*: detached", words="the rule returns None")
 wrong(zero_for_second, V, V, false="1 y*", words="The rule returns 0 for it.")

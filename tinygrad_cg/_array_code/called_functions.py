@@ -486,7 +486,10 @@ def call(
             is_random = module is not None and module.startswith("numpy.random")
             remedy += "write it in loops, or " * (root == "numpy" and not is_random)
             what += "functions that `differentiable` can differentiate: "
-            what += f"{remedy}compute it before the call, and pass its result as an argument"
+            what += (
+                f"{remedy}pass its result as an argument if that does not depend on what you "
+                "differentiate, or write a rule with custom_gradient"
+            )
             if getattr(function, "__wrapped__", None) in reader.calls:
                 what = f"{name} calls itself: write a loop"
             raise reader.refuse(what, node)

@@ -126,7 +126,7 @@ def _at_ties(check: Check) -> list[DerivativeRow]:
         for row in check.rows
         if row.verdict == verdicts.WRONG
         and any(order <= row.order for order in kinks)
-        and not row.detail.startswith("not between")
+        and not row.detail.startswith(verdicts.OUTSIDE)
     ]
 
 

@@ -248,8 +248,8 @@ def _detachments(evidence: Evidence) -> Iterator[Finding]:
         text = (
             "The rule uses values that tapes do not record: numbers, NumPy arrays or tensors made "
             f"of them{'; '.join(map(_location, sites))}. So tapes do not see how the gradient of "
-            f"order {first - 1} depends on {in_words(names)}. Use tensor operations. If the "
-            f"rule needs the value of `{name}`, call `{name}` in the rule."
+            f"order {first - 1} depends on {in_words(names)}. Use tensor operations, or call "
+            f"`{name}` itself in the rule for its value."
         )
         lines = [line for _, line in sites]
     text = f"{text} {_describe(evidence, false)}"
@@ -434,7 +434,8 @@ def _not_linear(evidence: Evidence) -> Iterator[Finding]:
             if not row.detail:
                 got, whole = number(row.value), number(row.reference)
                 comparison = (
-                    f"for a sum of two dy it is {got}; their own gradients add up to {whole}"
+                    f"for dy = u + v the rule returns {got}; its results for dy = u and dy = v add "
+                    f"up to {whole}"
                 )
             yield Finding(
                 f"The gradient with respect to {row.argument} is not linear in the upstream "
@@ -600,11 +601,11 @@ def _remarks(evidence: Evidence) -> Iterator[str]:
             f"{f' at {in_words(at)}' if at else ''}, because the gradient of order {order - 1} has "
             f"a kink{' there' * bool(at)}.{nearby}"
         )
-    doubts = dict.fromkeys(
-        _doubt(evidence, row) for row in rows if row.verdict == verdicts.INCONCLUSIVE
-    )
-    if doubts:
-        yield f"Inconclusive, because {in_words(doubts)}."
+    doubtful = [row for row in rows if row.verdict == verdicts.INCONCLUSIVE]
+    if doubtful:
+        orders = in_words(dict.fromkeys(str(row.order) for row in doubtful))
+        doubts = in_words(dict.fromkeys(_doubt(evidence, row) for row in doubtful))
+        yield f"Rows of order {orders} are inconclusive, because {doubts}."
 
 
 def _doubt(evidence: Evidence, row: DerivativeRow) -> str:
@@ -659,9 +660,9 @@ def _describe(evidence: Evidence, rows: Sequence[DerivativeRow], head: str = "")
         sizes = dict(zip(evidence.check.names, (x.size for x in problem.point), strict=True))
         location += "in a random direction, " * (sizes[row.argument] > 1)
     text = f"{head or f'Order {row.order}'}{by}: {what}{location}"
-    if row.detail.startswith("not between"):
+    if row.detail.startswith(verdicts.OUTSIDE):
         value = number(row.value)
-        return f"{text}there is a kink, and the value is {row.detail}: got {value}."
+        return f"{text}there is a kink; {row.detail}: got {value}."
     return f"{text}expected {_pair(row)}{f' ({row.detail})' * (', right in' in row.detail)}."
 
 

@@ -676,7 +676,7 @@ def _through(elements: Elements) -> Iterator[Hypothesis]:
             continue
         is_minus = np.isclose(extra, -2.0, rtol=1e-5)
         end = "has the wrong sign" if is_minus else f"is {1.0 + extra:.6g} times the correct one"
-        words = f"The term that comes from {share.what} ({share.site}) {end}."
+        words = f"The term from differentiating {share.what} ({share.site}) {end}."
         wrong_multiples.append(gives(words, partial(changed, extra=float(extra)), 1))
     yield from wrong_multiples
 
@@ -818,9 +818,11 @@ def _offset(elements: Elements) -> Iterator[Hypothesis]:
     offset = np.mean((elements.actual - elements.expected) / elements.upstream)
     size, is_more = abs(offset), offset > 0
     times = "" if np.isclose(size, 1.0) else f" * {size:.6g}"
+    factor = "factor that multiplies the upstream gradient"
     yield gives(
-        "The factor that multiplies the upstream gradient is too "
-        f"{'large' if is_more else 'small'} by {size:.6g} everywhere.",
+        f"The {factor} has a term too many: subtract {size:.6g} from it at every element."
+        if is_more
+        else f"A term is missing in the {factor}: add {size:.6g} to it at every element.",
         lambda sample: sample.expected + offset * sample.upstream,
         fitted=1,
         fix=f"gradient {'-' if is_more else '+'} dy{times}" if _is_simple(size) else None,
@@ -905,7 +907,7 @@ def _somewhere(elements: Elements) -> Iterator[Hypothesis]:
         "",
     )
     if not np.isfinite(elements.expected).all():
-        text = text.replace("It is wrong", "Of the elements without a kink, it is wrong", 1)
+        text = text.replace("It is wrong", "Apart from the kink, it is wrong", 1)
     if there:
         there = there.replace("for it", "there").replace("The sign", "There the sign")
         text += f" {there.replace('It is', 'There it is')}"

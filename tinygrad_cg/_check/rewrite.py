@@ -606,7 +606,9 @@ def call_again(source: SourceCode, name: str) -> None:
     arguments = ", ".join(argument.arg for argument in target.args.args)
     for statement in returns(target):
         match statement.value:
-            case ast.Tuple([ast.Name(output), _]) if output in _names_in(rule, ast.Load):
+            case ast.Tuple([ast.Name(output) | ast.Call(_, [ast.Name(output)]), _]) if (
+                output in _names_in(rule, ast.Load)
+            ):
                 call = ast.parse(f"{output} = {name}({arguments})").body[0]
                 assert isinstance(call, ast.Assign)
                 if isinstance(rule, ast.FunctionDef):

@@ -24,6 +24,8 @@ NOT_LINEAR = "not linear in the upstream"
 INCONCLUSIVE = "inconclusive"
 KINK = "kink"
 FAILED = "raises"
+OUTSIDE = "the value is outside"
+"""What the details of a row begin with, if its value is not a slope on either side of a kink."""
 
 SHARP = 1e-10  # the relative error that a complex step tells from rounding
 MAX_DRAWS = 6  # computations with random rounding
@@ -271,7 +273,7 @@ class Judge:
         low, high = self.ladder.slopes()
         margin = 1e-2 * (high - low) + 1e-3 * max(abs(low), abs(high)) + floor
         if not low - margin <= number <= high + margin:
-            self.outside = f"not between the one-sided slopes, {low:.4g} and {high:.4g}"
+            self.outside = f"{OUTSIDE} the one-sided slopes, {low:.4g} and {high:.4g}"
 
     def _compare_with_zero(
         self, number: float, again: Callable[[], float], reference: ReferenceValue, rounding: float

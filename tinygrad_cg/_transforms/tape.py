@@ -162,7 +162,8 @@ class GradientTape(levels.Listener):
             if not is_differentiable(leaf._data.dtype):
                 warn(
                     "The dtype of the watched tensor must be floating (e.g. tf.float32), "
-                    f"got tf.{leaf.dtype}: watch cast(x, tf.float32) instead",
+                    f"got tf.{leaf.dtype}: write x = tf.cast(x, tf.float32), watch that x and "
+                    "compute with it",
                     TapeWarning,
                 )
             else:

@@ -427,8 +427,8 @@ class FunctionTrace(Level, Listener):
             return
         if not self.may_create:
             raise ValueError(
-                "A compiled function creates a Variable each time it is traced: create it outside "
-                "the function, or only if it does not exist yet. In TensorFlow, the message is "
+                "This function creates a new Variable each time it is traced: create the Variable "
+                "outside the function, or only on the first call. In TensorFlow, the message is "
                 '"tf.function only supports singleton tf.Variables created on the first call."'
             )
         self.created.append(variable)
