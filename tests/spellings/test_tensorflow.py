@@ -322,6 +322,7 @@ tf.linalg.cholesky_solve([[2.0, 0.0], [1.0, 2.0]], [[4.0], [10.0]]) -> [[0.0], [
 tf.linalg.cross([1.0, 0.0, 0.0], [0.0, 1.0, 0.0]) -> [0.0, 0.0, 1.0] float32
 tf.linalg.diag([1, 2], k=1) -> [[0, 1, 0], [0, 0, 2], [0, 0, 0]] int32
 tf.linalg.diag([1, 2], k=-1, num_rows=4, padding_value=9) -> [[9, 9], [1, 9], [9, 2], [9, 9]] int32
+tf.linalg.diag([True], k=1) -> [[False, True], [False, False]] bool
 tf.linalg.diag_part([[1, 2, 3], [4, 5, 6]], k=1) -> [2, 6] int32
 tf.linalg.set_diag([[1, 2, 3], [4, 5, 6]], [7, 8], k=0) -> [[7, 2, 3], [4, 8, 6]] int32
 tf.linalg.tensor_diag([1, 2]) -> [[1, 0], [0, 2]] int32

@@ -111,7 +111,7 @@ def matrix_diag(
         raise InvalidArgumentError(
             f"diag: {length} elements are not diagonal {offset} of matrices of shape {shape}"
         )
-    return _on_diagonal(values, shape, offset, padding_value)
+    return _on_diagonal(values, shape, offset, full((), padding_value, values.dtype))
 
 
 def _several_diagonals(
