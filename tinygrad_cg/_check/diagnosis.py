@@ -198,9 +198,10 @@ def _of_gradient_function(
     text = (
         f"The inner rule (of `{seen.name}`) covers the dependence on {upstream} only; the direct "
         f"dependence on {names} is lost. {_describe(evidence, false)} If no tape watches "
-        f"{upstream}, the inner rule is not used at all. Remove the inner decorator, so that the "
-        f"gradient is differentiated as written, or decorate a function of {names} inside "
-        f"`{seen.name}` and multiply its result by {upstream}."
+        f"{upstream}, the inner rule is skipped: the operations of `{seen.name}` are "
+        "differentiated instead. Remove the inner decorator, so that the gradient is "
+        f"differentiated as written, or decorate a function of {names} inside `{seen.name}` and "
+        f"multiply its result by {upstream}."
     )
     return _corrected(evidence, text, seen, rewrite.undecorate, seen.name)
 

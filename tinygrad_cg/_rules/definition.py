@@ -239,8 +239,8 @@ class Definition:
     def warn_bypassed(self) -> None:
         self.warn(
             "bypassed",
-            f"the rule of `{self.name}` is not used, because a tape does not watch its arguments, "
-            "only tensors that the function captured. The function's own operations are "
+            f"the rule of `{self.name}` is not used: a tape watches only tensors that "
+            f"`{self.name}` captured, not its arguments. The operations of `{self.name}` are "
             "differentiated instead. Pass the captured tensors as arguments, or watch an argument",
         )
 
