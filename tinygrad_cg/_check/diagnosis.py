@@ -254,8 +254,8 @@ def _detachments(evidence: Evidence) -> Iterator[Finding]:
         )
         lines = [line for _, line in sites]
     text = f"{text} {_describe(evidence, false)}"
-    for change in ((rewrite.call_again, name), (rewrite.attach, *lines)):
-        finding = _corrected(evidence, text, None, *change)
+    for change, facts in ((rewrite.call_again, [name]), (rewrite.attach, lines)):
+        finding = _corrected(evidence, text, None, change, *facts)
         if finding.code:
             yield finding
             return
