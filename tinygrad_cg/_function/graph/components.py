@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from math import prod
 
 from ..._core.primitive import OPS
+from .simplify import simplify
 from .values import FuncGraph, Value, operation, reach, with_operands
 
 MAX_COMPONENTS = 4
@@ -44,7 +45,7 @@ def by_components(graph: FuncGraph) -> FuncGraph:
             is_read = any(output in group for output in graph.outputs)
             if not is_read and all(map(_may_split, group)) and all(map(_is_sum, users)):
                 split |= group
-    return _Components(split).rebuilt(graph) if split else graph
+    return simplify(_Components(split).rebuilt(graph)) if split else graph
 
 
 def _may_split(value: Value) -> bool:

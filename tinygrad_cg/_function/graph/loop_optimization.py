@@ -22,7 +22,7 @@ from .values import FuncGraph, OutputItem, Value, identity_of, in_turn, reach, w
 
 def optimize(graph: FuncGraph, replacements: Mapping[Value, Value] | None = None) -> FuncGraph:
     """Return the graph simplified, with its loops rewritten, and `replacements` for some values."""
-    graph = simplify(by_components(simplify(graph, replacements)))
+    graph = by_components(simplify(graph, replacements))
     loops = list(filter(is_loop, graph.values()))
     if any(map(counts_or_writes, loops)):
         graph = _rewritten(graph, COUNTING)
