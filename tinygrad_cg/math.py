@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Never, Protocol
 from . import _ops
 from ._core.annotations import Axes, DTypeLike, Shape, TensorLike
 from ._core.conversion import FLOAT32, INT32, INT64
-from ._core.suggestions import hides_others, reads_own_arguments, refuse_call, refuse_name
+from ._core.suggestions import hides_others, refuse_call, refuse_name
 from ._core.tensor import Tensor
 from ._ops import comparison as _comparison
 from ._ops import complex as _complex
@@ -242,7 +242,6 @@ def xlog1py(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     return _elementwise.xlog1py(x, y)
 
 
-@reads_own_arguments
 def l2_normalize(
     x: TensorLike, axis: Axes = None, epsilon: Any = 1e-12, name: str | None = None
 ) -> Tensor:

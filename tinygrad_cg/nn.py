@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Never
 from . import _ops
 from ._core.annotations import Axes, Shape, TensorLike
 from ._core.conversion import convert_each
-from ._core.suggestions import hides_others, reads_own_arguments, refuse_call, refuse_name
+from ._core.suggestions import hides_others, refuse_call, refuse_name
 from ._core.tensor import Tensor
 from ._ops import elementwise as _elementwise
 from ._ops import reductions as _reductions
@@ -444,7 +444,6 @@ def max_pool3d(
     return _ops.volumes.pool3d("MAX", input, ksize, strides, padding, data_format)
 
 
-@reads_own_arguments
 def moments(
     x: TensorLike, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -510,7 +509,6 @@ def silu(features: TensorLike, beta: Any = 1.0) -> Tensor:
 swish = silu
 
 
-@reads_own_arguments
 def softmax_cross_entropy_with_logits(
     labels: TensorLike, logits: TensorLike, axis: Axes = -1, name: str | None = None
 ) -> Tensor:

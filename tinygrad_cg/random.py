@@ -6,7 +6,6 @@ from typing import Any, Protocol
 
 from ._core.annotations import DTypeLike, Shape, TensorLike
 from ._core.conversion import FLOAT32, INT32, INT64
-from ._core.suggestions import reads_own_arguments
 from ._core.tensor import Tensor
 from ._ops import candidates as _candidates
 from ._ops import distributions as _distributions
@@ -69,7 +68,6 @@ def shuffle(value: TensorLike, seed: int | None = None, name: str | None = None)
     return _distributions.shuffle(value, 0, seed)
 
 
-@reads_own_arguments
 def stateless_binomial(
     shape: Shape,
     seed: TensorLike,
@@ -98,7 +96,6 @@ def stateless_categorical(
     )
 
 
-@reads_own_arguments
 def stateless_gamma(
     shape: Shape,
     seed: TensorLike,
@@ -114,7 +111,6 @@ def stateless_gamma(
     )
 
 
-@reads_own_arguments
 def stateless_normal(
     shape: Shape,
     seed: TensorLike,
@@ -128,7 +124,6 @@ def stateless_normal(
     return normal(shape, mean, stddev, dtype, _distributions.stateless_seed(seed))
 
 
-@reads_own_arguments
 def stateless_truncated_normal(
     shape: Shape,
     seed: TensorLike,
@@ -142,7 +137,6 @@ def stateless_truncated_normal(
     return truncated_normal(shape, mean, stddev, dtype, _distributions.stateless_seed(seed))
 
 
-@reads_own_arguments
 def stateless_parameterized_truncated_normal(
     shape: Shape,
     seed: TensorLike,
@@ -159,7 +153,6 @@ def stateless_parameterized_truncated_normal(
     )
 
 
-@reads_own_arguments
 def stateless_poisson(
     shape: Shape, seed: TensorLike, lam: Any, dtype: DTypeLike = INT32, name: str | None = None
 ) -> Tensor:
@@ -167,7 +160,6 @@ def stateless_poisson(
     return _distributions.poisson_of_shape(shape, lam, dtype, _distributions.stateless_seed(seed))
 
 
-@reads_own_arguments
 def stateless_uniform(
     shape: Shape,
     seed: TensorLike,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ._core.annotations import Axes, TensorLike
-from ._core.suggestions import reads_own_arguments
 from ._core.tensor import Tensor
 from ._ops import fourier as _fourier
 from ._ops import spectra as _spectra
@@ -64,7 +63,6 @@ def _sizes(name: str, length: Any, count: int) -> tuple[int, ...] | None:
     return sizes
 
 
-@reads_own_arguments
 def idct(
     input: TensorLike,
     type: Any = 2,

@@ -99,7 +99,7 @@ def reads_own_arguments(function: Callable[P, R]) -> Callable[P, R]:
 
     It adds a call: functions that take few microseconds call `refuse_call` instead.
     """
-    code = function.__code__
+    code = inspect.unwrap(function).__code__
     own = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
 
     @functools.wraps(function)

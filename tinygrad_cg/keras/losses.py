@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from .._core.annotations import Axes
-from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
 from .._ops import loss_functions as _losses
 from .._ops.namespaces.namespace import export_functions
@@ -23,7 +22,6 @@ __all__ = _OPERATIONS.split()
 __all__ += _loss_objects.__all__
 
 
-@reads_own_arguments
 def binary_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: Any = 0.0, axis: Axes = -1
 ) -> Tensor:
@@ -33,7 +31,6 @@ def binary_crossentropy(
     return _loss_objects.binary(y_true, y_pred, from_logits, label_smoothing, axis)
 
 
-@reads_own_arguments
 def categorical_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: Any = 0.0, axis: Axes = -1
 ) -> Tensor:
@@ -67,13 +64,11 @@ kullback_leibler_divergence = _losses.kl_divergence
 logcosh = _losses.log_cosh
 
 
-@reads_own_arguments
 def cosine_similarity(y_true: Any, y_pred: Any, axis: Axes = -1) -> Tensor:
     """Return the negative cosine of the angle between vectors along `axis`."""
     return _losses.cosine_similarity(y_true, y_pred, axis)
 
 
-@reads_own_arguments
 def sparse_categorical_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, ignore_class: Any = None, axis: Axes = -1
 ) -> Tensor:

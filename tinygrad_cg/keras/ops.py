@@ -284,7 +284,6 @@ def _of_two(operation: Callable[..., Tensor], read: Any = convert_each) -> _Bina
     return spelled(binary, operation.__name__, operation)
 
 
-@reads_own_arguments
 def all(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return whether all elements over axes are true (not 0).
 
@@ -294,7 +293,6 @@ def all(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     return reduce_all(x, axis, keepdims)
 
 
-@reads_own_arguments
 def any(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return whether any element over axes is true (not 0).
 
@@ -323,21 +321,18 @@ def arctan2(x1: TensorLike, x2: TensorLike) -> Tensor:
     return _trigonometry.arctan2(*_reals(x1, x2))
 
 
-@reads_own_arguments
 def argmax(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return positions (int32) of the largest elements along `axis`, by default in the flattened
     tensor; the first if several tie."""
     return _shape.cast(arg_extremum(_reductions.argmax, x, axis, keepdims), int32)
 
 
-@reads_own_arguments
 def argmin(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return positions (int32) of the smallest elements along `axis`, by default in the flattened
     tensor; the first if several tie."""
     return _shape.cast(arg_extremum(_reductions.argmin, x, axis, keepdims), int32)
 
 
-@reads_own_arguments
 def argsort(x: TensorLike, axis: Axes = -1) -> Tensor:
     """Return the indices (int32) that sort `x` along `axis`, or the flattened tensor if it is None;
     equal elements keep their order."""
@@ -352,7 +347,6 @@ def array(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
 convert_to_tensor = array
 
 
-@reads_own_arguments
 def array_split(x: TensorLike, indices_or_sections: Any, axis: Axes = 0) -> list[Tensor]:
     """Return the parts of `x` along `axis` between indices, or a number of parts; the first parts
     may be longer by one."""
@@ -382,7 +376,6 @@ def max_pool(
     return _volumes.pool_by_rank("MAX", inputs, pool_size, strides, padding, _order(data_format))
 
 
-@reads_own_arguments
 def batch_normalization(
     x: TensorLike,
     mean: Any,
@@ -481,7 +474,6 @@ def clip(x: TensorLike, x_min: TensorLike, x_max: TensorLike) -> Tensor:
     return _elementwise.clip(x, x_min, x_max)
 
 
-@reads_own_arguments
 def concatenate(xs: Any, axis: Axes = 0) -> Tensor:
     """Return Tensors joined along an axis that they have; `xs` is any iterable.
 
@@ -556,14 +548,12 @@ def ctc_loss(
     )
 
 
-@reads_own_arguments
 def cumprod(x: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> Tensor:
     """Return the products of all elements up to each along `axis`, by default of the flattened
     tensor."""
     return _scans.cumprod(_shape.cast(x, dtype) if dtype else _widen(x), axis)
 
 
-@reads_own_arguments
 def cumsum(x: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> Tensor:
     """Return the sums of all elements up to each along `axis`, by default of the flattened
     tensor."""
@@ -715,7 +705,6 @@ def irfft(x: TensorLike, fft_length: Any = None) -> Tensor:
     return _fourier.irfft(_complex(x), fft_length)
 
 
-@reads_own_arguments
 def linspace(
     start: TensorLike,
     stop: TensorLike,
@@ -747,7 +736,6 @@ def kaiser(x: TensorLike, beta: Any) -> Tensor:
     return _shape.cast(_tapers.kaiser(x, beta), FLOAT32)
 
 
-@reads_own_arguments
 def layer_normalization(
     x: TensorLike, gamma: Any = None, beta: Any = None, axis: Axes = -1, epsilon: Any = None
 ) -> Tensor:
@@ -761,7 +749,6 @@ def leaky_relu(x: TensorLike, negative_slope: Any = 0.2) -> Tensor:
     return _activations.leaky_relu(_real(x), negative_slope)
 
 
-@reads_own_arguments
 def log_softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
     """Return ``x - logsumexp(x)`` over one axis, several, or all (None), without overflow.
 
@@ -862,7 +849,6 @@ def min(
     return numpy.min(convert(x), axis, keepdims=keepdims, initial=initial)
 
 
-@reads_own_arguments
 def moments(
     x: TensorLike, axes: Any, keepdims: bool = False, synchronized: bool = False
 ) -> tuple[Tensor, Tensor]:
@@ -876,7 +862,6 @@ def ndim(x: TensorLike) -> int:
     return convert(x).ndim
 
 
-@reads_own_arguments
 def norm(x: TensorLike, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the norm of vectors along one axis or of all elements, or of matrices along two axes
     or for 2-D `x` with an `ord`; see ``numpy.linalg.norm`` for the orders."""
@@ -888,14 +873,12 @@ def norm(x: TensorLike, ord: Any = None, axis: Axes = None, keepdims: bool = Fal
     return vector_norm(x, ord, axis, keepdims)
 
 
-@reads_own_arguments
 def normalize(x: TensorLike, axis: Axes = -1, order: Any = 2, epsilon: Any = None) -> Tensor:
     """Return `x` divided by its norm of `order` (at least 1) over `axis`, but at least by `epsilon`
     (1e-7)."""
     return _normalizations.normalize(_real(x), axis, order, _small(epsilon))
 
 
-@reads_own_arguments
 def one_hot(
     x: TensorLike, num_classes: int, axis: Axes = -1, dtype: DTypeLike | None = None
 ) -> Tensor:
@@ -957,7 +940,6 @@ def reshape(x: TensorLike, newshape: Shape) -> Tensor:
     return _shape.reshape(x, newshape)
 
 
-@reads_own_arguments
 def rms_normalization(
     x: TensorLike, scale: Any = None, axis: Axes = -1, epsilon: Any = None
 ) -> Tensor:
@@ -1051,7 +1033,6 @@ def slice_update(inputs: TensorLike, start_indices: Any, updates: Any) -> Tensor
     return _updates.At(inputs)[_part(inputs, start_indices, convert(updates).shape)].set(updates)
 
 
-@reads_own_arguments
 def softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
     """Return ``exp(x) / sum(exp(x))`` over axes, without overflow; as `log_softmax` otherwise."""
     return _reductions.softmax(_real(x), axis)
@@ -1066,7 +1047,6 @@ def sort(x: TensorLike, axis: Axes = -1, **others: Never) -> Tensor:
     return _sorting.sort(*flattened(x, axis))
 
 
-@reads_own_arguments
 def sparsemax(x: TensorLike, axis: Axes = -1) -> Tensor:
     """Return the nearest point of the probability simplex, of rows along `axis`.
 
@@ -1076,7 +1056,6 @@ def sparsemax(x: TensorLike, axis: Axes = -1) -> Tensor:
     return _activations.sparsemax(_real(x), axis)
 
 
-@reads_own_arguments
 def split(x: TensorLike, indices_or_sections: Any, axis: Axes = 0) -> list[Tensor]:
     """Return the parts of `x` along `axis` between indices, or a number of equal parts."""
     return _shape.split_at(x, indices_or_sections, axis)
@@ -1126,7 +1105,6 @@ def squeeze(x: TensorLike, axis: Axes = None, **others: Never) -> Tensor:
     return _shape.squeeze(x, axis)
 
 
-@reads_own_arguments
 def stack(x: TensorLike, axis: Axes = 0) -> Tensor:
     """Return Tensors of the same shape joined along a new axis; `x` is any iterable.
 
@@ -1135,7 +1113,6 @@ def stack(x: TensorLike, axis: Axes = 0) -> Tensor:
     return _shape.stack(x, axis)
 
 
-@reads_own_arguments
 def std(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the standard deviation over axes, the root of `reduce_variance`; see there.
 
@@ -1185,14 +1162,12 @@ def svd(x: TensorLike, full_matrices: bool = True, compute_uv: bool = True) -> T
     return left, values, adjoint(right)
 
 
-@reads_own_arguments
 def take(x: TensorLike, indices: TensorLike, axis: Axes = None) -> Tensor:
     """Return slices of `x` along `axis`, by default of the flattened tensor, at integer
     `indices`."""
     return taken(_indexing.gather, x, indices, axis)
 
 
-@reads_own_arguments
 def take_along_axis(x: TensorLike, indices: TensorLike, axis: Axes = None) -> Tensor:
     """Return the elements of `x` at integer `indices` along `axis`, line by line; by default of the
     flattened tensor."""
@@ -1235,7 +1210,6 @@ def unstack(x: TensorLike, num: int | None = None, axis: Axes = 0, **others: Nev
     return check_count(_shape.unstack(x, axis), num)
 
 
-@reads_own_arguments
 def var(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the mean of squared distances from the mean over axes; real for complex `x`.
 
@@ -1307,7 +1281,6 @@ def get_item(x: TensorLike, key: Any) -> Tensor:
     return getitem(x, key)
 
 
-@reads_own_arguments
 def multi_hot(
     inputs: TensorLike,
     num_classes: int | None = None,
@@ -1435,7 +1408,6 @@ def angle(x: TensorLike) -> Tensor:
     return numpy.angle(_real(x))
 
 
-@reads_own_arguments
 def argpartition(x: TensorLike, kth: Any, axis: Axes = -1) -> Tensor:
     """Return the indices (int32) that sort `x` along `axis`, or flattened if it is None: a sorted
     array is also partitioned."""
@@ -1491,7 +1463,6 @@ def fmod(x1: TensorLike, x2: TensorLike) -> Tensor:
     return numpy.fmod(*convert_operands((x1, x2)))
 
 
-@reads_own_arguments
 def geomspace(
     start: TensorLike,
     stop: TensorLike,
@@ -1555,7 +1526,6 @@ def ldexp(x1: TensorLike, x2: TensorLike) -> Tensor:
 logaddexp2 = _of_two(numpy.logaddexp2, _reals)
 
 
-@reads_own_arguments
 def logspace(
     start: TensorLike,
     stop: TensorLike,
@@ -1608,7 +1578,6 @@ def trunc(x: TensorLike) -> Tensor:
     return numpy.trunc(convert(x))
 
 
-@reads_own_arguments
 def unique(
     x: TensorLike,
     sorted: bool = True,
@@ -1642,14 +1611,12 @@ def unravel_index(indices: TensorLike, shape: Shape) -> list[Tensor]:
     return [constant(indices, int32) for indices in np.unravel_index(_values(indices), shape)]
 
 
-@reads_own_arguments
 def append(x1: TensorLike, x2: TensorLike, axis: Axes = None) -> Tensor:
     """Return `x2` joined to the end of `x1` along `axis`; both flattened if it is None."""
     x1, x2 = convert_each(x1, x2)
     return numpy.append(x1, x2, axis)
 
 
-@reads_own_arguments
 def average(x: TensorLike, axis: Axes = None, weights: Any = None) -> Tensor:
     """Return the mean of elements over axes, weighted by `weights`."""
     if weights is None:
@@ -1677,7 +1644,6 @@ def count_nonzero(x: TensorLike, axis: Axes = None, **others: Never) -> Tensor:
     return _shape.cast(reduce_sum(_shape.cast(_comparison.not_equal(x, 0), int32), axis), int32)
 
 
-@reads_own_arguments
 def cross(
     x1: TensorLike,
     x2: TensorLike,
@@ -1707,7 +1673,6 @@ def diagonal(x: TensorLike, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> 
     return numpy.diagonal(convert(x), offset, axis1, axis2)
 
 
-@reads_own_arguments
 def diff(a: TensorLike, n: int = 1, axis: int = -1) -> Tensor:
     """Return the differences of neighbours along `axis`, `n` times."""
     return numpy.diff(convert(a), n, axis)
@@ -1774,7 +1739,6 @@ def matrix_rank(x: TensorLike, tol: Any = None) -> Tensor:
     return _shape.cast(_least_squares.matrix_rank(x, tol), int32)
 
 
-@reads_own_arguments
 def median(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the median of elements over axes."""
     return numpy.median(_real(x), axis, keepdims=keepdims)
@@ -1797,69 +1761,58 @@ def nan_to_num(x: TensorLike, nan: Any = 0.0, posinf: Any = None, neginf: Any = 
     return numpy.nan_to_num(convert(x), nan=nan, posinf=posinf, neginf=neginf)
 
 
-@reads_own_arguments
 def nanargmax(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return positions (int32) of the largest elements along `axis` that are not NaN; by default in
     the flattened tensor."""
     return _position(_reductions.argmax, x, -np.inf, axis, keepdims)
 
 
-@reads_own_arguments
 def nanargmin(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return positions (int32) of the smallest elements along `axis` that are not NaN; by default
     in the flattened tensor."""
     return _position(_reductions.argmin, x, np.inf, axis, keepdims)
 
 
-@reads_own_arguments
 def nancumprod(x: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> Tensor:
     """Return the products of all elements up to each along `axis`, without those that are NaN."""
     return numpy.nancumprod(_widen(x), axis, dtype or _widen(x).dtype)
 
 
-@reads_own_arguments
 def nancumsum(x: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> Tensor:
     """Return the sums of all elements up to each along `axis`, without those that are NaN."""
     return numpy.nancumsum(_widen(x), axis, dtype or _widen(x).dtype)
 
 
-@reads_own_arguments
 def nanmax(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the largest elements over axes that are not NaN."""
     return numpy.nanmax(convert(x), axis, keepdims=keepdims)
 
 
-@reads_own_arguments
 def nanmin(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the smallest elements over axes that are not NaN."""
     return numpy.nanmin(convert(x), axis, keepdims=keepdims)
 
 
-@reads_own_arguments
 def nanmean(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the mean over axes of the elements that are not NaN."""
     return numpy.nanmean(_real(x), axis, keepdims=keepdims)
 
 
-@reads_own_arguments
 def nanmedian(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the median over axes of the elements that are not NaN."""
     return numpy.nanmedian(_real(x), axis, keepdims=keepdims)
 
 
-@reads_own_arguments
 def nanstd(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the standard deviation over axes of the elements that are not NaN."""
     return numpy.nanstd(_real(x), axis, keepdims=keepdims)
 
 
-@reads_own_arguments
 def nanvar(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the variance over axes of the elements that are not NaN."""
     return numpy.nanvar(_real(x), axis, keepdims=keepdims)
 
 
-@reads_own_arguments
 def nanpercentile(
     x: TensorLike, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
@@ -1867,7 +1820,6 @@ def nanpercentile(
     return numpy.nanpercentile(_real(x), q, axis, method=method, keepdims=keepdims)
 
 
-@reads_own_arguments
 def nanquantile(
     x: TensorLike, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
@@ -1875,13 +1827,11 @@ def nanquantile(
     return numpy.nanquantile(_real(x), q, axis, method=method, keepdims=keepdims)
 
 
-@reads_own_arguments
 def nanprod(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the product over axes of the elements that are not NaN."""
     return _shape.cast(numpy.nanprod(_widen(x), axis, keepdims=keepdims), _widen(x).dtype)
 
 
-@reads_own_arguments
 def nansum(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the sum over axes of the elements that are not NaN."""
     return _shape.cast(numpy.nansum(_widen(x), axis, keepdims=keepdims), _widen(x).dtype)
@@ -1890,7 +1840,6 @@ def nansum(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
 outer = _of_two(numpy.outer)
 
 
-@reads_own_arguments
 def percentile(
     x: TensorLike, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
@@ -1908,7 +1857,6 @@ def pinv(x: TensorLike, rcond: Any = None) -> Tensor:
     return _least_squares.pinv(x, rcond)
 
 
-@reads_own_arguments
 def quantile(
     x: TensorLike, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
@@ -1916,13 +1864,11 @@ def quantile(
     return numpy.quantile(_real(x), q, axis, method=method, keepdims=keepdims)
 
 
-@reads_own_arguments
 def repeat(x: TensorLike, repeats: Any, axis: int | None = None) -> Tensor:
     """Return `x` with each slice along `axis` repeated; flattened if it is None."""
     return numpy.repeat(convert(x), repeats, axis)
 
 
-@reads_own_arguments
 def roll(x: TensorLike, shift: Any, axis: Axes = None) -> Tensor:
     """Return `x` with its elements shifted cyclically by `shift` along `axis`."""
     return numpy.roll(convert(x), shift, axis)
@@ -1948,7 +1894,6 @@ def trace(x: TensorLike, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Ten
     return reduce_sum(_widen(numpy.diagonal(convert(x), offset, axis1, axis2)), -1)
 
 
-@reads_own_arguments
 def trapezoid(y: TensorLike, x: TensorLike | None = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     """Return the integral of `y` along `axis` by the trapezoidal rule."""
     return numpy.trapezoid(_real(y), x if x is None else _real(convert_each(x, y)[0]), dx, axis)

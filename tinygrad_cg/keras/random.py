@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from .._core.annotations import DTypeLike, Shape, TensorLike
-from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
 from .._ops import distributions as _distributions
 from .._ops import normalizations as _normalizations
@@ -14,7 +13,6 @@ from .._ops.namespaces.namespace import export_functions
 from .._ops.settings import settings
 
 
-@reads_own_arguments
 def beta(
     shape: Shape, alpha: Any, beta: Any, dtype: DTypeLike | None = None, seed: int | None = None
 ) -> Tensor:
@@ -22,7 +20,6 @@ def beta(
     return _distributions.beta_draws(shape, alpha, beta, dtype or settings.floatx, seed)
 
 
-@reads_own_arguments
 def binomial(
     shape: Shape,
     counts: Any,
@@ -47,7 +44,6 @@ def categorical(
     return _distributions.categorical(logits, num_samples, dtype, seed)
 
 
-@reads_own_arguments
 def gamma(
     shape: Shape, alpha: Any, dtype: DTypeLike | None = None, seed: int | None = None
 ) -> Tensor:
@@ -55,7 +51,6 @@ def gamma(
     return _distributions.gamma_of_shape(shape, alpha, None, dtype or settings.floatx, seed)
 
 
-@reads_own_arguments
 def randint(
     shape: Shape, minval: Any, maxval: Any, dtype: DTypeLike = "int32", seed: int | None = None
 ) -> Tensor:
@@ -63,7 +58,6 @@ def randint(
     return _sampling.uniform(shape, minval, maxval, dtype, seed)
 
 
-@reads_own_arguments
 def shuffle(x: TensorLike, axis: int = 0, seed: int | None = None) -> Tensor:
     """Return `x` with its slices along `axis` in an order drawn at random.
 
@@ -72,7 +66,6 @@ def shuffle(x: TensorLike, axis: int = 0, seed: int | None = None) -> Tensor:
     return _distributions.shuffle(x, axis, seed)
 
 
-@reads_own_arguments
 def truncated_normal(
     shape: Shape,
     mean: Any = 0.0,
@@ -98,7 +91,6 @@ def dropout(
     return _normalizations.dropout(inputs, rate, noise_shape, seed)
 
 
-@reads_own_arguments
 def normal(
     shape: Shape,
     mean: Any = 0.0,
@@ -111,7 +103,6 @@ def normal(
     return _sampling.normal(shape, mean, stddev, dtype or settings.floatx, seed)
 
 
-@reads_own_arguments
 def uniform(
     shape: Shape,
     minval: Any = 0.0,

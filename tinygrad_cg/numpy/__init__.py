@@ -11,6 +11,7 @@ from numpy import __array_api_version__, __array_namespace_info__  # noqa: F401 
 
 from .._core.suggestions import refuse_name
 from .._ops.dlpack import from_dlpack
+from .._ops.namespaces.namespace import with_own_keywords
 from .._ops.protocol import register
 from . import _along_axes as reductions
 from . import _fits as fits
@@ -61,7 +62,7 @@ _ROOMS = (
     functions,
 )
 _functions = {
-    name: value
+    name: value if room is functions else with_own_keywords(value)
     for room in _ROOMS
     for name, value in vars(room).items()
     if isinstance(value, types.FunctionType) and value.__module__ == room.__name__

@@ -10,7 +10,6 @@ import numpy as np
 from .._core import devices
 from .._core.conversion import IndexedSlices, convert, promote
 from .._core.kinds import is_bool, is_exact, is_integer
-from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Aval, Tensor, transfers
 from .._ops import searching
 from .._ops.comparison import equal, greater_equal, isnan, less, logical_not, not_equal
@@ -40,14 +39,12 @@ from ._readers import _array, _as, _no_out, _real, _searchsorted, _widen
 from ._totals import _degrees, _mask
 
 
-@reads_own_arguments
 def ptp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return the difference of the largest and smallest element over axes; ties share gradients."""
     x = _array(a)
     return subtract(reduce_max(x, axis, keepdims), reduce_min(x, axis, keepdims))
 
 
-@reads_own_arguments
 def average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
 ) -> Any:
@@ -96,7 +93,6 @@ def _without_nan(a: Any, dtype: Any, filler: int) -> Tensor:
     return where(isnan(x), filler, x)
 
 
-@reads_own_arguments
 def nanmean(
     a: Any,
     axis: Any = None,
@@ -122,7 +118,6 @@ def _count(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
     return reduce_sum(cast(logical_not(isnan(x)), real(x).dtype), axis, keepdims)
 
 
-@reads_own_arguments
 def nanvar(
     a: Any,
     axis: Any = None,
@@ -153,7 +148,6 @@ def nanvar(
     return divide(total, _choose(left > 0, left, np.nan))
 
 
-@reads_own_arguments
 def nanstd(
     a: Any,
     axis: Any = None,
@@ -221,7 +215,6 @@ def _part(x: Tensor, axis: int, start: Any, stop: Any) -> Tensor:
     return getitem(x, (*[slice(None)] * axis, slice(start, stop)))
 
 
-@reads_own_arguments
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
     """Return the `n`-th differences of neighbours along `axis`, with `prepend` and `append` added
     first.
@@ -252,7 +245,6 @@ def _edge(values: Any, x: Tensor, axis: int) -> Tensor:
     return broadcast_to(edge, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))
 
 
-@reads_own_arguments
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     """Return the integral of samples `y` at `x`, or in steps `dx`, by the trapezoidal rule."""
     y = _real(y)
@@ -269,7 +261,6 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
 
 
 @devices.on_device_of_operands
-@reads_own_arguments
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     """Return central differences of samples `f` along each axis, or `axis`; for several a tuple.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core.annotations import Axes, DTypeLike, Shape, TensorLike
 from .._core.conversion import convert
-from .._core.suggestions import REQUIRED, hides_others, reads_own_arguments, refuse_call
+from .._core.suggestions import REQUIRED, hides_others, refuse_call
 from .._core.tensor import Tensor
 from .._ops import comparison as _comparison
 from .._ops import complex as _complex
@@ -73,7 +73,6 @@ from ._readers import (
 )
 
 
-@reads_own_arguments
 def append(arr: TensorLike, values: Any, axis: Axes = None) -> Tensor:
     """Return `values` joined to the end of `arr` along `axis`; both flattened if it is None."""
     return _shape.concatenate(*_flat((arr, values), axis))
@@ -95,21 +94,18 @@ def arange(
     return _on("arange", device, _arange(start, stop, step, dtype))
 
 
-@reads_own_arguments
 def argmax(a: TensorLike, axis: Axes = None, out: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return positions of the largest elements along `axis`, by default in the flattened tensor;
     the first if several tie."""
     return _no_out("argmax", out, _position(_reductions.argmax, _array(a), axis, keepdims))
 
 
-@reads_own_arguments
 def argmin(a: TensorLike, axis: Axes = None, out: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return positions of the smallest elements along `axis`, by default in the flattened tensor;
     the first if several tie."""
     return _no_out("argmin", out, _position(_reductions.argmin, _array(a), axis, keepdims))
 
 
-@reads_own_arguments
 def argpartition(
     a: TensorLike, kth: Any, axis: Axes = -1, kind: Any = None, order: Any = None
 ) -> Tensor:
@@ -118,7 +114,6 @@ def argpartition(
     return _sorting.argsort(*flattened(_array(a), axis))
 
 
-@reads_own_arguments
 def argsort(a: TensorLike, axis: Axes = -1, kind: Any = None, *, stable: Any = None) -> Tensor:
     """Return the indices that sort `a` along `axis`, or flattened if it is None; `stable` keeps the
     order of equal elements."""
@@ -153,7 +148,6 @@ def array(
     return _raise_in_front(_converted("array", object, dtype, copy, None), ndmin)
 
 
-@reads_own_arguments
 def array_split(ary: TensorLike, indices_or_sections: Any, axis: Axes = 0) -> list[Tensor]:
     """Return a list of the parts of `ary` along `axis` between indices, or a number of parts; the
     first parts may be longer by one."""
@@ -236,7 +230,6 @@ def clip(
     )
 
 
-@reads_own_arguments
 def compress(
     condition: TensorLike, a: TensorLike, axis: int | None = None, out: Any = None
 ) -> Tensor:
@@ -248,7 +241,6 @@ def compress(
     )
 
 
-@reads_own_arguments
 def concat(
     arrays: Any, /, axis: Axes = 0, out: Any = None, *, dtype: DTypeLike | None = None
 ) -> Tensor:
@@ -276,7 +268,6 @@ def count_nonzero(
     )
 
 
-@reads_own_arguments
 def cumprod(
     a: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None, out: Any = None
 ) -> Tensor:
@@ -285,7 +276,6 @@ def cumprod(
     return _no_out("cumprod", out, _scans.cumprod(*_line(_as(_widen(a), dtype), axis)))
 
 
-@reads_own_arguments
 def cumsum(
     a: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None, out: Any = None
 ) -> Tensor:
@@ -294,7 +284,6 @@ def cumsum(
     return _no_out("cumsum", out, _scans.cumsum(*_line(_as(_widen(a), dtype), axis)))
 
 
-@reads_own_arguments
 def cumulative_prod(
     x: TensorLike,
     /,
@@ -308,7 +297,6 @@ def cumulative_prod(
     return _cumulative(_scans.cumprod, 1, x, axis, dtype, include_initial)
 
 
-@reads_own_arguments
 def cumulative_sum(
     x: TensorLike,
     /,
@@ -330,7 +318,6 @@ def degrees(x: TensorLike, /) -> Tensor:
 rad2deg = degrees
 
 
-@reads_own_arguments
 def delete(arr: TensorLike, obj: Any, axis: int | None = None) -> Tensor:
     """Return `arr` without the rows `obj` (integers, a slice or a mask) of `axis`, or flattened."""
     return _rearrange(lambda indices: np.delete(indices, _as_array(obj), axis), arr)
@@ -586,7 +573,6 @@ def kaiser(M: int | None, beta: Any) -> Tensor:
     return _tapers.kaiser(M, beta)
 
 
-@reads_own_arguments
 def linspace(
     start: TensorLike,
     stop: TensorLike,
@@ -619,13 +605,11 @@ def matvec(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     return _linear_algebra.matvec(*_pair(x1, x2))
 
 
-@reads_own_arguments
 def median(a: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
     """Return the middle element over axes, or the mean of the two; see ``quantile``."""
     return _quantiles.quantile(a, 0.5, axis, keepdims=keepdims)
 
 
-@reads_own_arguments
 def nancumprod(
     a: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None, out: Any = None
 ) -> Tensor:
@@ -633,7 +617,6 @@ def nancumprod(
     return _no_out("nancumprod", out, _scans.cumprod(*_line(_without_nan(a, dtype, 1), axis)))
 
 
-@reads_own_arguments
 def nancumsum(
     a: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None, out: Any = None
 ) -> Tensor:
@@ -641,7 +624,6 @@ def nancumsum(
     return _no_out("nancumsum", out, _scans.cumsum(*_line(_without_nan(a, dtype, 0), axis)))
 
 
-@reads_own_arguments
 def nanmax(
     a: TensorLike,
     axis: Axes = None,
@@ -658,7 +640,6 @@ def nanmax(
     )
 
 
-@reads_own_arguments
 def nanmin(
     a: TensorLike,
     axis: Axes = None,
@@ -673,14 +654,12 @@ def nanmin(
     )
 
 
-@reads_own_arguments
 def nanmedian(a: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
     """Return the middle element over axes, or the mean of the two, ignoring NaN; NaN if all are
     NaN."""
     return _quantiles.nanquantile(a, 0.5, axis, keepdims=keepdims)
 
 
-@reads_own_arguments
 def nanpercentile(
     a: TensorLike, q: Any, axis: Axes = None, *, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
@@ -705,7 +684,6 @@ def nanprod(
     return _totals.prod(_without_nan(a, dtype, 1), axis, None, out, keepdims, initial, where)
 
 
-@reads_own_arguments
 def nansum(
     a: TensorLike,
     axis: Axes = None,
@@ -777,7 +755,6 @@ def partition(
     return _sorting.sort(*flattened(_array(a), axis))
 
 
-@reads_own_arguments
 def percentile(
     a: TensorLike,
     q: Any,
@@ -839,7 +816,6 @@ def reciprocal(x: TensorLike, /) -> Tensor:
     return _elementwise.divide(1, _array(x))
 
 
-@reads_own_arguments
 def repeat(a: TensorLike, repeats: Any, axis: int | None = None) -> Tensor:
     """Return each element of `a` along `axis`, or of it flattened, `repeats` times."""
     return _rearrange(lambda indices: np.repeat(indices, _as_array(repeats), axis), a)
@@ -897,7 +873,6 @@ def sort(
     return _sorting.sort(*flattened(_array(a), axis))
 
 
-@reads_own_arguments
 def split(ary: TensorLike, indices_or_sections: Any, axis: Axes = 0) -> list[Tensor]:
     """Return the parts of `ary` along `axis` between indices, or a number of equal parts; as a
     list."""
@@ -915,7 +890,6 @@ def squeeze(a: TensorLike, axis: Axes = None, **others: Never) -> Tensor:
     return _shape.squeeze(_array(a), axis)
 
 
-@reads_own_arguments
 def stack(
     arrays: Any, axis: Axes = 0, out: Any = None, *, dtype: DTypeLike | None = None
 ) -> Tensor:
@@ -923,7 +897,6 @@ def stack(
     return _no_out("stack", out, _as(_shape.stack(_flat(arrays, axis)[0], axis), dtype))
 
 
-@reads_own_arguments
 def take(
     a: TensorLike, indices: TensorLike, axis: Axes = None, out: Any = None, mode: str = "raise"
 ) -> Tensor:
@@ -932,7 +905,6 @@ def take(
     return _no_out("take", out, _taken(_array(a), indices, axis, mode))
 
 
-@reads_own_arguments
 def take_along_axis(arr: TensorLike, indices: TensorLike, axis: Axes = -1) -> Tensor:
     """Return the elements of `arr` at integer `indices` along `axis`, line by line; of the
     flattened tensor if it is None."""

@@ -8,7 +8,6 @@ import numpy as np
 
 from .._core import devices
 from .._core.conversion import convert
-from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
 from .._ops import searching
 from .._ops.creation import constant
@@ -71,7 +70,6 @@ def swapaxes(a: Any, axis1: Any, axis2: Any) -> Tensor:
     return transpose(x, order)
 
 
-@reads_own_arguments
 def rollaxis(a: Any, axis: Any, start: Any = 0) -> Tensor:
     """Return `a` with `axis` moved to the position before `start`."""
     x = _array(a)
@@ -90,7 +88,6 @@ def matrix_transpose(x: Any, /) -> Tensor:
     return swapaxes(x, -1, -2)
 
 
-@reads_own_arguments
 def flip(m: Any, axis: Any = None) -> Tensor:
     """Return `m` in reversed order along `axis`: one axis, several, or all (None)."""
     x = _array(m)
@@ -98,7 +95,6 @@ def flip(m: Any, axis: Any = None) -> Tensor:
     return getitem(x, tuple([slice(None, None, -1 if i in axes else 1) for i in range(x.ndim)]))
 
 
-@reads_own_arguments
 def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
     """Return `a` with elements shifted cyclically by `shift` along `axis`; flattened if None."""
     x = _array(a)
@@ -200,7 +196,6 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Tensor:
 # Some of the elements ------------------------------------------------------------------------
 
 
-@reads_own_arguments
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Tensor:
     """Return `filt` without the zeros at the front ("f"), the back ("b") or both ends."""
     x = _array(filt)
@@ -240,7 +235,6 @@ class UniqueInverseResult(NamedTuple):
     inverse_indices: Tensor
 
 
-@reads_own_arguments
 def unique(
     ar: Any,
     return_index: bool = False,
@@ -330,7 +324,6 @@ def _taken(x: Tensor, indices: Any, axis: Any, mode: str) -> Tensor:
     return gather(x, index, dim)
 
 
-@reads_own_arguments
 def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: Any = 0
 ) -> Tensor:
@@ -374,7 +367,6 @@ def _sliding_window_view(
     return x
 
 
-@reads_own_arguments
 def logspace(
     start: Any,
     stop: Any,
@@ -553,7 +545,6 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
 
 @devices.on_device_of_operands
-@reads_own_arguments
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Tensor:
     """Return `arr` with `values` inserted before the rows `obj` of `axis`; flattened if it is None.
 

@@ -19,7 +19,6 @@ from .._core.conversion import convert, convert_operands, promote
 from .._core.kinds import is_complex, is_exact, is_floating, is_inexact
 from .._core.levels import Level
 from .._core.primitive import apply
-from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Aval, Tensor
 from .._ops.comparison import (
     equal,
@@ -76,7 +75,6 @@ def angle(z: Any, deg: bool = False) -> Tensor:
     return multiply(result, 180 / pi) if deg else result
 
 
-@reads_own_arguments
 def unwrap(
     p: Any, discont: float | None = None, axis: int = -1, *, period: float = 2 * pi
 ) -> Tensor:

@@ -8,7 +8,6 @@ import numpy as np
 
 from .._core import devices
 from .._core.conversion import convert_operands
-from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Aval, Tensor
 from .._ops.complex import conj
 from .._ops.creation import zeros, zeros_like
@@ -47,7 +46,6 @@ def vdot(a: Any, b: Any, /) -> Tensor:
     return dot(conj(reshape(x, (-1,))), reshape(y, (-1,)))
 
 
-@reads_own_arguments
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     """Return the sums of products along `axis`, a complex `x1` conjugated; the others broadcast."""
     x, y = (moveaxis(array, axis, -1) for array in _tensors(x1, x2))
@@ -82,7 +80,6 @@ def kron(a: Any, b: Any) -> Tensor:
     return reshape(products, [m * n for m, n in zip(x.shape, y.shape, strict=True)])
 
 
-@reads_own_arguments
 def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None
 ) -> Tensor:

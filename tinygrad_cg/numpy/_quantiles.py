@@ -10,7 +10,6 @@ import numpy as np
 from .._core import devices
 from .._core.conversion import any_tensor, is_tensor
 from .._core.kinds import is_floating
-from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Aval, Tensor
 from .._ops.comparison import (
     equal,
@@ -122,7 +121,6 @@ def _percent(q: Any) -> Any:
     return divide(_array(q), 100) if _is_recorded(q) else np.asarray(q) / 100
 
 
-@reads_own_arguments
 def quantile(
     a: Any,
     q: Any,
@@ -204,7 +202,6 @@ def _indices_by_weight(
 
 
 @devices.on_device_of_operands
-@reads_own_arguments
 def nanquantile(
     a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
@@ -260,7 +257,6 @@ def _interpolate(positions: Tensor, last: Any, pick: Callable[[Tensor], Tensor])
     return where(near, inside, where(equal(share, 0), low, both))
 
 
-@reads_own_arguments
 def nanargmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return positions (int64) of the largest elements along `axis`, ignoring NaN.
 
@@ -269,7 +265,6 @@ def nanargmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     return _nan_position("nanargmax", argmax, -np.inf, a, axis, keepdims)
 
 
-@reads_own_arguments
 def nanargmin(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """Return positions (int64) of the smallest elements along `axis`, ignoring NaN.
 

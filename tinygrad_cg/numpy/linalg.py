@@ -9,7 +9,6 @@ import numpy as np
 
 from .._core.annotations import Axes, DTypeLike, TensorLike
 from .._core.conversion import convert
-from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
 from .._ops import decompositions as _decompositions
 from .._ops import eigenvectors as _eigenvectors
@@ -167,7 +166,6 @@ def lstsq(a: TensorLike, b: TensorLike, rcond: Any = None) -> tuple[Tensor, Tens
     return solution, residuals, rank, values
 
 
-@reads_own_arguments
 def cross(x1: TensorLike, x2: TensorLike, /, *, axis: Axes = -1) -> Tensor:
     """Return the cross products of vectors of 3 elements along `axis`; the other axes broadcast."""
     return _products._cross_in_space(x1, x2, axis)
@@ -188,7 +186,6 @@ def matmul(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     return _linear_algebra.matmul(*_pair(x1, x2))
 
 
-@reads_own_arguments
 def matrix_norm(x: TensorLike, /, *, keepdims: bool = False, ord: str = "fro") -> Tensor:
     """Return the norm of each matrix in a stack of matrices: "fro", "nuc", 1, -1, 2, -2, inf or
     -inf."""
@@ -234,7 +231,6 @@ def multi_dot(arrays: Any) -> Tensor:
     return reduce(_linear_algebra.matmul, tensors)
 
 
-@reads_own_arguments
 def norm(x: TensorLike, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Return the norm of vectors of any order, along one axis, or of matrices, along two: "fro",
     "nuc", 1, -1, 2, -2, inf or -inf. By default the Euclidean norm of all elements."""
@@ -347,14 +343,12 @@ def trace(x: TensorLike, /, *, offset: Any = 0, dtype: DTypeLike | None = None) 
     return reduce_sum(_as(_widen(_two_axes(x, offset)), dtype), -1)
 
 
-@reads_own_arguments
 def vecdot(x1: TensorLike, x2: TensorLike, /, *, axis: int = -1) -> Tensor:
     """Return the sums of products along `axis`, a complex `x1` conjugated; the other axes
     broadcast."""
     return _products.vecdot(x1, x2, axis=axis)
 
 
-@reads_own_arguments
 def vector_norm(
     x: TensorLike, /, *, axis: Axes = None, keepdims: bool = False, ord: Any = 2
 ) -> Tensor:

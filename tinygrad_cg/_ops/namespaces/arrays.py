@@ -52,7 +52,6 @@ def _slices(x: Any, begin: Any, size: Any) -> tuple[Any, ...]:
     return tuple(map(builtins.slice, starts, ends))
 
 
-@reads_own_arguments
 def argsort(
     values: Any,
     axis: Axes = -1,
@@ -64,7 +63,6 @@ def argsort(
     return _shape.cast(_sorting.argsort(values, axis, _descending(direction)), INT32)
 
 
-@reads_own_arguments
 def boolean_mask(
     tensor: TensorLike, mask: Any, axis: Axes = None, name: str | None = "boolean_mask"
 ) -> Tensor:
@@ -434,7 +432,6 @@ def squeeze(
     return _shape.squeeze(input, axis)
 
 
-@reads_own_arguments
 def stack(values: Any, axis: Axes = 0, name: str | None = None) -> Tensor:
     """Return Tensors of the same shape joined along a new axis; `values` is any iterable.
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from types import FunctionType
 from typing import Any, Protocol, TypeVar
 
 from ..._core.annotations import TensorLike
 from ..._core.examples import EXAMPLES, with_example, without_example
 from ..._core.primitive import OPS, Primitive
-from ..._core.suggestions import refuse_name
+from ..._core.suggestions import reads_own_arguments, refuse_name
 from ..._core.tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -24,8 +24,9 @@ def export_functions(
 ) -> list[str]:
     """Return the names of the functions that a module defines; their docstrings get examples.
 
-    ``dir`` shows what the module's `__all__` has. `find` returns what another name stands for;
-    without it that is an error that says what to use.
+    Functions of an axis or a seed answer keywords of other libraries. ``dir`` shows what the
+    module's `__all__` has. `find` returns what another name stands for; without it that is an error
+    that says what to use.
     """
     home = namespace["__name__"]
     names = [
@@ -34,13 +35,27 @@ def export_functions(
         if isinstance(value, FunctionType) and value.__module__ == home and name[0] != "_"
     ]
     for name in names:
+        namespace[name] = function = with_own_keywords(namespace[name])
         key = f"{home.partition('.')[2]}.{name}"
         if key in EXAMPLES:
-            function = namespace[name]
             function.__doc__ = with_example(key, inspect.cleandoc(function.__doc__))
     namespace["__dir__"] = lambda: sorted(namespace["__all__"])
     namespace["__getattr__"] = find or partial(refuse_name, home)
     return names
+
+
+@cache
+def with_own_keywords(function: Any) -> Any:
+    """Return a function so that it answers keywords of other libraries: of an axis or a seed.
+
+    Functions that take few microseconds do so themselves: they are decorated with `hides_others`.
+    """
+    code = inspect.unwrap(function).__code__
+    own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    has_axis = {"axis", "keepdims", "seed"} & {*own}
+    if not has_axis or code.co_flags & inspect.CO_VARKEYWORDS or hasattr(function, "__signature__"):
+        return function
+    return reads_own_arguments(function)
 
 
 def named_by_records(namespace: str) -> dict[str, Primitive]:

@@ -21,7 +21,6 @@ from ..._core.levels import state
 from ..._core.suggestions import (
     REQUIRED,
     hides_others,
-    reads_own_arguments,
     refuse_call,
 )
 from ..._core.tensor import Tensor, TensorShape
@@ -81,7 +80,6 @@ def _unique(name: str, x: Any, kind: Any) -> builtins.tuple[Tensor, Tensor, Tens
     return gather(x, searching.tensor_of(first[order]), 0), positions, numbers
 
 
-@reads_own_arguments
 def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) -> Tensor:
     """Return `input` with slices along `axis` repeated; flattened if `axis` is None.
 
@@ -97,7 +95,6 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
     return rearrange(lambda indices: np.repeat(indices, times.reshape(-1), dim), x)
 
 
-@reads_own_arguments
 def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
     """Return `input` with its elements shifted cyclically by `shift` along axes. See ``tf.roll``.
 
@@ -281,7 +278,6 @@ def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
     return constant(np.array(np.broadcast_shapes(*shapes), np.int32))
 
 
-@reads_own_arguments
 def bincount(
     arr: TensorLike,
     weights: Any = None,
