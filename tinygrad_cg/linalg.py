@@ -24,11 +24,10 @@ from ._ops import norms as _norms
 from ._ops import reductions as _reductions
 from ._ops.complex import conj
 from ._ops.creation import zeros
-from ._ops.decompositions import LogMatrixDeterminant
 from ._ops.diagonals import tensor_diag, tensor_diag_part
 from ._ops.elementwise import multiply, sqrt
 from ._ops.matrices import real_dtype
-from ._ops.namespaces.namespace import export_functions
+from ._ops.namespaces.namespace import export_functions, unary_of_input, unary_of_tensor
 from ._ops.norms import normalize
 from ._ops.shape import broadcast_to, cast, concatenate, stack, swap_last, unstack
 from ._ops.systems import (
@@ -86,22 +85,16 @@ def band_part(input: TensorLike, num_lower: Any, num_upper: Any, name: str | Non
     return _diagonals.band_part(input, num_lower, num_upper)
 
 
-def cholesky(input: TensorLike, name: str | None = None) -> Tensor:
-    """Return the lower triangular L of each positive definite matrix ``input = L adjoint(L)``.
-
-    `input` (..., n, n) is symmetric or Hermitian; the mean of its two triangles is used. Integers
-    become float64. Raises errors.MatrixError for a matrix that is not positive definite.
-    """
-    return _decompositions.cholesky(input)
-
-
-def det(input: TensorLike, name: str | None = None) -> Tensor:
-    """Return the determinant of each square matrix of `input`, of shape (..., n, n): shape (...).
-
-    Its gradient is the matrix of cofactors. The second derivative needs the inverse:
-    errors.MatrixError for a singular matrix.
-    """
-    return _decompositions.det(input)
+cholesky = unary_of_input(_decompositions.cholesky, __name__)
+det = unary_of_input(_decompositions.det, __name__)
+slogdet = unary_of_input(_decompositions.slogdet, __name__)
+expm = unary_of_input(_matrix_functions.expm, __name__)
+logm = unary_of_input(_matrix_functions.logm, __name__)
+sqrtm = unary_of_input(_matrix_functions.sqrtm, __name__)
+eig = unary_of_tensor(_eigenvectors.eig, __name__)
+eigvals = unary_of_tensor(_eigenvectors.eigvals, __name__)
+eigh = unary_of_tensor(_factorizations.eigh, __name__)
+eigvalsh = unary_of_tensor(_factorizations.eigvalsh, __name__)
 
 
 def cholesky_solve(chol: Any, rhs: TensorLike, name: str | None = None) -> Tensor:
@@ -157,43 +150,6 @@ def diag_part(
     return _diagonals.matrix_diag_part(input, k, padding_value, align)
 
 
-def eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """Return the eigenvalues and eigenvectors of square matrices: always complex.
-
-    `tensor` has shape (..., n, n), the values (..., n), in any order; the vectors are the
-    columns of (..., n, n), of unit length. The gradient needs n independent vectors; otherwise it
-    is large or raises errors.MatrixError. With respect to vectors of equal eigenvalues the gradient
-    is set to 0, with an errors.DerivativeWarning. For symmetric or Hermitian matrices use `eigh`.
-    """
-    return _eigenvectors.eig(tensor)
-
-
-def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """Return the eigenvalues, ascending, and the eigenvectors of symmetric or Hermitian matrices.
-
-    `tensor` has shape (..., n, n); the mean of its two triangles is used. The values (..., n) are
-    real; the vectors are the columns of (..., n, n). Integers become float64. With respect to
-    vectors of equal eigenvalues the derivative is set to 0, with an errors.DerivativeWarning.
-    Raises InvalidArgumentError for matrices that are not square.
-    """
-    return _factorizations.eigh(tensor)
-
-
-def eigvals(tensor: TensorLike, name: str | None = None) -> Tensor:
-    """Return the eigenvalues of square matrices (..., n, n), complex, in any order; see `eig`."""
-    return _eigenvectors.eigvals(tensor)
-
-
-def eigvalsh(tensor: TensorLike, name: str | None = None) -> Tensor:
-    """Return the eigenvalues, ascending, of symmetric or Hermitian matrices; see `eigh`.
-
-    For functions that do not depend on the order of the values, first and second derivatives are
-    right at equal values, too. An errors.DerivativeWarning reports missing terms: at equal values
-    in third derivatives, in derivatives of other functions, and in a tape around forward mode.
-    """
-    return _factorizations.eigvalsh(tensor)
-
-
 def einsum(
     equation: str, *inputs: Any, optimize: str = "greedy", name: str | None = None
 ) -> Tensor:
@@ -220,31 +176,6 @@ def eye(
     if batch_shape is None:
         return matrix
     return broadcast_to(matrix, (*as_shape("eye", batch_shape), *matrix.shape))
-
-
-def expm(input: TensorLike, name: str | None = None) -> Tensor:
-    """Return the exponential of each square matrix: the sum of its powers over factorials.
-
-    `input` has shape (..., n, n); integers become float64.
-    """
-    return _matrix_functions.expm(input)
-
-
-def logm(input: TensorLike, name: str | None = None) -> Tensor:
-    """Return the principal logarithm of each square matrix: `expm` returns the matrix.
-
-    Shapes, dtypes and errors as for `sqrtm`.
-    """
-    return _matrix_functions.logm(input)
-
-
-def sqrtm(input: TensorLike, name: str | None = None) -> Tensor:
-    """Return the square root of each square matrix whose eigenvalues have positive real parts.
-
-    `input` has shape (..., n, n); integers become float64. Raises errors.MatrixError for a matrix
-    with an eigenvalue that is 0 or a negative number, since it has no principal square root.
-    """
-    return _matrix_functions.sqrtm(input)
 
 
 def global_norm(t_list: Any, name: str | None = None) -> Tensor:
@@ -381,16 +312,6 @@ def set_diag(
     ``diag_part`` returns them. Raises InvalidArgumentError for another length.
     """
     return _diagonals.matrix_set_diag(input, diagonal, k, align)
-
-
-def slogdet(input: TensorLike, name: str | None = None) -> LogMatrixDeterminant:
-    """Return the sign and the logarithm of the size of the determinants of square matrices `input`.
-
-    The sign is 1, -1 or 0 for real matrices, and has no gradient; for complex matrices it is ``det
-    / abs(det)``, with a gradient. For a singular matrix the logarithm is -inf, and its gradient
-    raises errors.MatrixError.
-    """
-    return _decompositions.slogdet(input)
 
 
 def solve(

@@ -23,7 +23,14 @@ from ._ops import trigonometry as _trigonometry
 from ._ops.cumulative import cumulative_logsumexp
 from ._ops.namespaces import math_names
 from ._ops.namespaces.math_names import *  # noqa: F403
-from ._ops.namespaces.namespace import export_functions, named_unary, spelled
+from ._ops.namespaces.namespace import (
+    export_functions,
+    named_binary,
+    named_unary,
+    spelled,
+    unary_of_features,
+    unary_of_input,
+)
 
 if TYPE_CHECKING:
     from ._ops.namespaces import math_special as special
@@ -154,11 +161,6 @@ def atan2(y: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     return _trigonometry.arctan2(y, x)
 
 
-def conj(x: TensorLike, name: str | None = None) -> Tensor:
-    """Return the complex conjugate; a real tensor is returned unchanged."""
-    return _complex.conj(x)
-
-
 @hides_others
 def count_nonzero(
     input: TensorLike,
@@ -210,36 +212,15 @@ def cumsum(
     return _scans.cumsum(x, axis, exclusive, reverse)
 
 
-def divide_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Return x / y, and 0 where y is 0, with the gradient 0. Integers give float64.
+divide_no_nan = named_binary(_elementwise.divide_no_nan, __name__)
+multiply_no_nan = named_binary(_elementwise.multiply_no_nan, __name__)
+xdivy = named_binary(_elementwise.xdivy, __name__)
+xlog1py = named_binary(_elementwise.xlog1py, __name__)
 
-    Elementwise; `x` and `y` broadcast. Raises InvalidArgumentError if their shapes do not.
-    """
-    return _elementwise.divide_no_nan(x, y)
-
-
-def multiply_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Return x * y, and 0 where y is 0, even if x is infinite or NaN.
-
-    Elementwise; `x` and `y` broadcast. Raises InvalidArgumentError if their shapes do not.
-    """
-    return _elementwise.multiply_no_nan(x, y)
-
-
-def xdivy(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Return x / y, and 0 where x is 0, even if y is 0 or NaN. Integers give float64.
-
-    Elementwise; `x` and `y` broadcast. Raises InvalidArgumentError if their shapes do not.
-    """
-    return _elementwise.xdivy(x, y)
-
-
-def xlog1py(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Return x log(1 + y), and 0 where x is 0, even if the logarithm is infinite or NaN.
-
-    Elementwise; `x` and `y` broadcast. Raises InvalidArgumentError if their shapes do not.
-    """
-    return _elementwise.xlog1py(x, y)
+softplus = unary_of_features(_elementwise.softplus, __name__)
+real = unary_of_input(_complex.real, __name__)
+imag = unary_of_input(_complex.imag, __name__)
+conj = named_unary(_complex.conj, __name__)
 
 
 def l2_normalize(
@@ -354,22 +335,6 @@ def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
 def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Return ``x ** y``. The x-gradient at y = 0, and the y-gradient at x = 0, are 0."""
     return _elementwise.power(x, y)
-
-
-def real(input: TensorLike, name: str | None = None) -> Tensor:
-    """Return the real part of input.
-
-    Elementwise; the result has the shape of `input`, a tensor or array-like.
-    """
-    return _complex.real(input)
-
-
-def imag(input: TensorLike, name: str | None = None) -> Tensor:
-    """Return the imaginary part of input; 0 for real input.
-
-    Elementwise; the result has the shape of `input`, a tensor or array-like.
-    """
-    return _complex.imag(input)
 
 
 def reciprocal_no_nan(x: TensorLike, name: str | None = None) -> Tensor:
@@ -503,14 +468,6 @@ def softmax(
     if others:
         refuse_call(softmax, others)
     return _reductions.softmax(logits, -1 if axis is None else axis)
-
-
-def softplus(features: TensorLike, name: str | None = None) -> Tensor:
-    """Return log(1 + exp(features)), without overflow.
-
-    Elementwise; the result has the shape of `features`, a tensor or array-like.
-    """
-    return _elementwise.softplus(features)
 
 
 def squared_difference(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:

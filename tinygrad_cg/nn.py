@@ -12,7 +12,7 @@ from ._core.tensor import Tensor
 from ._ops import elementwise as _elementwise
 from ._ops import reductions as _reductions
 from ._ops.elementwise import add
-from ._ops.namespaces.namespace import export_functions, spelled
+from ._ops.namespaces.namespace import export_functions, spelled, unary_of_features
 from ._ops.shape import reshape
 from .errors import InvalidArgumentError
 from .math import (
@@ -452,12 +452,8 @@ def moments(
     return _ops.normalizations.mean_and_variance(x, axes, keepdims)
 
 
-def relu(features: TensorLike, name: str | None = None) -> Tensor:
-    """Return the larger of features and 0; its gradient at 0 is 0.
-
-    Elementwise; the result has the shape of `features`, a tensor or array-like.
-    """
-    return _elementwise.relu(features)
+relu = unary_of_features(_elementwise.relu, __name__)
+softsign = unary_of_features(_elementwise.softsign, __name__)
 
 
 def relu6(features: TensorLike, name: str | None = None) -> Tensor:
@@ -471,14 +467,6 @@ def selu(features: TensorLike, name: str | None = None) -> Tensor:
     After G. Klambauer et al., "Self-normalizing neural networks" (2017).
     """
     return _ops.activation_functions.selu(features)
-
-
-def softsign(features: TensorLike, name: str | None = None) -> Tensor:
-    """Return features / (1 + |features|).
-
-    Elementwise; the result has the shape of `features`, a tensor or array-like.
-    """
-    return _elementwise.softsign(features)
 
 
 def scale_regularization_loss(regularization_loss: Any) -> Tensor:

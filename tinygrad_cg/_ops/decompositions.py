@@ -314,7 +314,11 @@ def slogdet(x: Any) -> LogMatrixDeterminant:
 
 @public(_cholesky)
 def cholesky(x: Any) -> Tensor:
-    """Return the lower triangular L of each positive definite matrix ``x = L adjoint(L)``."""
+    """Return the lower triangular L of each positive definite matrix ``x = L adjoint(L)``.
+
+    `x` (..., n, n) is symmetric or Hermitian; the mean of its two triangles is used. Integers
+    become float64. Raises errors.MatrixError for a matrix that is not positive definite.
+    """
     return apply(_cholesky, (square_matrices("cholesky", x),), {})
 
 

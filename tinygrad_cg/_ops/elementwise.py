@@ -696,24 +696,36 @@ _clip = elementwise(
 
 
 def divide_no_nan(x: Any, y: Any) -> Tensor:
-    """Return x / y, and 0 where y is 0, with the gradient 0. Integers give float64."""
+    """Return x / y, and 0 where y is 0, with the gradient 0. Integers give float64.
+
+    Elementwise; `x` and `y` broadcast. Raises InvalidArgumentError if their shapes do not.
+    """
     x, y = convert_operands((x, y))
     is_zero = equal(y, 0)
     return where(is_zero, 0, divide(x, where(is_zero, 1, y)))
 
 
 def multiply_no_nan(x: Any, y: Any) -> Tensor:
-    """Return x * y, and 0 where y is 0, even if x is infinite or NaN."""
+    """Return x * y, and 0 where y is 0, even if x is infinite or NaN.
+
+    Elementwise; `x` and `y` broadcast. Raises InvalidArgumentError if their shapes do not.
+    """
     return multiply_upstream(y, x)
 
 
 def xdivy(x: Any, y: Any) -> Tensor:
-    """Return x / y, and 0 where x is 0, even if y is 0 or NaN. Integers give float64."""
+    """Return x / y, and 0 where x is 0, even if y is 0 or NaN. Integers give float64.
+
+    Elementwise; `x` and `y` broadcast. Raises InvalidArgumentError if their shapes do not.
+    """
     return divide_upstream(x, y)
 
 
 def xlog1py(x: Any, y: Any) -> Tensor:
-    """Return x log(1 + y), and 0 where x is 0, even if the logarithm is infinite or NaN."""
+    """Return x log(1 + y), and 0 where x is 0, even if the logarithm is infinite or NaN.
+
+    Elementwise; `x` and `y` broadcast. Raises InvalidArgumentError if their shapes do not.
+    """
     x, y = convert_operands((x, y))
     return multiply_upstream(x, log1p(y))
 

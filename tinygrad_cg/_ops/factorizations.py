@@ -256,7 +256,12 @@ def eigh(x: Any) -> tuple[Tensor, Tensor]:
 
 @public(_eigvalsh)
 def eigvalsh(x: Any) -> Tensor:
-    """Return the eigenvalues, ascending, of symmetric or Hermitian matrices; see `eigh`."""
+    """Return the eigenvalues, ascending, of symmetric or Hermitian matrices; see `eigh`.
+
+    For functions that do not depend on the order of the values, first and second derivatives are
+    right at equal values, too. An errors.DerivativeWarning reports missing terms: at equal values
+    in third derivatives, in derivatives of other functions, and in a tape around forward mode.
+    """
     return apply(_eigvalsh, (square_matrices("eigvalsh", x),), {})
 
 

@@ -185,17 +185,27 @@ _logm = of_matrices(
 
 @public(_expm)
 def expm(x: Any) -> Tensor:
-    """Return the exponential of each square matrix: the sum of its powers over factorials."""
+    """Return the exponential of each square matrix: the sum of its powers over factorials.
+
+    `x` has shape (..., n, n); integers become float64.
+    """
     return apply(_expm, (square_matrices("expm", x),), {})
 
 
 @public(_sqrtm)
 def sqrtm(x: Any) -> Tensor:
-    """Return the square root of each square matrix whose eigenvalues have positive real parts."""
+    """Return the square root of each square matrix whose eigenvalues have positive real parts.
+
+    `x` has shape (..., n, n); integers become float64. Raises errors.MatrixError for a matrix
+    with an eigenvalue that is 0 or a negative number, since it has no principal square root.
+    """
     return apply(_sqrtm, (square_matrices("sqrtm", x),), {})
 
 
 @public(_logm)
 def logm(x: Any) -> Tensor:
-    """Return the principal logarithm of each square matrix: `expm` returns the matrix."""
+    """Return the principal logarithm of each square matrix: `expm` returns the matrix.
+
+    Shapes, dtypes and errors as for `sqrtm`.
+    """
     return apply(_logm, (square_matrices("logm", x),), {})

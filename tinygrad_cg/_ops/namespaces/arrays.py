@@ -23,7 +23,7 @@ from .. import shape as _shape
 from .. import sorting as _sorting
 from ..validation import as_shape
 from .adapt import check_count, neither
-from .namespace import export_functions, spelled
+from .namespace import export_functions, spelled, unary_of_input
 
 
 def _descending(direction: str) -> bool:
@@ -440,14 +440,8 @@ def stack(values: Any, axis: Axes = 0, name: str | None = None) -> Tensor:
     return _shape.stack(values, axis)
 
 
-def stop_gradient(input: TensorLike, name: str | None = None) -> Tensor:
-    """Return the same value as a new tensor that does not depend on `input`."""
-    return _shape.stop_gradient(input)
-
-
-def identity(input: TensorLike, name: str | None = None) -> Tensor:
-    """Return the same value as a new tensor."""
-    return _shape.identity(input)
+identity = unary_of_input(_shape.identity, __name__)
+stop_gradient = unary_of_input(_shape.stop_gradient, __name__)
 
 
 class _TensorScatter(Protocol):

@@ -7,15 +7,15 @@ import re
 from collections.abc import Callable
 from functools import cache, partial
 from types import FunctionType
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from ..._core.annotations import TensorLike
 from ..._core.examples import EXAMPLES, with_example, without_example
 from ..._core.primitive import OPS, Primitive
 from ..._core.suggestions import reads_own_arguments, refuse_name
-from ..._core.tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 _MENTION = re.compile(r"\b(?:x|y|low|high)\b|(?<=`)\w+(?=`)")  # of a parameter in a docstring
 
 
@@ -102,17 +102,53 @@ def spelled(function: F, name: str, operation: Any = None) -> F:
     return function
 
 
-class NamedUnary(Protocol):
-    """The type of TensorFlow's functions of one tensor."""
+def named_unary(operation: Callable[[Any], R], module: str):
+    """Return an operation of x, with its name and docstring, as a module's function."""
 
-    def __call__(self, x: TensorLike, name: str | None = None) -> Tensor: ...
-
-
-def named_unary(operation: Callable[[Any], Tensor], module: str) -> NamedUnary:
-    """Return an operation, with its name and docstring, as a module's function with a `name`."""
-
-    def unary(x: TensorLike, name: str | None = None) -> Tensor:
+    def unary(x: TensorLike, name: str | None = None) -> R:
         return operation(x)
 
-    unary.__module__ = module
-    return spelled(unary, operation.__name__, operation)
+    return _placed(unary, operation, module)
+
+
+def unary_of_input(operation: Callable[[Any], R], module: str):
+    """Return what `named_unary` does, with the parameter `input`."""
+
+    def unary(input: TensorLike, name: str | None = None) -> R:
+        return operation(input)
+
+    return _placed(unary, operation, module)
+
+
+def unary_of_features(operation: Callable[[Any], R], module: str):
+    """Return what `named_unary` does, with the parameter `features`."""
+
+    def unary(features: TensorLike, name: str | None = None) -> R:
+        return operation(features)
+
+    return _placed(unary, operation, module)
+
+
+def unary_of_tensor(operation: Callable[[Any], R], module: str):
+    """Return what `named_unary` does, with the parameter `tensor`."""
+
+    def unary(tensor: TensorLike, name: str | None = None) -> R:
+        return operation(tensor)
+
+    return _placed(unary, operation, module)
+
+
+def named_binary(operation: Callable[[Any, Any], R], module: str):
+    """Return an operation of x and y, with its name and docstring, as a module's function."""
+
+    def binary(x: TensorLike, y: TensorLike, name: str | None = None) -> R:
+        return operation(x, y)
+
+    return _placed(binary, operation, module)
+
+
+def _placed(function: F, operation: Any, module: str) -> F:
+    function.__module__ = module
+    results = inspect.unwrap(operation).__annotations__
+    function.__annotations__["return"] = results.get("return", "Tensor")
+    return spelled(function, operation.__name__, operation)
