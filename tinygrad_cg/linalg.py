@@ -24,6 +24,7 @@ from ._ops import norms as _norms
 from ._ops import reductions as _reductions
 from ._ops.complex import conj
 from ._ops.creation import zeros
+from ._ops.decompositions import LogMatrixDeterminant
 from ._ops.diagonals import tensor_diag, tensor_diag_part
 from ._ops.elementwise import multiply, sqrt
 from ._ops.matrices import real_dtype
@@ -87,7 +88,6 @@ def band_part(input: TensorLike, num_lower: Any, num_upper: Any, name: str | Non
 
 cholesky = unary_of_input(_decompositions.cholesky, __name__)
 det = unary_of_input(_decompositions.det, __name__)
-slogdet = unary_of_input(_decompositions.slogdet, __name__)
 expm = unary_of_input(_matrix_functions.expm, __name__)
 logm = unary_of_input(_matrix_functions.logm, __name__)
 sqrtm = unary_of_input(_matrix_functions.sqrtm, __name__)
@@ -148,6 +148,16 @@ def diag_part(
     InvalidArgumentError for a diagonal that the matrices do not have.
     """
     return _diagonals.matrix_diag_part(input, k, padding_value, align)
+
+
+def slogdet(input: TensorLike, name: str | None = None) -> LogMatrixDeterminant:
+    """Return the sign and the logarithm of the size of the determinants of square matrices `input`.
+
+    The sign is 1, -1 or 0 for real matrices, and has no gradient; for complex matrices it is ``det
+    / abs(det)``, with a gradient. For a singular matrix the logarithm is -inf, and its gradient
+    raises errors.MatrixError.
+    """
+    return _decompositions.slogdet(input)
 
 
 def einsum(

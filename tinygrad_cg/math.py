@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Never, Protocol
+from typing import TYPE_CHECKING, Any, Never
 
 from . import _ops
 from ._core.annotations import Axes, DTypeLike, Shape, TensorLike
@@ -365,17 +365,7 @@ def reduce_euclidean_norm(
     return _ops.norms.reduce_euclidean_norm(input_tensor, axis, keepdims)
 
 
-class _Reduction(Protocol):
-    def __call__(
-        self,
-        input_tensor: TensorLike,
-        axis: Axes = None,
-        keepdims: bool = False,
-        name: str | None = None,
-    ) -> Tensor: ...
-
-
-def _reduction(name: str, operation: Callable[..., Tensor]) -> _Reduction:
+def _reduction(name: str, operation: Callable[..., Tensor]):
     @hides_others
     def reduce(
         input_tensor: TensorLike,
@@ -412,11 +402,7 @@ def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> Te
     return _elementwise.multiply(scalar, x)
 
 
-class _SortedSegments(Protocol):
-    def __call__(self, data: Any, segment_ids: Any, name: str | None = None) -> Tensor: ...
-
-
-def _segments(kind: str) -> _SortedSegments:
+def _segments(kind: str):
     def reduce(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
         """Return the sum, mean, product or extreme of rows of `data` with equal `segment_ids`: one
         for each row, not negative and in order. A segment without rows is 0, and 1 for products.
@@ -433,13 +419,7 @@ segment_max = _segments("max")
 segment_min = _segments("min")
 
 
-class _UnsortedSegments(Protocol):
-    def __call__(
-        self, data: Any, segment_ids: Any, num_segments: Any, name: str | None = None
-    ) -> Tensor: ...
-
-
-def _unsorted_segments(kind: str) -> _UnsortedSegments:
+def _unsorted_segments(kind: str):
     def reduce(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
         """Return the sum, mean, product, extreme, or sum over the root of the count, of rows of
         `data` with equal `segment_ids`, which have the first axes of `data`, in any order. A

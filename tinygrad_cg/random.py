@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 from ._core.annotations import DTypeLike, Shape, TensorLike
 from ._core.conversion import FLOAT32, INT32, INT64
@@ -25,20 +25,7 @@ __all__ += ["all_candidate_sampler", "categorical", "fold_in", "gamma", "normal"
 __all__ += ["set_seed", "split", "truncated_normal", "uniform"]
 
 
-class _Sampler(Protocol):
-    def __call__(
-        self,
-        true_classes: Any,
-        num_true: Any,
-        num_sampled: Any,
-        unique: Any,
-        range_max: Any,
-        seed: int | None = None,
-        name: str | None = None,
-    ) -> Candidates: ...
-
-
-def _sampler(kind: str) -> _Sampler:
+def _sampler(kind: str):
     def sample(
         true_classes: Any,
         num_true: Any,

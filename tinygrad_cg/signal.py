@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ._core.annotations import Axes, TensorLike
 from ._core.tensor import Tensor
 from ._ops import fourier as _fourier
 from ._ops import spectra as _spectra
-from ._ops.namespaces.namespace import export_functions
+from ._ops.namespaces.namespace import export_functions, spelled
 from ._ops.spectra import (
     INVERSE_TYPES,
     dct,
@@ -51,18 +52,6 @@ def _last(count: int) -> tuple[int, ...]:
     return tuple(range(-count, 0))
 
 
-def _sizes(name: str, length: Any, count: int) -> tuple[int, ...] | None:
-    """Return `fft_length`, a size for each axis; None where it is not given."""
-    if length is None:
-        return None
-    sizes = as_shape(name, length)
-    if len(sizes) != count:
-        raise InvalidArgumentError(
-            f"{name}: fft_length must have {count} sizes, one for each axis, got {sizes}"
-        )
-    return sizes
-
-
 def idct(
     input: TensorLike,
     type: Any = 2,
@@ -75,122 +64,100 @@ def idct(
     return dct(input, INVERSE_TYPES.get(type), n, axis, norm)
 
 
-def fft(input: TensorLike, name: str | None = None) -> Tensor:
-    """Return the discrete Fourier transform of a complex `input` over its last axis."""
-    return _fourier.fftn(_spectra.complex_of_rank("fft", input, 1), None, _last(1))
+def _complex_transform(name: str, count: int, transform: Callable[..., Tensor], doc: str):
+    """Return a transform over the last axes, which are `count`, of a complex tensor."""
+
+    def run(input: TensorLike, name: str | None = None) -> Tensor:
+        return transform(_spectra.complex_of_rank(run.__name__, input, count), None, _last(count))
+
+    run.__doc__ = doc
+    return spelled(run, name)
 
 
-def fft2d(input: TensorLike, name: str | None = None) -> Tensor:
-    """Return the discrete Fourier transform of a complex `input` over its last two axes."""
-    return _fourier.fftn(_spectra.complex_of_rank("fft2d", input, 2), None, _last(2))
+def _real_transform(name: str, count: int, transform: Callable[..., Tensor], doc: str):
+    """Return a transform between a real tensor and half its spectrum, over the last axes."""
+
+    def run(input_tensor: TensorLike, fft_length: Any = None, name: str | None = None) -> Tensor:
+        x, sizes = _spectra.of_rank(run.__name__, input_tensor, count), None
+        if fft_length is not None:
+            sizes = as_shape(run.__name__, fft_length)
+            if len(sizes) != count:
+                raise InvalidArgumentError(
+                    f"{run.__name__}: fft_length must have {count} sizes, one for each axis, got "
+                    f"{sizes}"
+                )
+        return transform(x, sizes, _last(count))
+
+    run.__doc__ = doc
+    return spelled(run, name)
 
 
-def fft3d(input: TensorLike, name: str | None = None) -> Tensor:
-    """Return the discrete Fourier transform of a complex `input` over its last three axes."""
-    return _fourier.fftn(_spectra.complex_of_rank("fft3d", input, 3), None, _last(3))
+def _transform_over(name: str, transform: Callable[..., Tensor], read: Any, doc: str):
+    """Return a transform over any axes of a tensor that `read` checks."""
+
+    def run(
+        input: TensorLike,
+        fft_length: Any = None,
+        axes: Any = None,
+        norm: Any = None,
+        name: str | None = None,
+    ) -> Tensor:
+        return transform(read(run.__name__, input, 1), fft_length, axes, norm)
+
+    run.__doc__ = doc
+    return spelled(run, name)
 
 
-def fftnd(
-    input: TensorLike,
-    fft_length: Any = None,
-    axes: Any = None,
-    norm: Any = None,
-    name: str | None = None,
-) -> Tensor:
-    """Return the discrete Fourier transform of a complex `input` over `axes`, by default all, cut
-    or padded to `fft_length`; `norm` is "backward", "ortho" or "forward"."""
-    return _fourier.fftn(_spectra.complex_of_rank("fftnd", input, 1), fft_length, axes, norm)
-
-
-def ifft(input: TensorLike, name: str | None = None) -> Tensor:
-    """Return the inverse of `fft`."""
-    return _fourier.ifftn(_spectra.complex_of_rank("ifft", input, 1), None, _last(1))
-
-
-def ifft2d(input: TensorLike, name: str | None = None) -> Tensor:
-    """Return the inverse of ``fft2d``."""
-    return _fourier.ifftn(_spectra.complex_of_rank("ifft2d", input, 2), None, _last(2))
-
-
-def ifft3d(input: TensorLike, name: str | None = None) -> Tensor:
-    """Return the inverse of ``fft3d``."""
-    return _fourier.ifftn(_spectra.complex_of_rank("ifft3d", input, 3), None, _last(3))
-
-
-def ifftnd(
-    input: TensorLike,
-    fft_length: Any = None,
-    axes: Any = None,
-    norm: Any = None,
-    name: str | None = None,
-) -> Tensor:
-    """Return the inverse of ``fftnd``."""
-    return _fourier.ifftn(_spectra.complex_of_rank("ifftnd", input, 1), fft_length, axes, norm)
-
-
-def rfft(input_tensor: TensorLike, fft_length: Any = None, name: str | None = None) -> Tensor:
-    """Return the first half of the transform of a real `input_tensor` over its last axis, cut or
-    padded to `fft_length`."""
-    return _fourier.rfftn(
-        _spectra.of_rank("rfft", input_tensor, 1), _sizes("rfft", fft_length, 1), _last(1)
-    )
-
-
-def rfft2d(input_tensor: TensorLike, fft_length: Any = None, name: str | None = None) -> Tensor:
-    """Return `rfft` over the last axis and `fft` over the second last."""
-    return _fourier.rfftn(
-        _spectra.of_rank("rfft2d", input_tensor, 2), _sizes("rfft2d", fft_length, 2), _last(2)
-    )
-
-
-def rfft3d(input_tensor: TensorLike, fft_length: Any = None, name: str | None = None) -> Tensor:
-    """Return `rfft` over the last axis and `fft` over the two before it."""
-    return _fourier.rfftn(
-        _spectra.of_rank("rfft3d", input_tensor, 3), _sizes("rfft3d", fft_length, 3), _last(3)
-    )
-
-
-def rfftnd(
-    input: TensorLike,
-    fft_length: Any = None,
-    axes: Any = None,
-    norm: Any = None,
-    name: str | None = None,
-) -> Tensor:
-    """Return `rfft` over the last of `axes` and `fft` over the others."""
-    return _fourier.rfftn(_spectra.of_rank("rfftnd", input, 1), fft_length, axes, norm)
-
-
-def irfft(input_tensor: TensorLike, fft_length: Any = None, name: str | None = None) -> Tensor:
-    """Return the inverse of `rfft`: real, of `fft_length` elements."""
-    return _fourier.irfftn(
-        _spectra.of_rank("irfft", input_tensor, 1), _sizes("irfft", fft_length, 1), _last(1)
-    )
-
-
-def irfft2d(input_tensor: TensorLike, fft_length: Any = None, name: str | None = None) -> Tensor:
-    """Return the inverse of ``rfft2d``."""
-    return _fourier.irfftn(
-        _spectra.of_rank("irfft2d", input_tensor, 2), _sizes("irfft2d", fft_length, 2), _last(2)
-    )
-
-
-def irfft3d(input_tensor: TensorLike, fft_length: Any = None, name: str | None = None) -> Tensor:
-    """Return the inverse of ``rfft3d``."""
-    return _fourier.irfftn(
-        _spectra.of_rank("irfft3d", input_tensor, 3), _sizes("irfft3d", fft_length, 3), _last(3)
-    )
-
-
-def irfftnd(
-    input: TensorLike,
-    fft_length: Any = None,
-    axes: Any = None,
-    norm: Any = None,
-    name: str | None = None,
-) -> Tensor:
-    """Return the inverse of ``rfftnd``."""
-    return _fourier.irfftn(_spectra.of_rank("irfftnd", input, 1), fft_length, axes, norm)
+_WHOLE = "Return the discrete Fourier transform of a complex `input` over"
+fft = _complex_transform("fft", 1, _fourier.fftn, f"{_WHOLE} its last axis.")
+fft2d = _complex_transform("fft2d", 2, _fourier.fftn, f"{_WHOLE} its last two axes.")
+fft3d = _complex_transform("fft3d", 3, _fourier.fftn, f"{_WHOLE} its last three axes.")
+fftnd = _transform_over(
+    "fftnd",
+    _fourier.fftn,
+    _spectra.complex_of_rank,
+    f'{_WHOLE} `axes`, by default all, cut or padded to `fft_length`; `norm` is "backward", '
+    '"ortho" or "forward".',
+)
+ifft = _complex_transform("ifft", 1, _fourier.ifftn, "Return the inverse of `fft`.")
+ifft2d = _complex_transform("ifft2d", 2, _fourier.ifftn, "Return the inverse of ``fft2d``.")
+ifft3d = _complex_transform("ifft3d", 3, _fourier.ifftn, "Return the inverse of ``fft3d``.")
+ifftnd = _transform_over(
+    "ifftnd", _fourier.ifftn, _spectra.complex_of_rank, "Return the inverse of ``fftnd``."
+)
+rfft = _real_transform(
+    "rfft",
+    1,
+    _fourier.rfftn,
+    "Return the first half of the transform of a real `input_tensor` over its last axis, cut or "
+    "padded to `fft_length`.",
+)
+rfft2d = _real_transform(
+    "rfft2d",
+    2,
+    _fourier.rfftn,
+    "Return `rfft` over the last axis and `fft` over the second last.",
+)
+rfft3d = _real_transform(
+    "rfft3d",
+    3,
+    _fourier.rfftn,
+    "Return `rfft` over the last axis and `fft` over the two before it.",
+)
+rfftnd = _transform_over(
+    "rfftnd",
+    _fourier.rfftn,
+    _spectra.of_rank,
+    "Return `rfft` over the last of `axes` and `fft` over the others.",
+)
+irfft = _real_transform(
+    "irfft", 1, _fourier.irfftn, "Return the inverse of `rfft`: real, of `fft_length` elements."
+)
+irfft2d = _real_transform("irfft2d", 2, _fourier.irfftn, "Return the inverse of ``rfft2d``.")
+irfft3d = _real_transform("irfft3d", 3, _fourier.irfftn, "Return the inverse of ``rfft3d``.")
+irfftnd = _transform_over(
+    "irfftnd", _fourier.irfftn, _spectra.of_rank, "Return the inverse of ``rfftnd``."
+)
 
 
 def fftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:

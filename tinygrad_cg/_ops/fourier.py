@@ -250,7 +250,10 @@ def ifft(x: Any, n: Any = None, axis: Any = -1, norm: Any = None) -> Tensor:
 
 
 def fftn(x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Tensor:
-    """Return the discrete Fourier transform over several axes, by default all; see `fft`."""
+    """Return the discrete Fourier transform over several axes, by default all; see `fft`.
+
+    `x` is cut or padded to the sizes `s` along `axes` (None or -1: unchanged), by default the last.
+    """
     return _along("fftn", x, s, axes, norm, False)
 
 

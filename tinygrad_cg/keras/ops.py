@@ -8,8 +8,8 @@ from __future__ import annotations
 import builtins
 import re
 from collections.abc import Callable
-from functools import update_wrapper
-from typing import Any, Never, Protocol
+from functools import partial, update_wrapper
+from typing import Any, Never
 
 import numpy as np
 
@@ -189,7 +189,7 @@ def _complex(x: Any) -> Tensor:
     return complex_of(*_reals(*x))
 
 
-def _position(find: Any, x: Any, limit: float, axis: Any, keepdims: bool) -> Tensor:
+def _position(find: Any, limit: float, x: Any, axis: Any, keepdims: bool) -> Tensor:
     """Return where `find` finds an element that is not NaN; -1 if there is none."""
     x = _real(x)
     missing = not_equal(x, x)
@@ -258,24 +258,16 @@ def _side(pattern: str) -> list[list[str]]:
     return [part.strip("()").split() if part != "1" else [] for part in parts]
 
 
-class _Unary(Protocol):
-    def __call__(self, x: TensorLike) -> Tensor: ...
-
-
-class _Binary(Protocol):
-    def __call__(self, x1: TensorLike, x2: TensorLike) -> Tensor: ...
-
-
-def _of_real(operation: Callable[..., Tensor]) -> _Unary:
-    """Return an operation, with its name and docstring, that takes integers as float32."""
+def _of_real(operation: Callable[..., Tensor], read: Any = _real):
+    """Return an operation, with its name and docstring, of what `read` makes of its operand."""
 
     def unary(x: TensorLike) -> Tensor:
-        return operation(_real(x))
+        return operation(read(x))
 
     return spelled(unary, operation.__name__, operation)
 
 
-def _of_two(operation: Callable[..., Tensor], read: Any = convert_each) -> _Binary:
+def _of_two(operation: Callable[..., Tensor], read: Any = convert_each):
     """Return an operation, with its name and docstring, of two operands that `read` converts."""
 
     def binary(x1: TensorLike, x2: TensorLike) -> Tensor:
@@ -284,22 +276,122 @@ def _of_two(operation: Callable[..., Tensor], read: Any = convert_each) -> _Bina
     return spelled(binary, operation.__name__, operation)
 
 
-def all(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Return whether all elements over axes are true (not 0).
+def _over_axes(operation: Callable[..., Tensor], read: Any = None, name: str = "", doc: str = ""):
+    """Return a reduction of what `read` makes of its operand, with the operation's docstring."""
 
-    `axis` is one axis, several, or None for all; `keepdims` keeps them, with size 1. Raises
-    InvalidArgumentError for an axis that `x` does not have.
-    """
-    return reduce_all(x, axis, keepdims)
+    @hides_others
+    def reduction(
+        x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Never
+    ) -> Tensor:
+        if others:
+            refuse_call(reduction, others)
+        return operation(x if read is None else read(x), axis, keepdims=keepdims)
+
+    spelled(reduction, name or operation.__name__, operation)
+    reduction.__doc__ = doc or reduction.__doc__
+    return reduction
 
 
-def any(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Return whether any element over axes is true (not 0).
+def _positions(name: str, find: Callable[..., Tensor], doc: str):
+    """Return a function that returns the positions that `find` finds along an axis."""
 
-    `axis` is one axis, several, or None for all; `keepdims` keeps them, with size 1. Raises
-    InvalidArgumentError for an axis that `x` does not have.
-    """
-    return _reductions.reduce_any(x, axis, keepdims)
+    def positions(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
+        return _shape.cast(find(x, axis, keepdims), int32)
+
+    positions.__doc__ = doc
+    return spelled(positions, name)
+
+
+def _quantiles(operation: Callable[..., Tensor], doc: str):
+    def quantiles(
+        x: TensorLike, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False
+    ) -> Tensor:
+        return operation(_real(x), q, axis, method=method, keepdims=keepdims)
+
+    quantiles.__doc__ = doc
+    return spelled(quantiles, operation.__name__)
+
+
+def _window(operation: Callable[..., Tensor]):
+    def window(x: TensorLike) -> Tensor:
+        """Return the window of this name with `x` points, float32."""
+        return _shape.cast(operation(x), FLOAT32)
+
+    return spelled(window, operation.__name__)
+
+
+def _of_diagonal(operation: Callable[..., Tensor]):
+    """Return an operation, with its name and docstring, of a tensor and a diagonal `k`."""
+
+    def moved(x: TensorLike, k: int = 0) -> Tensor:
+        return operation(convert(x), k)
+
+    return spelled(moved, operation.__name__, operation)
+
+
+def _filled(name: str, fill: Callable[..., Tensor], doc: str):
+    @hides_others
+    def filled(shape: Shape, dtype: DTypeLike | None = None, **others: Never) -> Tensor:
+        if others:
+            refuse_call(filled, others)
+        return fill(shape, dtype or settings.floatx)
+
+    filled.__doc__ = doc
+    return spelled(filled, name)
+
+
+def _accumulated(name: str, scan: Callable[..., Tensor], doc: str):
+    def accumulated(x: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> Tensor:
+        return scan(_shape.cast(x, dtype) if dtype else _widen(x), axis)
+
+    accumulated.__doc__ = doc
+    return spelled(accumulated, name)
+
+
+all = _over_axes(reduce_all)
+any = _over_axes(_reductions.reduce_any)
+amax = _over_axes(reduce_max, name="amax")
+amin = _over_axes(_reductions.reduce_min, name="amin")
+logsumexp = _over_axes(_reductions.reduce_logsumexp, _real)
+mean = _over_axes(
+    reduce_mean,
+    _real,
+    doc="Return the mean of elements over axes; booleans and integers become float32.",
+)
+prod = _over_axes(
+    _reductions.reduce_prod,
+    _widen,
+    doc="Return the product of elements over axes; bools and shorter integers give 32-bit "
+    "integers.",
+)
+sum = _over_axes(
+    reduce_sum,
+    _widen,
+    doc="Return the sum of elements over axes; bools and shorter integers give 32-bit integers.",
+)
+std = _over_axes(_reductions.reduce_std, _real, "std")
+var = _over_axes(
+    _reductions.reduce_variance,
+    _real,
+    "var",
+    "Return the mean of squared distances from the mean over axes; real for complex `x`. Booleans "
+    "and integers become float32.",
+)
+median = _over_axes(numpy.median, _real)
+nanmax = _over_axes(numpy.nanmax, convert)
+nanmin = _over_axes(numpy.nanmin, convert)
+nanmean = _over_axes(
+    numpy.nanmean, _real, doc="Return the mean over axes of the elements that are not NaN."
+)
+nanmedian = _over_axes(numpy.nanmedian, _real)
+nanstd = _over_axes(
+    numpy.nanstd,
+    _real,
+    doc="Return the standard deviation over axes of the elements that are not NaN.",
+)
+nanvar = _over_axes(
+    numpy.nanvar, _real, doc="Return the variance over axes of the elements that are not NaN."
+)
 
 
 @reads_own_arguments
@@ -321,16 +413,30 @@ def arctan2(x1: TensorLike, x2: TensorLike) -> Tensor:
     return _trigonometry.arctan2(*_reals(x1, x2))
 
 
-def argmax(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Return positions (int32) of the largest elements along `axis`, by default in the flattened
-    tensor; the first if several tie."""
-    return _shape.cast(arg_extremum(_reductions.argmax, x, axis, keepdims), int32)
-
-
-def argmin(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Return positions (int32) of the smallest elements along `axis`, by default in the flattened
-    tensor; the first if several tie."""
-    return _shape.cast(arg_extremum(_reductions.argmin, x, axis, keepdims), int32)
+argmax = _positions(
+    "argmax",
+    partial(arg_extremum, _reductions.argmax),
+    "Return positions (int32) of the largest elements along `axis`, by default in the flattened "
+    "tensor; the first if several tie.",
+)
+argmin = _positions(
+    "argmin",
+    partial(arg_extremum, _reductions.argmin),
+    "Return positions (int32) of the smallest elements along `axis`, by default in the flattened "
+    "tensor; the first if several tie.",
+)
+nanargmax = _positions(
+    "nanargmax",
+    partial(_position, _reductions.argmax, -np.inf),
+    "Return positions (int32) of the largest elements along `axis` that are not NaN; by default in "
+    "the flattened tensor.",
+)
+nanargmin = _positions(
+    "nanargmin",
+    partial(_position, _reductions.argmin, np.inf),
+    "Return positions (int32) of the smallest elements along `axis` that are not NaN; by default "
+    "in the flattened tensor.",
+)
 
 
 def argsort(x: TensorLike, axis: Axes = -1) -> Tensor:
@@ -392,24 +498,10 @@ def batch_normalization(
     )
 
 
-def bartlett(x: TensorLike) -> Tensor:
-    """Return the window of this name with `x` points, float32."""
-    return _shape.cast(_tapers.bartlett(x), FLOAT32)
-
-
-def blackman(x: TensorLike) -> Tensor:
-    """Return the window of this name with `x` points, float32."""
-    return _shape.cast(_tapers.blackman(x), FLOAT32)
-
-
-def hamming(x: TensorLike) -> Tensor:
-    """Return the window of this name with `x` points, float32."""
-    return _shape.cast(_tapers.hamming(x), FLOAT32)
-
-
-def hanning(x: TensorLike) -> Tensor:
-    """Return the window of this name with `x` points, float32."""
-    return _shape.cast(_tapers.hanning(x), FLOAT32)
+bartlett = _window(_tapers.bartlett)
+blackman = _window(_tapers.blackman)
+hamming = _window(_tapers.hamming)
+hanning = _window(_tapers.hanning)
 
 
 def broadcast_to(x: TensorLike, shape: Shape) -> Tensor:
@@ -548,16 +640,17 @@ def ctc_loss(
     )
 
 
-def cumprod(x: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> Tensor:
-    """Return the products of all elements up to each along `axis`, by default of the flattened
-    tensor."""
-    return _scans.cumprod(_shape.cast(x, dtype) if dtype else _widen(x), axis)
-
-
-def cumsum(x: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> Tensor:
-    """Return the sums of all elements up to each along `axis`, by default of the flattened
-    tensor."""
-    return _scans.cumsum(_shape.cast(x, dtype) if dtype else _widen(x), axis)
+cumprod = _accumulated(
+    "cumprod",
+    _scans.cumprod,
+    "Return the products of all elements up to each along `axis`, by default of the flattened "
+    "tensor.",
+)
+cumsum = _accumulated(
+    "cumsum",
+    _scans.cumsum,
+    "Return the sums of all elements up to each along `axis`, by default of the flattened tensor.",
+)
 
 
 def divide_no_nan(x1: TensorLike, x2: TensorLike) -> Tensor:
@@ -668,9 +761,7 @@ hard_silu = _of_real(_activations.hard_silu)
 hard_swish = hard_silu
 
 
-def i0(x: TensorLike) -> Tensor:
-    """Return the modified Bessel function of the first kind of order 0."""
-    return _special_functions.bessel_i(0, _real(x))
+i0 = _of_real(numpy.i0)
 
 
 def identity(n: int, dtype: DTypeLike | None = None) -> Tensor:
@@ -758,18 +849,6 @@ def log_softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
     return _reductions.log_softmax(_real(x), axis)
 
 
-@hides_others
-def logsumexp(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Never) -> Tensor:
-    """Return log(sum(exp(x))) over axes, without overflow.
-
-    `axis` is one axis, several, or None for all; `keepdims` keeps them, with size 1. Raises
-    InvalidArgumentError for an axis that `x` does not have.
-    """
-    if others:
-        refuse_call(logsumexp, others)
-    return _reductions.reduce_logsumexp(_real(x), axis, keepdims)
-
-
 def logdet(x: TensorLike) -> Tensor:
     """Return the logarithm of the determinant of each positive definite matrix of `x`."""
     return _decompositions.slogdet(x)[1]
@@ -794,18 +873,6 @@ def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
 
 
 @hides_others
-def amax(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Never) -> Tensor:
-    """Return the largest element over axes; tied elements share the gradient. NaN if one is NaN.
-
-    `axis` is one axis, several, or None for all; `keepdims` keeps them, with size 1. Raises
-    InvalidArgumentError for an axis that `x` does not have.
-    """
-    if others:
-        refuse_call(amax, others)
-    return reduce_max(x, axis, keepdims)
-
-
-@hides_others
 def max(
     x: TensorLike, axis: Axes = None, keepdims: bool = False, initial: Any = None, **others: Never
 ) -> Tensor:
@@ -815,26 +882,6 @@ def max(
     if initial is None:
         return reduce_max(x, axis, keepdims)
     return numpy.max(convert(x), axis, keepdims=keepdims, initial=initial)
-
-
-@hides_others
-def mean(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Never) -> Tensor:
-    """Return the mean of elements over axes; booleans and integers become float32."""
-    if others:
-        refuse_call(mean, others)
-    return reduce_mean(_real(x), axis, keepdims)
-
-
-@hides_others
-def amin(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Never) -> Tensor:
-    """Return the smallest element over axes; tied elements share the gradient. NaN if one is NaN.
-
-    `axis` is one axis, several, or None for all; `keepdims` keeps them, with size 1. Raises
-    InvalidArgumentError for an axis that `x` does not have.
-    """
-    if others:
-        refuse_call(amin, others)
-    return _reductions.reduce_min(x, axis, keepdims)
 
 
 @hides_others
@@ -887,14 +934,6 @@ def one_hot(
     return _sorting.one_hot(x, num_classes, axis, dtype or settings.floatx)
 
 
-@hides_others
-def ones(shape: Shape, dtype: DTypeLike | None = None, **others: Never) -> Tensor:
-    """Return a tensor of ones, float32 by default."""
-    if others:
-        refuse_call(ones, others)
-    return _creation.ones(shape, dtype or settings.floatx)
-
-
 def pad(
     x: TensorLike, pad_width: Any, mode: str = "constant", constant_values: Any = None
 ) -> Tensor:
@@ -904,14 +943,6 @@ def pad(
     if constant_values is not None and mode != "constant":
         raise ValueError(f"pad: constant_values are for mode='constant', not for {mode!r}")
     return _padding.pad(x, pad_width, mode, 0 if constant_values is None else constant_values)
-
-
-@hides_others
-def prod(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Never) -> Tensor:
-    """Return the product of elements over axes; bools and shorter integers give 32-bit integers."""
-    if others:
-        refuse_call(prod, others)
-    return _reductions.reduce_prod(_widen(x), axis, keepdims)
 
 
 def qr(x: TensorLike, mode: str = "reduced") -> tuple[Tensor, Tensor]:
@@ -981,13 +1012,7 @@ def scatter_update(
     return _updates.tensor_scatter(operations[reduction], inputs, indices, updates)
 
 
-class _SegmentReduction(Protocol):
-    def __call__(
-        self, data: Any, segment_ids: Any, num_segments: Any = None, sorted: bool = False
-    ) -> Tensor: ...
-
-
-def _segments_of(kind: str) -> _SegmentReduction:
+def _segments_of(kind: str):
     def reduce(
         data: Any, segment_ids: Any, num_segments: Any = None, sorted: bool = False
     ) -> Tensor:
@@ -1113,14 +1138,6 @@ def stack(x: TensorLike, axis: Axes = 0) -> Tensor:
     return _shape.stack(x, axis)
 
 
-def std(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Return the standard deviation over axes, the root of `reduce_variance`; see there.
-
-    Where it is 0 its gradient is 0.
-    """
-    return _reductions.reduce_std(_real(x), axis, keepdims)
-
-
 def stft(
     x: TensorLike,
     sequence_length: Any,
@@ -1143,14 +1160,6 @@ def stft(
 def stop_gradient(variable: TensorLike) -> Tensor:
     """Return the same value as a new tensor that does not depend on `variable`."""
     return _shape.stop_gradient(variable)
-
-
-@hides_others
-def sum(x: TensorLike, axis: Axes = None, keepdims: bool = False, **others: Never) -> Tensor:
-    """Return the sum of elements over axes; bools and shorter integers give 32-bit integers."""
-    if others:
-        refuse_call(sum, others)
-    return reduce_sum(_widen(x), axis, keepdims)
 
 
 def svd(x: TensorLike, full_matrices: bool = True, compute_uv: bool = True) -> Tensor | Any:
@@ -1210,15 +1219,6 @@ def unstack(x: TensorLike, num: int | None = None, axis: Axes = 0, **others: Nev
     return check_count(_shape.unstack(x, axis), num)
 
 
-def var(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Return the mean of squared distances from the mean over axes; real for complex `x`.
-
-    `axis` is one axis, several, or None for all; `keepdims` keeps them, with size 1. Integers
-    become float64. Raises InvalidArgumentError for an axis that `x` does not have.
-    """
-    return _reductions.reduce_variance(_real(x), axis, keepdims)
-
-
 def where(
     condition: TensorLike, x1: TensorLike | None = None, x2: TensorLike | None = None
 ) -> Tensor | Any:
@@ -1229,12 +1229,13 @@ def where(
     return _elementwise.where(condition, x1, x2)
 
 
-@hides_others
-def zeros(shape: Shape, dtype: DTypeLike | None = None, **others: Never) -> Tensor:
-    """Return a tensor of zeros, float32 by default."""
-    if others:
-        refuse_call(zeros, others)
-    return _creation.zeros(shape, dtype or settings.floatx)
+zeros = _filled("zeros", _creation.zeros, "Return a tensor of zeros, float32 by default.")
+ones = _filled("ones", _creation.ones, "Return a tensor of ones, float32 by default.")
+empty = _filled(
+    "empty",
+    _creation.zeros,
+    "Return a tensor of `shape` (float32 by default) with any values: here they are zeros.",
+)
 
 
 def adaptive_average_pool(
@@ -1255,14 +1256,6 @@ def cdist(x: TensorLike, y: TensorLike) -> Tensor:
     """Return the distances of each vector of `x` from each of `y`, both (..., rows, size)."""
     x, y = _reals(x, y)
     return reduce_euclidean_norm(subtract(expand_dims(x, -2), expand_dims(y, -3)), -1)
-
-
-@hides_others
-def empty(shape: Shape, dtype: DTypeLike | None = None, **others: Never) -> Tensor:
-    """Return a tensor of `shape` (float32 by default) with any values: here they are zeros."""
-    if others:
-        refuse_call(empty, others)
-    return _creation.zeros(shape, dtype or settings.floatx)
 
 
 def empty_like(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
@@ -1503,19 +1496,11 @@ def isin(
     return numpy.isin(x1, x2, assume_unique, invert)
 
 
-def isneginf(x: TensorLike) -> Tensor:
-    """Return whether `x` is -inf, +inf, or without an imaginary part, as the name says."""
-    return numpy.isneginf(convert(x))
-
-
-def isposinf(x: TensorLike) -> Tensor:
-    """Return whether `x` is -inf, +inf, or without an imaginary part, as the name says."""
-    return numpy.isposinf(convert(x))
-
-
-def isreal(x: TensorLike) -> Tensor:
-    """Return whether `x` is -inf, +inf, or without an imaginary part, as the name says."""
-    return numpy.isreal(convert(x))
+isneginf = _of_real(numpy.isneginf, convert)
+isposinf = _of_real(numpy.isposinf, convert)
+isreal = _of_real(numpy.isreal, convert)
+signbit = _of_real(numpy.signbit, convert)
+trunc = _of_real(numpy.trunc, convert)
 
 
 def ldexp(x1: TensorLike, x2: TensorLike) -> Tensor:
@@ -1566,16 +1551,6 @@ def searchsorted(sorted_sequence: Any, values: Any, side: str = "left") -> Tenso
     equal elements, or after them with side="right"."""
     sorted_sequence, values = convert_each(sorted_sequence, values)
     return _shape.cast(numpy.searchsorted(sorted_sequence, values, side), int32)
-
-
-def signbit(x: TensorLike) -> Tensor:
-    """Return whether `x` is negative, -0.0 included."""
-    return numpy.signbit(convert(x))
-
-
-def trunc(x: TensorLike) -> Tensor:
-    """Return `x` rounded towards zero. It has no gradient."""
-    return numpy.trunc(convert(x))
 
 
 def unique(
@@ -1658,11 +1633,6 @@ def cross(
     return numpy.cross(x1, x2, axisa, axisb, axisc, axis)
 
 
-def diag(x: TensorLike, k: int = 0) -> Tensor:
-    """Return the diagonal `k` of a matrix, or a matrix with a vector on diagonal `k`."""
-    return numpy.diag(convert(x), k)
-
-
 def diagflat(x: TensorLike, k: int = 0) -> Tensor:
     """Return the matrix that has the elements of `x` on its diagonal `k`."""
     return numpy.diag(_shape.reshape(x, (-1,)), k)
@@ -1739,11 +1709,6 @@ def matrix_rank(x: TensorLike, tol: Any = None) -> Tensor:
     return _shape.cast(_least_squares.matrix_rank(x, tol), int32)
 
 
-def median(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Return the median of elements over axes."""
-    return numpy.median(_real(x), axis, keepdims=keepdims)
-
-
 def meshgrid(*x: Any, indexing: str = "xy") -> list[Tensor]:
     """Return the coordinates of the points of a grid, a tensor for each axis; `indexing` is "xy" or
     "ij"."""
@@ -1761,18 +1726,6 @@ def nan_to_num(x: TensorLike, nan: Any = 0.0, posinf: Any = None, neginf: Any = 
     return numpy.nan_to_num(convert(x), nan=nan, posinf=posinf, neginf=neginf)
 
 
-def nanargmax(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Return positions (int32) of the largest elements along `axis` that are not NaN; by default in
-    the flattened tensor."""
-    return _position(_reductions.argmax, x, -np.inf, axis, keepdims)
-
-
-def nanargmin(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Return positions (int32) of the smallest elements along `axis` that are not NaN; by default
-    in the flattened tensor."""
-    return _position(_reductions.argmin, x, np.inf, axis, keepdims)
-
-
 def nancumprod(x: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> Tensor:
     """Return the products of all elements up to each along `axis`, without those that are NaN."""
     return numpy.nancumprod(_widen(x), axis, dtype or _widen(x).dtype)
@@ -1781,50 +1734,6 @@ def nancumprod(x: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None)
 def nancumsum(x: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> Tensor:
     """Return the sums of all elements up to each along `axis`, without those that are NaN."""
     return numpy.nancumsum(_widen(x), axis, dtype or _widen(x).dtype)
-
-
-def nanmax(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Return the largest elements over axes that are not NaN."""
-    return numpy.nanmax(convert(x), axis, keepdims=keepdims)
-
-
-def nanmin(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Return the smallest elements over axes that are not NaN."""
-    return numpy.nanmin(convert(x), axis, keepdims=keepdims)
-
-
-def nanmean(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Return the mean over axes of the elements that are not NaN."""
-    return numpy.nanmean(_real(x), axis, keepdims=keepdims)
-
-
-def nanmedian(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Return the median over axes of the elements that are not NaN."""
-    return numpy.nanmedian(_real(x), axis, keepdims=keepdims)
-
-
-def nanstd(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Return the standard deviation over axes of the elements that are not NaN."""
-    return numpy.nanstd(_real(x), axis, keepdims=keepdims)
-
-
-def nanvar(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Return the variance over axes of the elements that are not NaN."""
-    return numpy.nanvar(_real(x), axis, keepdims=keepdims)
-
-
-def nanpercentile(
-    x: TensorLike, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False
-) -> Tensor:
-    """Return the `q`-th percentiles over axes, ignoring NaN."""
-    return numpy.nanpercentile(_real(x), q, axis, method=method, keepdims=keepdims)
-
-
-def nanquantile(
-    x: TensorLike, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False
-) -> Tensor:
-    """Return the `q`-quantiles over axes, ignoring NaN."""
-    return numpy.nanquantile(_real(x), q, axis, method=method, keepdims=keepdims)
 
 
 def nanprod(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
@@ -1840,11 +1749,12 @@ def nansum(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
 outer = _of_two(numpy.outer)
 
 
-def percentile(
-    x: TensorLike, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False
-) -> Tensor:
-    """Return the `q`-th percentiles over axes."""
-    return numpy.percentile(_real(x), q, axis, method=method, keepdims=keepdims)
+percentile = _quantiles(numpy.percentile, "Return the `q`-th percentiles over axes.")
+quantile = _quantiles(numpy.quantile, "Return the `q`-quantiles over axes.")
+nanpercentile = _quantiles(
+    numpy.nanpercentile, "Return the `q`-th percentiles over axes, ignoring NaN."
+)
+nanquantile = _quantiles(numpy.nanquantile, "Return the `q`-quantiles over axes, ignoring NaN.")
 
 
 def pinv(x: TensorLike, rcond: Any = None) -> Tensor:
@@ -1855,13 +1765,6 @@ def pinv(x: TensorLike, rcond: Any = None) -> Tensor:
     Raises InvalidArgumentError for fewer than two dimensions.
     """
     return _least_squares.pinv(x, rcond)
-
-
-def quantile(
-    x: TensorLike, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False
-) -> Tensor:
-    """Return the `q`-quantiles over axes."""
-    return numpy.quantile(_real(x), q, axis, method=method, keepdims=keepdims)
 
 
 def repeat(x: TensorLike, repeats: Any, axis: int | None = None) -> Tensor:
@@ -1905,14 +1808,9 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
     return _shape.cast(constant(np.tri(N, M, k)), dtype or settings.floatx)
 
 
-def tril(x: TensorLike, k: int = 0) -> Tensor:
-    """Return `x` with zeros above the diagonal `k`."""
-    return numpy.tril(convert(x), k)
-
-
-def triu(x: TensorLike, k: int = 0) -> Tensor:
-    """Return `x` with zeros below the diagonal `k`."""
-    return numpy.triu(convert(x), k)
+tril = _of_diagonal(numpy.tril)
+triu = _of_diagonal(numpy.triu)
+diag = _of_diagonal(numpy.diag)
 
 
 def vander(x: TensorLike, N: int | None = None, increasing: bool = False) -> Tensor:

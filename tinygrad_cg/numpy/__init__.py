@@ -11,7 +11,7 @@ from numpy import __array_api_version__, __array_namespace_info__  # noqa: F401 
 
 from .._core.suggestions import refuse_name
 from .._ops.dlpack import from_dlpack
-from .._ops.namespaces.namespace import with_own_keywords
+from .._ops.namespaces.namespace import export_functions
 from .._ops.protocol import register
 from . import _along_axes as reductions
 from . import _fits as fits
@@ -61,14 +61,9 @@ _ROOMS = (
     fits,
     functions,
 )
-_functions = {
-    name: value if room is functions else with_own_keywords(value)
-    for room in _ROOMS
-    for name, value in vars(room).items()
-    if isinstance(value, types.FunctionType) and value.__module__ == room.__name__
-    if not name.startswith("_")
-}
-for _name in functions.__all__:
+_exported = {room: export_functions(vars(room)) for room in _ROOMS}
+_functions = {name: vars(room)[name] for room, names in _exported.items() for name in names}
+for _name in _exported[functions]:
     _functions[_name].__module__ = __name__  # where users find it
 _functions |= {name: vars(elementwise)[name] for name in elementwise.__all__}
 globals().update(_functions)

@@ -25,7 +25,7 @@ from .._ops import sorting as _sorting
 from .._ops import special_functions as _special_functions
 from .._ops import tapers as _tapers
 from .._ops.namespaces.adapt import flattened, neither, taken
-from .._ops.namespaces.namespace import export_functions, spelled
+from .._ops.namespaces.namespace import spelled
 from .._ops.validation import as_int
 from . import _manipulation, _products, _quantiles, _totals
 from ._along_axes import _cumulative, _nan_extremum, _without_nan
@@ -1006,6 +1006,3 @@ def where(
     if neither(x, y):
         return _true_coordinates(condition)
     return _elementwise.where(condition, *_pair(x, y))
-
-
-__all__ = export_functions(globals())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Never, Protocol
+from typing import Any, Never
 
 import numpy as np
 
@@ -17,13 +17,7 @@ from .._ops.namespaces.namespace import export_functions, spelled
 from ._readers import _array
 
 
-class _Transform(Protocol):
-    def __call__(
-        self, a: TensorLike, n: int | None = None, axis: Axes = -1, norm: Any = None
-    ) -> Tensor: ...
-
-
-def _transform(name: str, operation: Callable[..., Tensor]) -> _Transform:
+def _transform(name: str, operation: Callable[..., Tensor]):
     @hides_others
     def transform(
         a: TensorLike, n: int | None = None, axis: Axes = -1, norm: Any = None, **others: Never
@@ -43,47 +37,34 @@ hfft = _transform("hfft", _fourier.hfft)
 ihfft = _transform("ihfft", _fourier.ihfft)
 
 
-def fft2(a: TensorLike, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Tensor:
-    """Return the discrete Fourier transform over two axes; see `fftn`."""
-    return _fourier.fftn(_array(a), s, axes, norm)
+def _over_axes(name: str, operation: Callable[..., Tensor], default: Any = None, doc: str = ""):
+    def transform(a: TensorLike, s: Any = None, axes: Any = default, norm: Any = None) -> Tensor:
+        return operation(_array(a), s, axes, norm)
+
+    spelled(transform, name, operation)
+    transform.__doc__ = doc or transform.__doc__
+    return transform
 
 
-def ifft2(a: TensorLike, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Tensor:
-    """Return the inverse of ``fft2``."""
-    return _fourier.ifftn(_array(a), s, axes, norm)
-
-
-def rfft2(a: TensorLike, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Tensor:
-    """Return `rfft` along the last of two axes and `fft` along the other; see `rfftn`."""
-    return _fourier.rfftn(_array(a), s, axes, norm)
-
-
-def irfft2(a: TensorLike, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Tensor:
-    """Return the inverse of ``rfft2``."""
-    return _fourier.irfftn(_array(a), s, axes, norm)
-
-
-def fftn(a: TensorLike, s: Any = None, axes: Any = None, norm: Any = None) -> Tensor:
-    """Return the discrete Fourier transform over several axes, by default all; see `fft`.
-
-    `a` is cut or padded to the sizes `s` along `axes` (None or -1: unchanged), by default the last.
-    """
-    return _fourier.fftn(_array(a), s, axes, norm)
-
-
-def ifftn(a: TensorLike, s: Any = None, axes: Any = None, norm: Any = None) -> Tensor:
-    """Return the inverse of `fftn`; same arguments."""
-    return _fourier.ifftn(_array(a), s, axes, norm)
-
-
-def rfftn(a: TensorLike, s: Any = None, axes: Any = None, norm: Any = None) -> Tensor:
-    """Return `rfft` along the last of `axes` and `fft` along the others; see `fftn`."""
-    return _fourier.rfftn(_array(a), s, axes, norm)
-
-
-def irfftn(a: TensorLike, s: Any = None, axes: Any = None, norm: Any = None) -> Tensor:
-    """Return the inverse of `rfftn`: real; see `fftn`."""
-    return _fourier.irfftn(_array(a), s, axes, norm)
+_LAST = (-2, -1)
+fft2 = _over_axes(
+    "fft2",
+    _fourier.fftn,
+    _LAST,
+    "Return the discrete Fourier transform over two axes; see `fftn`.",
+)
+ifft2 = _over_axes("ifft2", _fourier.ifftn, _LAST, "Return the inverse of ``fft2``.")
+rfft2 = _over_axes(
+    "rfft2",
+    _fourier.rfftn,
+    _LAST,
+    "Return `rfft` along the last of two axes and `fft` along the other; see `rfftn`.",
+)
+irfft2 = _over_axes("irfft2", _fourier.irfftn, _LAST, "Return the inverse of ``rfft2``.")
+fftn = _over_axes("fftn", _fourier.fftn)
+ifftn = _over_axes("ifftn", _fourier.ifftn)
+rfftn = _over_axes("rfftn", _fourier.rfftn)
+irfftn = _over_axes("irfftn", _fourier.irfftn)
 
 
 def fftfreq(n: int, d: Any = 1.0) -> Tensor:

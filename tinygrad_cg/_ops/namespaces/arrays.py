@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any, Never, Protocol
+from typing import Any, Never
 
 import numpy as np
 
@@ -444,13 +444,7 @@ identity = unary_of_input(_shape.identity, __name__)
 stop_gradient = unary_of_input(_shape.stop_gradient, __name__)
 
 
-class _TensorScatter(Protocol):
-    def __call__(
-        self, tensor: TensorLike, indices: TensorLike, updates: Any, name: str | None = None
-    ) -> Tensor: ...
-
-
-def _tensor_scatter(kind: str) -> _TensorScatter:
+def _tensor_scatter(kind: str):
     def scatter(
         tensor: TensorLike, indices: TensorLike, updates: Any, name: str | None = None
     ) -> Tensor:

@@ -13,6 +13,7 @@ from ..._core.annotations import TensorLike
 from ..._core.examples import EXAMPLES, with_example, without_example
 from ..._core.primitive import OPS, Primitive
 from ..._core.suggestions import reads_own_arguments, refuse_name
+from ..._core.tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
@@ -102,28 +103,28 @@ def spelled(function: F, name: str, operation: Any = None) -> F:
     return function
 
 
-def named_unary(operation: Callable[[Any], R], module: str):
+def named_unary(operation: Callable[[Any], Tensor], module: str):
     """Return an operation of x, with its name and docstring, as a module's function."""
 
-    def unary(x: TensorLike, name: str | None = None) -> R:
+    def unary(x: TensorLike, name: str | None = None) -> Tensor:
         return operation(x)
 
     return _placed(unary, operation, module)
 
 
-def unary_of_input(operation: Callable[[Any], R], module: str):
+def unary_of_input(operation: Callable[[Any], Tensor], module: str):
     """Return what `named_unary` does, with the parameter `input`."""
 
-    def unary(input: TensorLike, name: str | None = None) -> R:
+    def unary(input: TensorLike, name: str | None = None) -> Tensor:
         return operation(input)
 
     return _placed(unary, operation, module)
 
 
-def unary_of_features(operation: Callable[[Any], R], module: str):
+def unary_of_features(operation: Callable[[Any], Tensor], module: str):
     """Return what `named_unary` does, with the parameter `features`."""
 
-    def unary(features: TensorLike, name: str | None = None) -> R:
+    def unary(features: TensorLike, name: str | None = None) -> Tensor:
         return operation(features)
 
     return _placed(unary, operation, module)
@@ -135,13 +136,14 @@ def unary_of_tensor(operation: Callable[[Any], R], module: str):
     def unary(tensor: TensorLike, name: str | None = None) -> R:
         return operation(tensor)
 
+    unary.__annotations__["return"] = operation.__annotations__["return"]
     return _placed(unary, operation, module)
 
 
-def named_binary(operation: Callable[[Any, Any], R], module: str):
+def named_binary(operation: Callable[[Any, Any], Tensor], module: str):
     """Return an operation of x and y, with its name and docstring, as a module's function."""
 
-    def binary(x: TensorLike, y: TensorLike, name: str | None = None) -> R:
+    def binary(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
         return operation(x, y)
 
     return _placed(binary, operation, module)
@@ -149,6 +151,4 @@ def named_binary(operation: Callable[[Any, Any], R], module: str):
 
 def _placed(function: F, operation: Any, module: str) -> F:
     function.__module__ = module
-    results = inspect.unwrap(operation).__annotations__
-    function.__annotations__["return"] = results.get("return", "Tensor")
     return spelled(function, operation.__name__, operation)
