@@ -93,62 +93,47 @@ def angle(input: TensorLike, name: str | None = None) -> Tensor:
     return _trigonometry.arctan2(_complex.imag(input), _complex.real(input))
 
 
-def approx_max_k(
-    operand: Any,
-    k: int,
-    reduction_dimension: Any = -1,
-    recall_target: Any = 0.95,
-    reduction_input_size_override: Any = -1,
-    aggregate_to_topk: bool = True,
-    name: str | None = None,
-) -> ApproxTopK:
-    """Return the `k` largest (``approx_min_k``: smallest) elements along `reduction_dimension` in
-    order, and their indices. They are exact: `recall_target` has no effect."""
-    return _ops.statistics.top_k_along("approx_max_k", operand, k, reduction_dimension, True)
+def _approximately(name: str, largest: bool):
+    def top(
+        operand: Any,
+        k: int,
+        reduction_dimension: Any = -1,
+        recall_target: Any = 0.95,
+        reduction_input_size_override: Any = -1,
+        aggregate_to_topk: bool = True,
+        name: str | None = None,
+    ) -> ApproxTopK:
+        """Return the `k` largest (``approx_min_k``: smallest) elements along `reduction_dimension`
+        in order, and their indices. They are exact: `recall_target` has no effect."""
+        return _ops.statistics.top_k_along(top.__name__, operand, k, reduction_dimension, largest)
+
+    return spelled(top, name)
 
 
-def approx_min_k(
-    operand: Any,
-    k: int,
-    reduction_dimension: Any = -1,
-    recall_target: Any = 0.95,
-    reduction_input_size_override: Any = -1,
-    aggregate_to_topk: bool = True,
-    name: str | None = None,
-) -> ApproxTopK:
-    """Return the `k` largest (``approx_min_k``: smallest) elements along `reduction_dimension` in
-    order, and their indices. They are exact: `recall_target` has no effect."""
-    return _ops.statistics.top_k_along("approx_min_k", operand, k, reduction_dimension, False)
+approx_max_k = _approximately("approx_max_k", True)
+approx_min_k = _approximately("approx_min_k", False)
 
 
-@hides_others
-def argmax(
-    input: TensorLike,
-    axis: Axes = None,
-    output_type: DTypeLike = INT64,
-    name: str | None = None,
-    **others: Never,
-) -> Tensor:
-    """Return positions of the largest elements along `axis`, by default the first axis; the first
-    if several tie."""
-    if others:
-        refuse_call(argmax, others)
-    return _shape.cast(_reductions.argmax(input, 0 if axis is None else axis), output_type)
+def _positions(find: Callable[..., Tensor], which: str):
+    @hides_others
+    def positions(
+        input: TensorLike,
+        axis: Axes = None,
+        output_type: DTypeLike = INT64,
+        name: str | None = None,
+        **others: Never,
+    ) -> Tensor:
+        if others:
+            refuse_call(positions, others)
+        return _shape.cast(find(input, 0 if axis is None else axis), output_type)
+
+    positions.__doc__ = f"""Return positions of the {which} elements along `axis`, by default the
+    first axis; the first if several tie."""
+    return spelled(positions, find.__name__)
 
 
-@hides_others
-def argmin(
-    input: TensorLike,
-    axis: Axes = None,
-    output_type: DTypeLike = INT64,
-    name: str | None = None,
-    **others: Never,
-) -> Tensor:
-    """Return positions of the smallest elements along `axis`, by default the first axis; the first
-    if several tie."""
-    if others:
-        refuse_call(argmin, others)
-    return _shape.cast(_reductions.argmin(input, 0 if axis is None else axis), output_type)
+argmax = _positions(_reductions.argmax, "largest")
+argmin = _positions(_reductions.argmin, "smallest")
 
 
 def atan2(y: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:

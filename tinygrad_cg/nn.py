@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Never
 
 from . import _ops
@@ -138,20 +139,7 @@ def atrous_conv2d_transpose(
     return _ops.convolution.conv_transpose(value, filters, output_shape, 1, padding, None, rate)
 
 
-def avg_pool(
-    input: TensorLike,
-    ksize: Any,
-    strides: Any,
-    padding: Any,
-    data_format: str | None = None,
-    name: str | None = None,
-) -> Tensor:
-    """Return the mean of the elements under each window of `ksize`, along one to three axes,
-    channel by channel; see ``avg_pool2d``."""
-    return _ops.volumes.pool_by_rank("AVG", input, ksize, strides, padding, data_format)
-
-
-def _average_pool(name: str, layout: str):
+def _pool(name: str, layout: str | None, run: Callable[..., Tensor], doc: str):
     def pool(
         input: TensorLike,
         ksize: Any,
@@ -160,31 +148,57 @@ def _average_pool(name: str, layout: str):
         data_format: str | None = layout,
         name: str | None = None,
     ) -> Tensor:
-        """Return the mean of the elements under each window of `ksize`, channel by channel.
+        return run(input, ksize, strides, padding, data_format)
 
-        Modelled on ``tf.nn.avg_pool``: padding does not count. Integers become float64; otherwise
-        as `max_pool`.
-        """
-        return _ops.pooling.average_pool(input, ksize, strides, padding, data_format)
-
+    pool.__doc__ = doc
     return spelled(pool, name)
 
 
-avg_pool1d = _average_pool("avg_pool1d", "NWC")
-avg_pool2d = _average_pool("avg_pool2d", "NHWC")
+_MEAN = "Return the mean of the elements under each window of `ksize`"
+_AVERAGE = f"""{_MEAN}, channel by channel.
 
+    Modelled on ``tf.nn.avg_pool``: padding does not count. Integers become float64; otherwise
+    as `max_pool`.
+    """
+_LARGEST = "Return the largest element under each window of `ksize`"
+_MAXIMUM = f"""{_LARGEST}, channel by channel.
 
-def avg_pool3d(
-    input: TensorLike,
-    ksize: Any,
-    strides: Any,
-    padding: Any,
-    data_format: str | None = "NDHWC",
-    name: str | None = None,
-) -> Tensor:
-    """Return the mean of the elements under each window of `ksize` in volumes (batch, depth,
-    height, width, channels), channel by channel; see ``avg_pool2d``."""
-    return _ops.volumes.pool3d("AVG", input, ksize, strides, padding, data_format)
+    Modelled on ``tf.nn.max_pool``: `input` is (batch, height, width, channels), without a height in
+    one dimension, or channels first if `data_format` says so; the windows touch unless `strides`
+    says otherwise; `padding` is "VALID", "SAME", or (before, after) pairs; padded elements are
+    never the largest. NaN stays NaN. The gradient goes to the first of equal elements. Raises
+    InvalidArgumentError for windows that do not fit, TypeError for complex numbers.
+    """
+_BY_RANK = "along one to three axes, channel by channel; see"
+_VOLUMES = "in volumes (batch, depth, height, width, channels), channel by channel; see"
+avg_pool = _pool(
+    "avg_pool",
+    None,
+    lambda *args: _ops.volumes.pool_by_rank("AVG", *args),
+    f"{_MEAN}, {_BY_RANK} ``avg_pool2d``.",
+)
+avg_pool1d = _pool("avg_pool1d", "NWC", lambda *args: _ops.pooling.average_pool(*args), _AVERAGE)
+avg_pool2d = _pool("avg_pool2d", "NHWC", lambda *args: _ops.pooling.average_pool(*args), _AVERAGE)
+avg_pool3d = _pool(
+    "avg_pool3d",
+    "NDHWC",
+    lambda *args: _ops.volumes.pool3d("AVG", *args),
+    f"{_MEAN} {_VOLUMES} ``avg_pool2d``.",
+)
+max_pool = _pool(
+    "max_pool",
+    None,
+    lambda *args: _ops.volumes.pool_by_rank("MAX", *args),
+    f"{_LARGEST}, {_BY_RANK} ``max_pool2d``.",
+)
+max_pool1d = _pool("max_pool1d", "NWC", lambda *args: _ops.pooling.max_pool(*args), _MAXIMUM)
+max_pool2d = _pool("max_pool2d", "NHWC", lambda *args: _ops.pooling.max_pool(*args), _MAXIMUM)
+max_pool3d = _pool(
+    "max_pool3d",
+    "NDHWC",
+    lambda *args: _ops.volumes.pool3d("MAX", *args),
+    f"{_LARGEST} {_VOLUMES} ``max_pool2d``.",
+)
 
 
 def bias_add(
@@ -389,59 +403,6 @@ def leaky_relu(features: TensorLike, alpha: Any = 0.2, name: str | None = None) 
     """Return `features` where it is positive, and ``alpha * features`` elsewhere. The slope at 0 is
     `alpha`."""
     return _ops.activation_functions.leaky_relu(features, alpha)
-
-
-def max_pool(
-    input: TensorLike,
-    ksize: Any,
-    strides: Any,
-    padding: Any,
-    data_format: str | None = None,
-    name: str | None = None,
-) -> Tensor:
-    """Return the largest element under each window of `ksize`, along one to three axes, channel by
-    channel; see ``max_pool2d``."""
-    return _ops.volumes.pool_by_rank("MAX", input, ksize, strides, padding, data_format)
-
-
-def _max_pool(name: str, layout: str):
-    def pool(
-        input: TensorLike,
-        ksize: Any,
-        strides: Any,
-        padding: Any,
-        data_format: str | None = layout,
-        name: str | None = None,
-    ) -> Tensor:
-        """Return the largest element under each window of `ksize`, channel by channel.
-
-        Modelled on ``tf.nn.max_pool``: `input` is (batch, height, width, channels), without a
-        height in one dimension, or channels first if `data_format` says so; the windows touch
-        unless `strides` says otherwise; `padding` is "VALID", "SAME", or (before, after) pairs;
-        padded elements are never the largest. NaN stays NaN. The gradient goes to the first of
-        equal elements. Raises InvalidArgumentError for windows that do not fit, TypeError for
-        complex numbers.
-        """
-        return _ops.pooling.max_pool(input, ksize, strides, padding, data_format)
-
-    return spelled(pool, name)
-
-
-max_pool1d = _max_pool("max_pool1d", "NWC")
-max_pool2d = _max_pool("max_pool2d", "NHWC")
-
-
-def max_pool3d(
-    input: TensorLike,
-    ksize: Any,
-    strides: Any,
-    padding: Any,
-    data_format: str | None = "NDHWC",
-    name: str | None = None,
-) -> Tensor:
-    """Return the largest element under each window of `ksize` in volumes (batch, depth, height,
-    width, channels), channel by channel; see ``max_pool2d``."""
-    return _ops.volumes.pool3d("MAX", input, ksize, strides, padding, data_format)
 
 
 def moments(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ._core.annotations import DTypeLike, Shape, TensorLike
@@ -98,30 +99,25 @@ def stateless_gamma(
     )
 
 
-def stateless_normal(
-    shape: Shape,
-    seed: TensorLike,
-    mean: Any = 0.0,
-    stddev: Any = 1.0,
-    dtype: DTypeLike = FLOAT32,
-    name: str | None = None,
-    alg: str = "auto_select",
-) -> Tensor:
-    """Return draws as ``normal``; the same two integers `seed` give the same."""
-    return normal(shape, mean, stddev, dtype, _distributions.stateless_seed(seed))
+def _stateless(draw: Callable[..., Tensor]):
+    def drawn(
+        shape: Shape,
+        seed: TensorLike,
+        mean: Any = 0.0,
+        stddev: Any = 1.0,
+        dtype: DTypeLike = FLOAT32,
+        name: str | None = None,
+        alg: str = "auto_select",
+    ) -> Tensor:
+        return draw(shape, mean, stddev, dtype, _distributions.stateless_seed(seed))
+
+    name = draw.__name__
+    drawn.__doc__ = f"Return draws as ``{name}``; the same two integers `seed` give the same."
+    return spelled(drawn, f"stateless_{name}")
 
 
-def stateless_truncated_normal(
-    shape: Shape,
-    seed: TensorLike,
-    mean: Any = 0.0,
-    stddev: Any = 1.0,
-    dtype: DTypeLike = FLOAT32,
-    name: str | None = None,
-    alg: str = "auto_select",
-) -> Tensor:
-    """Return draws as ``truncated_normal``; the same two integers `seed` give the same."""
-    return truncated_normal(shape, mean, stddev, dtype, _distributions.stateless_seed(seed))
+stateless_normal = _stateless(normal)
+stateless_truncated_normal = _stateless(truncated_normal)
 
 
 def stateless_parameterized_truncated_normal(

@@ -175,13 +175,6 @@ def refuse_arguments(function: str, own: Container[str], others: Iterable[str]) 
     refuse_argument(function, next(iter(others)), own)
 
 
-def refuse_others(function: str, **others: Any) -> None:
-    """Raise TypeError for the first of other libraries' arguments that is given."""
-    for name, value in others.items():
-        if value is not None:
-            refuse_argument(function, name)
-
-
 class Required:
     """The default of a parameter that has none, in a function that reads all keywords first."""
 

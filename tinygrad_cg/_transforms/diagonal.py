@@ -186,43 +186,40 @@ def _together(term: Diagonal, other: Diagonal, size: int) -> Diagonal | None:
 # Elements in other positions --------------------------------------------------------------------
 
 
-def _reshape(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> Sum:
-    def reshaped(term: Diagonal) -> Diagonal:
-        values = apply(primitive, (term.values,), params)
-        if term.rows is None:
-            return Diagonal(values)
-        rows = np.broadcast_to(term.rows, term.shape)
-        return Diagonal(values, rows.reshape(values._data.shape))
+def _moving(rows_of: Callable[[Primitive, Diagonal, dict, Tensor], np.ndarray | None]) -> Any:
+    """Return the rule of an operation that moves elements; `rows_of` moves their examples."""
 
-    return _map(inputs[0], reshaped)
+    def run(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> Sum:
+        def moved(term: Diagonal) -> Diagonal:
+            values = apply(primitive, (term.values,), params)
+            return Diagonal(values, rows_of(primitive, term, params, values))
 
+        return _map(inputs[0], moved)
 
-def _move(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> Sum:
-    def moved(term: Diagonal) -> Diagonal:
-        rows = np.broadcast_to(term.positions, term.shape)
-        return Diagonal(apply(primitive, (term.values,), params), primitive.run(rows, **params))
-
-    return _map(inputs[0], moved)
+    return run
 
 
-def _repeat(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> Sum:
-    def repeated(term: Diagonal) -> Diagonal:
-        return Diagonal(apply(primitive, (term.values,), params), term.positions)
+def _reshaped(_: Any, term: Diagonal, params: dict, values: Tensor) -> np.ndarray | None:
+    if term.rows is None:
+        return None
+    return np.broadcast_to(term.rows, term.shape).reshape(values._data.shape)
 
-    return _map(inputs[0], repeated)
+
+def _moved(primitive: Primitive, term: Diagonal, params: dict, _: Tensor) -> np.ndarray:
+    return primitive.run(np.broadcast_to(term.positions, term.shape), **params)
+
+
+def _put_at(_: Primitive, term: Diagonal, params: dict, values: Tensor) -> np.ndarray:
+    rows = np.full(params["shape"], -1, np.int32)
+    rows[params["key"]] = term.positions
+    return rows
 
 
 def _put(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> Sum | None:
     """Write elements into zeros; no two have the same position."""
     if any(isinstance(part, np.ndarray) for part in params["key"]):
         return None
-
-    def put(term: Diagonal) -> Diagonal:
-        rows = np.full(params["shape"], -1, np.int32)
-        rows[params["key"]] = term.positions
-        return Diagonal(apply(primitive, (term.values,), params), rows)
-
-    return _map(inputs[0], put)
+    return _moving(_put_at)(primitive, inputs, params, size)
 
 
 # Sums and products ---------------------------------------------------------------------------
@@ -335,9 +332,9 @@ _LINEAR_IN = {
 _RULES: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(_LINEAR_IN, _scale),
     **dict.fromkeys(("add", "subtract"), _add),
-    **dict.fromkeys(("reshape", "expand_dims", "squeeze"), _reshape),
-    **dict.fromkeys(("getitem", "transpose"), _move),
-    "broadcast_to": _repeat,
+    **dict.fromkeys(("reshape", "expand_dims", "squeeze"), _moving(_reshaped)),
+    **dict.fromkeys(("getitem", "transpose"), _moving(_moved)),
+    "broadcast_to": _moving(lambda _, term, *__: term.positions),
     "getitem_adjoint": _put,
     **dict.fromkeys(("sum", "mean"), _reduce),
     **dict.fromkeys(("matmul", "matvec"), _multiply),

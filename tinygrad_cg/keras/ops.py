@@ -101,7 +101,7 @@ from ..errors import InvalidArgumentError
 from ._associative import associative_scan
 from ._keras_loops import fori_loop, map, scan, switch, while_loop
 from ._keras_records import *  # noqa: F403
-from ._keras_records import cos, imag, less, log10, multiply, not_equal, power, real, sin, subtract
+from ._keras_records import cos, imag, log10, multiply, not_equal, real, sin, subtract
 from ._operands import as_real as _real
 from ._operands import as_reals as _reals
 
@@ -1466,13 +1466,8 @@ def geomspace(
 ) -> Tensor:
     """Return `num` numbers from `start` to `stop`, each the same multiple of the previous
     number."""
-    wanted = dtype or _of_ends(start, stop)
-    first, last = (cast(end, np.float64) for end in (start, stop))
-    share = np.arange(num) / builtins.max(num - bool(endpoint), 1)
-    share = share.reshape(-1, *[1] * builtins.max(first.ndim, last.ndim))
-    sign = where(less(first, 0), -1.0, 1.0)
-    steps = multiply(power(multiply(first, sign), 1 - share), power(multiply(last, sign), share))
-    return cast(numpy.moveaxis(multiply(steps, sign), 0, axis), wanted)
+    spaced = numpy.geomspace(start, stop, num, endpoint, np.float64, axis)
+    return cast(spaced, dtype or _of_ends(start, stop))
 
 
 heaviside = _of_two(numpy.heaviside, _reals)
@@ -1658,7 +1653,7 @@ def dsplit(x: TensorLike, indices_or_sections: Any) -> list[Tensor]:
 
 def dstack(xs: Any) -> Tensor:
     """Return tensors of at least three axes joined along the third."""
-    return _shape.concatenate([numpy.atleast_3d(x) for x in convert_each(*xs)], 2)
+    return numpy.dstack(convert_each(*xs))
 
 
 @hides_others

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .._core.annotations import DTypeLike, Shape, TensorLike
@@ -9,7 +10,7 @@ from .._core.tensor import Tensor
 from .._ops import distributions as _distributions
 from .._ops import normalizations as _normalizations
 from .._ops import sampling as _sampling
-from .._ops.namespaces.namespace import export_functions
+from .._ops.namespaces.namespace import export_functions, spelled
 from .._ops.settings import settings
 
 
@@ -66,16 +67,23 @@ def shuffle(x: TensorLike, axis: int = 0, seed: int | None = None) -> Tensor:
     return _distributions.shuffle(x, axis, seed)
 
 
-def truncated_normal(
-    shape: Shape,
-    mean: Any = 0.0,
-    stddev: Any = 1.0,
-    dtype: DTypeLike | None = None,
-    seed: int | None = None,
-) -> Tensor:
-    """Return draws, float32 by default, from the normal distribution of the given mean and standard
-    deviation that lie within two deviations."""
-    return _distributions.truncated_normal(shape, mean, stddev, dtype or settings.floatx, seed)
+def _of_normal(draw: Callable[..., Tensor], end: str = ""):
+    def drawn(
+        shape: Shape,
+        mean: Any = 0.0,
+        stddev: Any = 1.0,
+        dtype: DTypeLike | None = None,
+        seed: int | None = None,
+    ) -> Tensor:
+        return draw(shape, mean, stddev, dtype or settings.floatx, seed)
+
+    drawn.__doc__ = f"""Return draws, float32 by default, from the normal distribution of the given
+    mean and standard deviation{end}."""
+    return spelled(drawn, draw.__name__)
+
+
+normal = _of_normal(_sampling.normal)
+truncated_normal = _of_normal(_distributions.truncated_normal, " that lie within two deviations")
 
 
 def dropout(
@@ -89,18 +97,6 @@ def dropout(
     that are not floats, InvalidArgumentError for a `noise_shape` that does not broadcast.
     """
     return _normalizations.dropout(inputs, rate, noise_shape, seed)
-
-
-def normal(
-    shape: Shape,
-    mean: Any = 0.0,
-    stddev: Any = 1.0,
-    dtype: DTypeLike | None = None,
-    seed: int | None = None,
-) -> Tensor:
-    """Draws, float32 by default, from the normal distribution of the given mean and standard
-    deviation."""
-    return _sampling.normal(shape, mean, stddev, dtype or settings.floatx, seed)
 
 
 def uniform(

@@ -475,25 +475,17 @@ def full_like(
     return _filled_like("full_like", a, fill_value, dtype, shape, device)
 
 
-def bartlett(M: int | None) -> Tensor:
-    """Return the triangular window of `M` points, float64, which ends in zeros."""
-    return _tapers.bartlett(M)
+def _window(operation: Callable[..., Tensor]):
+    def window(M: int | None) -> Tensor:
+        return operation(M)
+
+    return spelled(window, operation.__name__, operation)
 
 
-def blackman(M: int | None) -> Tensor:
-    """Return the Blackman window of `M` points, float64: a sum of three cosines with little
-    leakage."""
-    return _tapers.blackman(M)
-
-
-def hamming(M: int | None) -> Tensor:
-    """Return the window of `M` points, float64: 0.54 - 0.46 cos(2 pi n / (M - 1))."""
-    return _tapers.hamming(M)
-
-
-def hanning(M: int | None) -> Tensor:
-    """Return the window of `M` points, float64: 0.5 - 0.5 cos(2 pi n / (M - 1))."""
-    return _tapers.hanning(M)
+bartlett = _window(_tapers.bartlett)
+blackman = _window(_tapers.blackman)
+hamming = _window(_tapers.hamming)
+hanning = _window(_tapers.hanning)
 
 
 def hsplit(ary: TensorLike, indices_or_sections: Any) -> list[Tensor]:
@@ -506,20 +498,14 @@ def identity(n: int, dtype: DTypeLike | None = None) -> Tensor:
     return _creation.constant(np.identity(n, dtype))
 
 
-def imag(val: TensorLike) -> Tensor:
-    """Return the imaginary part of val; 0 for real val.
+def _part(operation: Callable[..., Tensor]):
+    def part(val: TensorLike) -> Tensor:
+        return operation(_array(val))
 
-    Elementwise; the result has the shape of `val`, a tensor or array-like.
-    """
-    return _complex.imag(_array(val))
+    return spelled(part, operation.__name__, operation)
 
 
-def real(val: TensorLike) -> Tensor:
-    """Return the real part of val.
-
-    Elementwise; the result has the shape of `val`, a tensor or array-like.
-    """
-    return _complex.real(_array(val))
+imag, real = _part(_complex.imag), _part(_complex.real)
 
 
 def iscomplex(x: TensorLike) -> Tensor:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial, update_wrapper
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 
 from .._core.kinds import is_bool, is_complex, is_inexact
 from .._core.primitive import public_function
-from .._core.suggestions import hides_others, refuse_others
+from .._core.suggestions import hides_others, refuse_call
 from .._core.tensor import Tensor
 from .._ops.comparison import equal, isnan, logical_and, logical_or
 from .._ops.complex import conj, imag, real
@@ -39,27 +39,34 @@ from .._ops.validation import INTEGRAL, normalize_axes
 from ._readers import _array, _as, _axis, _no_out, _real, _widen
 
 
-def _sum(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: Any = False,
-    initial: Any = None,
-    where: Any = None,
-    dim: None = None,
-    keepdim: None = None,
-) -> Tensor:
-    """Return the sum over axes, plus `initial`, of the elements for which `where` holds.
+def _of_sums(name: str, reduce: Callable[..., Tensor], combine: Any, neutral: int, doc: str):
+    def total(
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: None = None,
+        keepdims: Any = False,
+        initial: Any = None,
+        where: Any = None,
+        dim: None = None,
+        keepdim: None = None,
+    ) -> Tensor:
+        if dim is not None or keepdim is not None:
+            refuse_call(total, ["keepdim" if dim is None else "dim"])
+        x = _as(_widen(a), dtype)
+        if axis is None and initial is None and where is None and out is None:
+            return reduce(x, None, keepdims)
+        return _total(name, reduce, combine, neutral, x, axis, out, keepdims, initial, where)
+
+    total.__doc__ = f"""{doc} of the elements for which `where` holds.
 
     Booleans and shorter integers give 64-bit integers.
     """
-    if dim is not None or keepdim is not None:
-        refuse_others("sum", dim=dim, keepdim=keepdim)
-    x = _as(_widen(a), dtype)
-    if axis is None and initial is None and where is None and out is None:
-        return reduce_sum(x, None, keepdims)
-    return _total("sum", reduce_sum, add, 0, x, axis, out, keepdims, initial, where)
+    return hides_others(spelled(total, name))
+
+
+_sum = _of_sums("sum", reduce_sum, add, 0, "Return the sum over axes, plus `initial`,")
+prod = _of_sums("prod", reduce_prod, multiply, 1, "Return the product over axes, times `initial`,")
 
 
 # Called most: all of a tensor of floats is the kernel's at once. Dtypes of one kind are one object.
@@ -76,33 +83,7 @@ sum = public_function(
     otherwise=_sum,
 )
 del sum.primitive  # it takes other arguments
-update_wrapper(sum, _sum).__name__ = sum.__qualname__ = "sum"
-hides_others(sum)
-
-
-@hides_others
-def prod(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: Any = False,
-    initial: Any = None,
-    where: Any = None,
-    *,
-    dim: None = None,
-    keepdim: None = None,
-) -> Tensor:
-    """Return the product over axes, times `initial`, of the elements for which `where` holds.
-
-    Booleans and shorter integers give 64-bit integers.
-    """
-    if dim is not None or keepdim is not None:
-        refuse_others("prod", dim=dim, keepdim=keepdim)
-    x = _as(_widen(a), dtype)
-    if axis is None and initial is None and where is None and out is None:
-        return reduce_prod(x, None, keepdims)
-    return _total("prod", reduce_prod, multiply, 1, x, axis, out, keepdims, initial, where)
+update_wrapper(sum, _sum)
 
 
 def _of_extremes(name: str, reduce: Callable[..., Tensor], choose: Any, doc: str):
@@ -114,12 +95,10 @@ def _of_extremes(name: str, reduce: Callable[..., Tensor], choose: Any, doc: str
         keepdims: Any = False,
         initial: Any = None,
         where: Any = None,
-        *,
-        dim: None = None,
-        keepdim: None = None,
+        **others: Never,
     ) -> Tensor:
-        if dim is not None or keepdim is not None:
-            refuse_others(name, dim=dim, keepdim=keepdim)
+        if others:
+            refuse_call(extreme, others)
         a = _array(a)
         if axis is None and initial is where is out is None and not is_complex(a.dtype):
             return reduce(a, None, keepdims)
@@ -158,11 +137,10 @@ def _of_truths(name: str, reduce: Callable[..., Tensor], combine: Any, empty: bo
         keepdims: Any = False,
         *,
         where: Any = None,
-        dim: None = None,
-        keepdim: None = None,
+        **others: Never,
     ) -> Tensor:
-        if dim is not None or keepdim is not None:
-            refuse_others(name, dim=dim, keepdim=keepdim)
+        if others:
+            refuse_call(truth, others)
         x = _array(a)
         if axis is None and out is None and where is None:
             return reduce(x, None, keepdims)
@@ -198,15 +176,14 @@ def mean(
     keepdims: Any = False,
     *,
     where: Any = None,
-    dim: None = None,
-    keepdim: None = None,
+    **others: Never,
 ) -> Tensor:
     """Return the mean over axes of the elements for which `where` holds.
 
     Booleans and integers become float64. NaN without elements.
     """
-    if dim is not None or keepdim is not None:
-        refuse_others("mean", dim=dim, keepdim=keepdim)
+    if others:
+        refuse_call(mean, others)
     x = _as(_real(a), dtype)
     if where is None:
         return _no_out("mean", out, reduce_mean(x, axis, keepdims))
@@ -230,16 +207,15 @@ def var(
     where: Any = None,
     mean: Any = None,
     correction: Any = None,
-    dim: None = None,
-    keepdim: None = None,
+    **others: Never,
 ) -> Tensor:
     """Return the mean of squared distances from the mean over axes.
 
     The sum is divided by the number of elements minus `ddof`, also called `correction`. `where`
     selects the elements; `mean` is their mean, with the reduced axes, if it is known.
     """
-    if dim is not None or keepdim is not None:
-        refuse_others("var", dim=dim, keepdim=keepdim)
+    if others:
+        refuse_call(var, others)
     x = _as(_real(a), dtype)
     less = _degrees("var", ddof, correction)
     if out is None and where is None and mean is None:
@@ -259,12 +235,11 @@ def std(
     where: Any = None,
     mean: Any = None,
     correction: Any = None,
-    dim: None = None,
-    keepdim: None = None,
+    **others: Never,
 ) -> Tensor:
     """Return the standard deviation over axes, the root of the variance; arguments as for `var`."""
-    if dim is not None or keepdim is not None:
-        refuse_others("std", dim=dim, keepdim=keepdim)
+    if others:
+        refuse_call(std, others)
     less = _degrees("std", ddof, correction)
     x = _as(_real(a), dtype)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from .._ops.elementwise import absolute, add, divide, multiply
 from .._ops.indexing import getitem
 from .._ops.least_squares import relative_tolerance
 from .._ops.matrices import adjoint, band, square_matrices
-from .._ops.namespaces.namespace import export_functions
+from .._ops.namespaces.namespace import export_functions, spelled
 from .._ops.reductions import reduce_sum
 from .._ops.shape import broadcast_to, cast, reshape, swap_last, transpose
 from .._ops.validation import as_int
@@ -102,22 +103,18 @@ def cond(x: TensorLike, p: Any = None) -> Tensor:
     return multiply(_norms.matrix_norm(x, p), _norms.matrix_norm(inverse, p))
 
 
-def det(a: TensorLike) -> Tensor:
-    """Return the determinant of each square matrix of `a`, of shape (..., n, n): shape (...).
+def _of_matrices(operation: Callable[..., Tensor]):
+    """Return an operation, with its name and docstring, of matrices as NumPy reads them."""
 
-    Its gradient is the matrix of cofactors. The second derivative needs the inverse:
-    errors.MatrixError for a singular matrix.
-    """
-    return _decompositions.det(_array(a))
+    def matrices(a: TensorLike) -> Tensor:
+        return operation(_array(a))
+
+    return spelled(matrices, operation.__name__, operation)
 
 
-def inv(a: TensorLike) -> Tensor:
-    """Return the inverse of each square matrix of `a`; shape (..., n, n), integers as float64.
-
-    Raises errors.MatrixError, a LinAlgError as NumPy's, for a singular matrix, and
-    InvalidArgumentError for one that is not square.
-    """
-    return _decompositions.inv(_array(a))
+det = _of_matrices(_decompositions.det)
+inv = _of_matrices(_decompositions.inv)
+eigvals = _of_matrices(_eigenvectors.eigvals)
 
 
 def eig(a: TensorLike) -> EigResult:
@@ -131,11 +128,6 @@ def eigh(a: TensorLike, UPLO: Any = None) -> EighResult:
     The mean of both triangles of `a` is used, or only the triangle `UPLO`: "L" or "U". With respect
     to vectors of equal eigenvalues the derivative is set to 0, with an errors.DerivativeWarning."""
     return EighResult(*_factorizations.eigh(_hermitian("eigh", a, UPLO)))
-
-
-def eigvals(a: TensorLike) -> Tensor:
-    """Return the eigenvalues of square matrices (..., n, n), complex, in any order; see `eig`."""
-    return _eigenvectors.eigvals(_array(a))
 
 
 def eigvalsh(a: TensorLike, UPLO: Any = None) -> Tensor:

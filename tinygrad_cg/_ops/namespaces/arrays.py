@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Callable
 from typing import Any, Never
 
 import numpy as np
@@ -225,44 +226,34 @@ def one_hot(
     return _elementwise.where(_sorting.one_hot(indices, depth, dim, bool), *values)
 
 
-@hides_others
-def ones(
-    shape: Shape, dtype: DTypeLike = FLOAT32, name: str | None = None, **others: Never
-) -> Tensor:
-    """Return a tensor of ones, float32 by default. InvalidArgumentError for negative sizes."""
-    if others:
-        refuse_call(ones, others)
-    return _creation.ones(shape, dtype)
+def _filled(operation: Callable[..., Tensor]):
+    @hides_others
+    def filled(
+        shape: Shape, dtype: DTypeLike = FLOAT32, name: str | None = None, **others: Never
+    ) -> Tensor:
+        if others:
+            refuse_call(filled, others)
+        return operation(shape, dtype)
+
+    return spelled(filled, operation.__name__, operation)
 
 
-@hides_others
-def zeros(
-    shape: Shape, dtype: DTypeLike = FLOAT32, name: str | None = None, **others: Never
-) -> Tensor:
-    """Return a tensor of zeros, float32 by default. InvalidArgumentError for negative sizes."""
-    if others:
-        refuse_call(zeros, others)
-    return _creation.zeros(shape, dtype)
+def _filled_like(operation: Callable[..., Tensor]):
+    @hides_others
+    def like(
+        input: TensorLike, dtype: DTypeLike | None = None, name: str | None = None, **others: Never
+    ) -> Tensor:
+        if others:
+            refuse_call(like, others)
+        return operation(input, dtype)
+
+    return spelled(like, operation.__name__, operation)
 
 
-@hides_others
-def ones_like(
-    input: TensorLike, dtype: DTypeLike | None = None, name: str | None = None, **others: Never
-) -> Tensor:
-    """Return ones with the shape and, unless `dtype` is given, the dtype of `input`."""
-    if others:
-        refuse_call(ones_like, others)
-    return _creation.ones_like(input, dtype)
-
-
-@hides_others
-def zeros_like(
-    input: TensorLike, dtype: DTypeLike | None = None, name: str | None = None, **others: Never
-) -> Tensor:
-    """Return zeros with the shape and, unless `dtype` is given, the dtype of `input`."""
-    if others:
-        refuse_call(zeros_like, others)
-    return _creation.zeros_like(input, dtype)
+ones = _filled(_creation.ones)
+zeros = _filled(_creation.zeros)
+ones_like = _filled_like(_creation.ones_like)
+zeros_like = _filled_like(_creation.zeros_like)
 
 
 def pad(
