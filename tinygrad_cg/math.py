@@ -201,6 +201,7 @@ divide_no_nan = named_binary(_elementwise.divide_no_nan, __name__)
 multiply_no_nan = named_binary(_elementwise.multiply_no_nan, __name__)
 xdivy = named_binary(_elementwise.xdivy, __name__)
 xlog1py = named_binary(_elementwise.xlog1py, __name__)
+pow = named_binary(_elementwise.power, __name__, "pow")
 
 softplus = unary_of_features(_elementwise.softplus, __name__)
 real = unary_of_input(_complex.real, __name__)
@@ -315,11 +316,6 @@ def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     InvalidArgumentError if their shapes do not.
     """
     return _special_functions.polygamma(a, x)
-
-
-def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Return ``x ** y``. The x-gradient at y = 0, and the y-gradient at x = 0, are 0."""
-    return _elementwise.power(x, y)
 
 
 def reciprocal_no_nan(x: TensorLike, name: str | None = None) -> Tensor:

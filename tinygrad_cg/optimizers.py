@@ -357,7 +357,30 @@ class SGD(Optimizer):
             variable.assign_add(velocity)
 
 
-class Adam(Optimizer):
+class _OfMoments(Optimizer):
+    """Base of optimizers with running means of the gradient and of its size."""
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        **options: Any,
+    ):
+        super().__init__(learning_rate, **options)
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+
+    def _add_moments(self, gradient: Tensor, first: Variable, second: Variable) -> None:
+        """Add a gradient to the running means of gradients and of their squares."""
+        first.assign_add(multiply(subtract(gradient, first), 1 - self.beta_1))
+        squares = self._by_rows(square, gradient)
+        second.assign_add(multiply(subtract(squares, second), 1 - self.beta_2))
+
+
+class Adam(_OfMoments):
     """Steps of about `learning_rate`, by running means of the gradient and of its square.
 
     ``m += (1 - beta_1) (g - m)``, ``v += (1 - beta_2) (g**2 - v)`` and, in the t-th step,
@@ -387,19 +410,13 @@ class Adam(Optimizer):
         amsgrad: bool = False,
         **options: Any,
     ):
-        super().__init__(learning_rate, **options)
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
-        self.epsilon = epsilon
+        super().__init__(learning_rate, beta_1, beta_2, epsilon, **options)
         self.amsgrad = amsgrad
         self.slots = ("momentum", "velocity", "velocity_hat")[: 3 if amsgrad else 2]
 
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
         first_moment, second_moment, *largest = self._slots(variable)
-        first_moment.assign_add(multiply(subtract(gradient, first_moment), 1 - self.beta_1))
-        second_moment.assign_add(
-            multiply(subtract(self._by_rows(square, gradient), second_moment), 1 - self.beta_2)
-        )
+        self._add_moments(gradient, first_moment, second_moment)
         if largest:
             largest[0].assign(maximum(largest[0], second_moment))
             (second_moment,) = largest
@@ -424,7 +441,7 @@ class AdamW(Adam):
         super().__init__(learning_rate, weight_decay=weight_decay, **options)
 
 
-class Adamax(Optimizer):
+class Adamax(_OfMoments):
     """`Adam` with the largest recent size of the gradient in place of its mean square.
 
     ``m += (1 - beta_1) (g - m)``, ``u = max(beta_2 u, abs(g))`` and, in the t-th step,
@@ -433,19 +450,6 @@ class Adamax(Optimizer):
     """
 
     slots = ("momentum", "norm")
-
-    def __init__(
-        self,
-        learning_rate: Any = 0.001,
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        epsilon: float = 1e-7,
-        **options: Any,
-    ):
-        super().__init__(learning_rate, **options)
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
-        self.epsilon = epsilon
 
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
         mean, largest = self._slots(variable)
@@ -457,7 +461,7 @@ class Adamax(Optimizer):
         variable.assign_sub(divide(multiply(learning_rate, mean), scale))
 
 
-class Nadam(Optimizer):
+class Nadam(_OfMoments):
     """`Adam` with the momentum of Nesterov: the step looks ahead by the next momentum.
 
     ``u_t = beta_1 (1 - 0.96**t / 2)`` is the momentum of the t-th step, and ``U_t`` the product
@@ -469,18 +473,8 @@ class Nadam(Optimizer):
 
     slots = ("momentum", "velocity")
 
-    def __init__(
-        self,
-        learning_rate: Any = 0.001,
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        epsilon: float = 1e-7,
-        **options: Any,
-    ):
-        super().__init__(learning_rate, **options)
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
-        self.epsilon = epsilon
+    def __init__(self, *args: Any, **options: Any):
+        super().__init__(*args, **options)
         with devices.on(devices.CPU):
             product = Variable(1.0, trainable=False, name="momentum_product", dtype=np.float64)
         self._shared = [product]
@@ -501,10 +495,7 @@ class Nadam(Optimizer):
         product = cast(self._shared[0], dtype)
         count = cast(add(self.iterations, 1), dtype)
         started = subtract(1, _power(self.beta_2, count))
-        first_moment.assign_add(multiply(subtract(gradient, first_moment), 1 - self.beta_1))
-        second_moment.assign_add(
-            multiply(subtract(self._by_rows(square, gradient), second_moment), 1 - self.beta_2)
-        )
+        self._add_moments(gradient, first_moment, second_moment)
         direction = add(
             divide(multiply(ahead, first_moment), subtract(1, multiply(product, ahead))),
             divide(multiply(subtract(1, now), gradient), subtract(1, product)),

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._core.kinds import is_complex
 from . import evaluate, verdicts
-from .problem import InnerProduct, Problem, norm, precision_of_dtype
+from .problem import InnerProduct, Problem, largest, precision_of_dtype
 from .recorder import Recorder
 from .verdicts import DerivativeRow
 
@@ -239,13 +239,15 @@ def unit_directions(like: Sequence[np.ndarray]) -> Iterator[tuple[list[np.ndarra
 
 def size_of(values: np.ndarray) -> float:
     """Return the largest finite magnitude; 1 for zeros."""
-    return norm(values) or 1.0
+    return largest(values) or 1.0
 
 
 def is_similar(arrays: Sequence, others: Sequence) -> bool:
     """Return whether arrays agree up to the error of an iterative solution, for example."""
     return all(
         (array is None) == (other is None)
-        and (array is None or np.allclose(array, other, 1e-6, 1e-6 * norm(other), equal_nan=True))
+        and (
+            array is None or np.allclose(array, other, 1e-6, 1e-6 * largest(other), equal_nan=True)
+        )
         for array, other in zip(arrays, others, strict=True)
     )

@@ -15,7 +15,7 @@ from . import evaluate
 from .check import Check, gradient_of_other_upstream
 from .evaluate import WholeBatch
 from .operations import Derivation, derive
-from .problem import Point, Problem
+from .problem import Point, Problem, largest
 from .rewrite import Written, read_numbers
 
 MAX_ELEMENTS = 4096  # elements of an argument to look at one by one
@@ -111,11 +111,6 @@ class Elements(NamedTuple):
             x=x, actual=actual, expected=expected, uncertainty=uncertainty, outputs=NOTHING,
             upstream=NOTHING, jacobian=NOTHING, slopes=NOTHING, more=more, parts=(), derive=None,
         )  # fmt: skip
-
-
-def largest(numbers: np.ndarray) -> float:
-    """Return the largest finite magnitude."""
-    return float(np.max(np.abs(numbers), initial=0.0, where=np.isfinite(numbers)))
 
 
 class TooMuch(Exception):

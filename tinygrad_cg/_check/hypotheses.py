@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .elements import NOTHING, Elements, largest
+from .elements import NOTHING, Elements
+from .problem import largest
 from .rewrite import (
     SourceCode,
     Written,

@@ -117,6 +117,6 @@ def precision_of_dtype(dtype: np.dtype) -> float:
     return float(np.finfo(dtype).eps)
 
 
-def norm(array: np.ndarray) -> float:
+def largest(array: np.ndarray) -> float:
     """Return the largest finite magnitude."""
     return float(np.abs(array[np.isfinite(array)]).max(initial=0.0))

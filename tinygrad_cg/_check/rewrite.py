@@ -369,7 +369,9 @@ def scale_gradient(source: SourceCode, name: str, index: int, ratio: float) -> N
             scaled = _times(size.denominator, gradient) if size.denominator > 1 else gradient
             if size.numerator > 1:
                 scaled = ast.BinOp(scaled, ast.Div(), ast.Constant(float(size.numerator)))
-        return _negated(scaled) if near < 0 else scaled
+        if near > 0:
+            return scaled
+        return _without_sign(scaled) or ast.UnaryOp(ast.USub(), scaled)
 
     change_gradient(source, name, index, scale)
 
@@ -413,12 +415,8 @@ def _times(factor: int, gradient: ast.expr) -> ast.expr:
     return ast.BinOp(ast.Constant(float(factor)), ast.Mult(), gradient)
 
 
-def _negated(gradient: ast.expr) -> ast.expr:
-    """Return minus an expression: without the sign of its first factor, if that has one."""
-    return _without_sign(gradient) or ast.UnaryOp(ast.USub(), gradient)
-
-
 def _without_sign(gradient: ast.expr) -> ast.expr | None:
+    """Return minus an expression if its first factor has a sign, which is left out."""
     match gradient:
         case ast.UnaryOp(ast.USub(), operand):
             return operand

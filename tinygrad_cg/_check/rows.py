@@ -15,7 +15,7 @@ from .evaluate import total
 from .judges import is_known_wrong, judge_of, noise_of_difference, products_along, recomputed
 from .kinks import is_outside, is_slope_nearby
 from .lines import Lines
-from .problem import InnerProduct, Point, norm
+from .problem import InnerProduct, Point, largest
 from .reference import COMPLEX_STEP, LINEARITY, ReferenceValue
 from .verdicts import SHARP, DerivativeRow, Judge, decide, noise_of, tolerance
 
@@ -124,7 +124,7 @@ def _overflow(check: Check, reference: ReferenceValue, path: str) -> tuple[str, 
     """
     info, size = _narrowest(check), abs(reference.value)
     if path == "both":
-        size = max(size, *(norm(output) ** 2 for output in check.problem.base_values))
+        size = max(size, *(largest(output) ** 2 for output in check.problem.base_values))
     if size > 0.1 * float(info.max):
         return verdicts.INCONCLUSIVE, f"too large for {info.dtype}"
     return verdicts.NOT_FINITE, ""

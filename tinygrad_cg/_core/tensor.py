@@ -55,7 +55,9 @@ class TensorShape(tuple):
     def is_compatible_with(self, other: Any) -> bool:
         """Return whether both can be the shape of one tensor: each size agrees, or is not known."""
         sizes = tuple(other)
-        return len(self) == len(sizes) and all(map(_agree, self, sizes))
+        return len(self) == len(sizes) and all(
+            None in pair or pair[0] == pair[1] for pair in zip(self, sizes, strict=True)
+        )
 
     def is_subtype_of(self, other: Any) -> bool:
         """Return whether `other` is this shape, or this with sizes that are not known."""
@@ -125,10 +127,6 @@ class TensorShape(tuple):
 
     def __str__(self) -> str:
         return tuple.__repr__(self)
-
-
-def _agree(size: int | None, other: int | None) -> bool:
-    return size is None or other is None or size == other
 
 
 class Aval(NamedTuple):

@@ -93,17 +93,13 @@ class Candidates(NamedTuple):
     sampled_expected_count: Tensor
 
 
-def _uniform(draws: np.ndarray, size: int) -> np.ndarray:
-    return np.minimum((draws * size).astype(np.int64), size - 1)
-
-
 def _log_uniform(draws: np.ndarray, size: int) -> np.ndarray:
     classes = np.floor(np.expm1(draws * np.log1p(size))).astype(np.int64)
     return np.clip(classes, 0, size - 1)
 
 
 _SAMPLERS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
-    "uniform": _uniform,
+    "uniform": lambda draws, size: np.minimum((draws * size).astype(np.int64), size - 1),
     "log_uniform": _log_uniform,
 }
 

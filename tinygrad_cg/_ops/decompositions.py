@@ -55,11 +55,6 @@ def _inverse_rule(dy: Tensor, out: Tensor) -> Tensor:
     return negative(product(transposed, product(dy, transposed)))
 
 
-def _scaled_inverse(x: Tensor, scale: Tensor) -> Tensor:
-    """Return the transposed inverse of each matrix, times a number of its own."""
-    return multiply(swap_last(inv(x)), expand_dims(expand_dims(scale, -1), -1))
-
-
 _inverse = of_matrices("inverse", np.linalg.inv, _inverse_rule, errors=(_SINGULAR, NOT_SQUARE))
 
 
@@ -176,7 +171,7 @@ _det = of_matrices(
 _log_abs_det = of_matrices(
     "log_abs_determinant",
     lambda x: np.linalg.slogdet(x)[1],
-    lambda dy, x: _scaled_inverse(conj(x), dy),
+    lambda dy, x: multiply(swap_last(inv(conj(x))), expand_dims(expand_dims(dy, -1), -1)),
     _to_number,
     real_dtype,
     analytic=False,

@@ -46,10 +46,6 @@ def _complex(x: np.ndarray) -> np.ndarray:
     return x.astype(np.result_type(x, np.complex64))
 
 
-def _run_eig(x: np.ndarray) -> np.ndarray:
-    return _complex(_stack_rows(*map(_complex, np.linalg.eig(x))))
-
-
 def _eig_rule(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
     values, vectors = rows(out, 0, 1), rows(out, 1)
     d_vectors = rows(dy, 1)
@@ -70,7 +66,7 @@ def _eig_rule(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
 
 _eig = of_matrices(
     "eig",
-    _run_eig,
+    lambda x: _complex(_stack_rows(*map(_complex, np.linalg.eig(x)))),
     _eig_rule,
     lambda shape: (*shape[:-2], shape[-2] + 1, shape[-1]),
     complex_dtype,
@@ -140,13 +136,9 @@ def _eliminate(x: np.ndarray, pivots: bool) -> tuple[np.ndarray, np.ndarray]:
     return x, order
 
 
-def _run_order(x: np.ndarray) -> np.ndarray:
-    return _eliminate(x, True)[1].reshape(x.shape[:-1]).astype(np.int32)
-
-
 _order = operation(
     "lu_order",
-    _run_order,
+    lambda x: _eliminate(x, True)[1].reshape(x.shape[:-1]).astype(np.int32),
     lambda x: Aval(x.shape[:-1], np.dtype(np.int32)),
     kind="contraction",
     batch=lambda params, size: params,

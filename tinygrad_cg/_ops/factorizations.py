@@ -159,10 +159,6 @@ def _stack_rows(values: np.ndarray, *blocks: np.ndarray) -> np.ndarray:
     return np.concatenate([row, *blocks], -2)
 
 
-def _one_more_row(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return (*shape[:-2], shape[-2] + 1, shape[-1])
-
-
 def _eigh_rule(dy: Tensor, out: Tensor) -> Tensor:
     values, vectors = real(rows(out, 0, 1)), rows(out, 1)
     close = coincide(values)
@@ -217,7 +213,7 @@ _eigh = of_matrices(
     "eigh",
     lambda x: _stack_rows(*np.linalg.eigh(hermitian(x))),
     _eigh_rule,
-    _one_more_row,
+    lambda shape: (*shape[:-2], shape[-2] + 1, shape[-1]),
     samples=(_SYMMETRIC[0], _SYMMETRIC),
     analytic=False,
 )
@@ -271,10 +267,6 @@ def eigvalsh(x: Any) -> Tensor:
 def _run_svd(x: np.ndarray) -> np.ndarray:
     left, values, right = np.linalg.svd(x, full_matrices=False)
     return _stack_rows(values, left, np.swapaxes(right, -1, -2).conj())
-
-
-def _svd_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return (*shape[:-2], 1 + shape[-2] + shape[-1], min(shape[-2:]))
 
 
 def _svd_rule(dy: Tensor, out: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -343,7 +335,7 @@ _svd = of_matrices(
     "svd",
     _run_svd,
     _svd_rule,
-    _svd_shape,
+    lambda shape: (*shape[:-2], 1 + shape[-2] + shape[-1], min(shape[-2:])),
     samples=(MATRIX, _TALL, _WIDE),
     analytic=False,
 )
@@ -393,10 +385,6 @@ def svdvals(x: Any) -> Tensor:
 # Orthogonal factors ----------------------------------------------------------------------------
 
 
-def _complement_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return (*shape[:-1], shape[-2] - shape[-1])
-
-
 def _run_complement(x: np.ndarray) -> np.ndarray:
     others = np.linalg.qr(x, "complete")[0][..., x.shape[-1] :]
     return devices.library_of(x).ascontiguousarray(others)
@@ -420,7 +408,7 @@ _complement = of_matrices(
     "complement",
     _run_complement,
     _complement_rule,
-    _complement_shape,
+    lambda shape: (*shape[:-1], shape[-2] - shape[-1]),
     samples=(np.linalg.qr(_TALL)[0],),
     analytic=False,
 )
@@ -432,10 +420,6 @@ def complete_basis(x: Any) -> Tensor:
     if x._data.shape[-1] >= x._data.shape[-2]:
         return x
     return concatenate([x, apply(_complement, (x,), {})], -1)
-
-
-def _run_qr(x: np.ndarray) -> np.ndarray:
-    return np.concatenate(np.linalg.qr(x), -2)
 
 
 def _qr_rule(dy: Tensor, out: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -452,7 +436,7 @@ def _qr_rule(dy: Tensor, out: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 _qr = of_matrices(
     "qr",
-    _run_qr,
+    lambda x: np.concatenate(np.linalg.qr(x), -2),
     _qr_rule,
     lambda shape: (*shape[:-2], shape[-2] + shape[-1], shape[-1]),
     samples=(MATRIX, _TALL, STACK),

@@ -48,10 +48,6 @@ def _run_fft(x: np.ndarray, axes: tuple[int, ...], inverse: bool, norm: Any) -> 
     return transform(cast_array(x, _loop_dtype(x.dtype)), axes=axes, norm=norm)
 
 
-def _batch_axes(params: dict, size: int) -> dict:
-    return params | {"axes": tuple(axis + 1 for axis in params["axes"])}
-
-
 def _batch_axis(params: dict, size: int) -> dict:
     return params | {"axis": params["axis"] + 1}
 
@@ -66,17 +62,13 @@ _fft = operation(
         ),
     ),
     linear=True,
-    batch=_batch_axes,
+    batch=lambda params, size: params | {"axes": tuple(axis + 1 for axis in params["axes"])},
     samples=[
         Case(((2, 4),), {"axes": (1,), "inverse": False, "norm": "backward"}, {0: _SIGNAL}),
         Case(((2, 3),), {"axes": (0, 1), "inverse": True, "norm": "backward"}),
         Case(((2, 3, 2),), {"axes": (1,), "inverse": False, "norm": "ortho"}),
     ],
 )
-
-
-def _run_rfft(x: np.ndarray, axis: int, norm: Any) -> np.ndarray:
-    return np.fft.rfft(cast_array(x, _loop_dtype(x.dtype)), axis=axis, norm=norm)
 
 
 def _shape_with(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
@@ -98,7 +90,7 @@ def _weigh(x: Tensor, factors: np.ndarray) -> Tensor:
 
 _rfft = operation(
     "rfft",
-    _run_rfft,
+    lambda x, axis, norm: np.fft.rfft(cast_array(x, _loop_dtype(x.dtype)), axis=axis, norm=norm),
     lambda x, axis, norm: Aval(
         _shape_with(x.shape, axis, x.shape[axis] // 2 + 1), _complex_dtype(x.dtype)
     ),

@@ -402,8 +402,6 @@ def scatter_rows(values: Tensor, indices: Tensor, size: int, batch_dims: int = 0
     return apply(_gather_adjoint, (values, indices), params)
 
 
-def _scatter_slices(values: Tensor, indices: Tensor, shape: tuple[int, ...]) -> Tensor:
-    return apply(_gather_adjoint, (values, indices), {"shape": shape, "axis": 0, "batch_dims": 0})
-
-
-conversion.operations.scatter_slices = _scatter_slices
+conversion.operations.scatter_slices = lambda values, indices, shape: apply(
+    _gather_adjoint, (values, indices), {"shape": shape, "axis": 0, "batch_dims": 0}
+)

@@ -72,10 +72,6 @@ def _run_lstsq(x: np.ndarray, y: np.ndarray, rcond: float) -> np.ndarray:
     return out
 
 
-def _lstsq_by_matrix(dy: Tensor, x: Tensor, y: Tensor, rcond: float) -> Tensor:
-    return _pinv_gradient(product(dy, adjoint(y)), x, apply(_pinv, (x,), {"rcond": rcond}))
-
-
 _lstsq = operation(
     "lstsq",
     by_lapack("lstsq", _run_lstsq),
@@ -84,7 +80,9 @@ _lstsq = operation(
         result_dtype(x.dtype, y.dtype),
     ),
     (
-        _lstsq_by_matrix,
+        lambda dy, x, y, rcond: _pinv_gradient(
+            product(dy, adjoint(y)), x, apply(_pinv, (x,), {"rcond": rcond})
+        ),
         lambda dy, x, rcond: product(adjoint(apply(_pinv, (x,), {"rcond": rcond})), dy),
     ),
     inputs=("x", "y"),

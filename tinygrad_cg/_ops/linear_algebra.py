@@ -117,7 +117,8 @@ def matmul(
     adjoint_x: bool = False,
     adjoint_y: bool = False,
 ) -> Tensor:
-    """Return the matrix product over the last two axes; the axes before them broadcast."""
+    """Return the matrix product over the last two axes; the axes before them broadcast. A 1-D
+    operand is a row on the left or a column on the right."""
     x, y = given_x, given_y = convert_operands((x, y))
     row, column = x._data.ndim == 1, y._data.ndim == 1
     x = expand_dims(x, 0) if row else _transpose_operand("matmul", x, transpose_x, adjoint_x)
@@ -132,7 +133,10 @@ def matmul(
 
 
 def matvec(x: Any, y: Any, transpose_x: bool = False, adjoint_x: bool = False) -> Tensor:
-    """Return a matrix (..., m, n) times a vector (..., n): shape (..., m)."""
+    """Return a matrix (..., m, n) times a vector (..., n): shape (..., m).
+
+    Modelled on ``tf.linalg.matvec``: leading axes broadcast. Dtypes and errors as for `matmul`.
+    """
     matrix, y = x, y = convert_operands((x, y))
     x = _transpose_operand("matvec", x, transpose_x, adjoint_x)
     if x._data.ndim < 2 or y._data.ndim < 1 or x._data.shape[-1] != y._data.shape[-1]:

@@ -31,10 +31,6 @@ def _equal(self: Any, other: Any) -> Any:
     return False if other is None else _same(self, other)
 
 
-def _not_equal(self: Any, other: Any) -> Any:
-    return True if other is None else _different(self, other)
-
-
 def _matmul(self: Any, other: Any) -> Any:
     return NotImplemented if answers_by_itself(other) else linalg.matmul(self, other)
 
@@ -140,7 +136,7 @@ _OTHERS = {
     "__gt__": comparison.greater.operator,
     "__ge__": comparison.greater_equal.operator,
     "__eq__": _equal,
-    "__ne__": _not_equal,
+    "__ne__": lambda x, other: True if other is None else _different(x, other),
     "__matmul__": _matmul,
     "__neg__": elementwise.negative,
     "__abs__": elementwise.absolute,

@@ -166,28 +166,24 @@ def tensor_scatter(how: str, tensor: Any, indices: Any, updates: Any) -> Tensor:
     return reshape(_CHANGES[how](_in_shape(tensor, joined), rows, updates), shape)
 
 
-def _added(x: Tensor, rows: Tensor, values: Tensor) -> Tensor:
-    return add(x, scatter_rows(values, rows, x._data.shape[0]))
+def _changed(change: Callable[..., Tensor], joined: Callable[..., Tensor]) -> Any:
+    """Return a function of rows, where updates go, and these: what `joined` makes of them."""
+
+    def join(x: Tensor, rows: Tensor, values: Tensor) -> Tensor:
+        return change(x, joined(values, rows, x._data.shape[0]))
+
+    return join
 
 
-def _subtracted(x: Tensor, rows: Tensor, values: Tensor) -> Tensor:
-    return subtract(x, scatter_rows(values, rows, x._data.shape[0]))
-
-
-def _multiplied(x: Tensor, rows: Tensor, values: Tensor) -> Tensor:
-    return multiply(x, segment_product(values, rows, x._data.shape[0]))
-
-
-def _divided(x: Tensor, rows: Tensor, values: Tensor) -> Tensor:
-    return divide(x, segment_product(values, rows, x._data.shape[0]))
+_added, _subtracted = _changed(add, scatter_rows), _changed(subtract, scatter_rows)
 
 
 _CHANGES = {
     "update": _replace_rows,
     "add": _added,
     "sub": _subtracted,
-    "mul": _multiplied,
-    "div": _divided,
+    "mul": _changed(multiply, segment_product),
+    "div": _changed(divide, segment_product),
     "max": _join_extremum(True),
     "min": _join_extremum(False),
 }
@@ -342,11 +338,7 @@ class Part:
         return Tensor(mask)
 
     def _by_product(self, change: Callable[[Tensor, Tensor], Tensor], values: Any) -> Tensor:
-        def join(x: Tensor, rows: Tensor, parts: Tensor) -> Tensor:
-            result = change(x, segment_product(parts, rows, x._data.shape[0]))
-            return result if result.dtype == x.dtype else cast(result, x.dtype)
-
-        return self._change(join, values)
+        return cast(self._change(_changed(change, segment_product), values), self._x.dtype)
 
     def _change(self, change: Callable[[Tensor, Tensor, Tensor], Tensor], values: Any) -> Tensor:
         x = self._x

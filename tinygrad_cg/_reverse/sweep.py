@@ -46,10 +46,6 @@ Explainer = Callable[[Token, Any, list], str]
 FEW = 1000  # elements, for which memory of their own costs less than a look at what they share
 
 
-def _say_nothing(token: Token, target: Any, sources: list) -> str:
-    return ""
-
-
 def differentiate(
     token: Token,
     targets: list,
@@ -57,7 +53,7 @@ def differentiate(
     sources: list,
     stopped: Sequence = (),  # tensors to take as constants
     transposes: bool = False,  # transpose a rule, which does not raise the order
-    explain: Explainer = _say_nothing,  # explains in warnings why a gradient is None
+    explain: Explainer = lambda *_: "",  # explains in warnings why a gradient is None
 ) -> tuple:
     """Return the gradient by each source (None where unconnected), and the nodes visited."""
     seeds, unrecorded, nodes = [], [], []

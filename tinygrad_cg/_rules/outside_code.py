@@ -182,10 +182,6 @@ class _PythonCall(Code):
         )
 
 
-def _run_numpy(*arrays: np.ndarray, code: _PythonCall) -> list[np.ndarray]:
-    return code.arrays(*arrays)
-
-
 def _run_numpy_on_gpu(*arrays: Any, code: _PythonCall) -> list[Any]:
     outs = code.arrays(*map(devices.to_host, arrays))
     return [devices.move(array, devices.GPU) for array in outs]
@@ -193,7 +189,7 @@ def _run_numpy_on_gpu(*arrays: Any, code: _PythonCall) -> list[Any]:
 
 _NUMPY = Primitive(
     "numpy_function",
-    _run_numpy,
+    lambda *arrays, code: code.arrays(*arrays),
     ("inputs",),
     unknown_avals,
     kind="user",

@@ -157,13 +157,9 @@ class KeptRule:
         return "<a rule>"
 
 
-def _run_kept(*arrays: np.ndarray, rule: KeptRule) -> list[np.ndarray]:
-    return [array.copy() for array in arrays[: len(rule.avals)]]
-
-
 RULED = Primitive(
     "custom_gradient",
-    _run_kept,
+    lambda *arrays, rule: [array.copy() for array in arrays[: len(rule.avals)]],
     ("inputs",),
     lambda *avals, rule: rule.avals,
     kind="control",

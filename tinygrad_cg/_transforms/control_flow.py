@@ -171,12 +171,10 @@ class _Carries:
         self.shapes: dict[int, tuple[int, ...] | None] = dict.fromkeys(self.arrays)
         if self.arrays:
             elements = partial(self._elements, run)
-            avals = current_trace().shapes_of(name, elements, self._others(), parts)
+            others = [leaf for k, leaf in enumerate(self.flat) if k not in self.arrays]
+            avals = current_trace().shapes_of(name, elements, others, parts)
             for k, aval in zip(self.arrays, avals, strict=True):
                 self.shapes[k] = tuple(aval.shape[1:])
-
-    def _others(self) -> list:
-        return [leaf for k, leaf in enumerate(self.flat) if k not in self.arrays]
 
     def _elements(self, run: Callable[[Any, list], Any], others: list, parts: list) -> list:
         supply = iter(others)

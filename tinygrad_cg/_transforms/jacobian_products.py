@@ -227,12 +227,12 @@ class _ProductsCall:
         """Return P_k, as declared or as the transpose of Q_k in its last direction."""
         vjp = self.products.vjps[len(directions)]
         if vjp is None:
-
-            def jvp_along(last: list) -> list:
-                return self._tangent([*directions, _spread(last, self.targets)], args)
-
-            inputs = [target for target in self.targets if target is not None]
-            gradients = transpose_vjp(jvp_along, inputs, dys, self.definition)
+            gradients = transpose_vjp(
+                lambda last: self._tangent([*directions, _spread(last, self.targets)], args),
+                [target for target in self.targets if target is not None],
+                dys,
+                self.definition,
+            )
             return _spread(gradients, self.targets)
         upstream = nest.pack_sequence_as(self.structure, dys)
         returned = self._run(vjp, upstream, *map(self._fill_direction, directions), *args)

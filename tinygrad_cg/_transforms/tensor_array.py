@@ -181,31 +181,30 @@ class TensorArray:
     def state(self, value: Any) -> None:
         if isinstance(value, Tensor):
             self._set_rows(value)
-        elif self._rows is not None or not _are_same(value, self._elements):
+        elif self._rows is not None or list(map(id, value)) != list(map(id, self._elements)):
             self._elements, self._rows, self._source = list(value), None, None
 
     def read(self, index: Any, name: Any = None) -> Tensor:
         """Return the element at `index`, once if the array clears after reads."""
         if self._rows is not None or _has_no_value(index):
             rows, position = self.rows(), cast(index, INT32)
-            if not _has_no_value(index) and not 0 <= int(index) < len(self):
-                raise OutOfRangeError(
-                    f"TensorArray: Tried to read from index {int(index)} but array size is: "
-                    f"{len(self)}"
-                )
+            if not _has_no_value(index):
+                self._check_read(int(index))
             position = where(less(position, 0), len(self), position)  # not from the end
             return take(rows, position)
         position = int(index)
-        if not 0 <= position < len(self._elements):
-            raise OutOfRangeError(
-                f"TensorArray: Tried to read from index {position} but array size is: "
-                f"{len(self._elements)}"
-            )
+        self._check_read(position)
         element = self._element(position)
         if self._clear:
             self._elements[position] = None
             self._read.add(position)
         return element
+
+    def _check_read(self, index: int) -> None:
+        if not 0 <= index < len(self):
+            raise OutOfRangeError(
+                f"TensorArray: Tried to read from index {index} but array size is: {len(self)}"
+            )
 
     def stack(self, name: Any = None) -> Tensor:
         """Return all elements as one tensor, along a new first axis."""
@@ -322,7 +321,3 @@ def _has_no_value(index: Any) -> bool:
         return False
     tensor = convert(index)
     return isinstance(tensor._data, Aval) and ask_for_value(tensor) is None
-
-
-def _are_same(some: Sequence[Any], others: Sequence[Any]) -> bool:
-    return len(some) == len(others) and all(a is b for a, b in zip(some, others, strict=True))

@@ -269,7 +269,7 @@ def _is_transpose(
     """Return whether <vjp(dy), tangents> is <dy, results>, for another dy as well."""
     dys, gradients = transposition.dys, transposition.gradients
     tolerance = 0.02 if any(dy._data.dtype.itemsize == 2 for dy in dys) else 1e-3
-    others = list(map(_elsewhere, dys))
+    others = [_scaled(dy, -1000.0, 500.0) for dy in dys]  # large, and not multiples
     for upstream, pulled in ((dys, gradients), (others, vjp(list(others)))):
         left, size = _product(pulled, tangents)
         right, more = _product(upstream, results)
@@ -343,11 +343,6 @@ def _not_linear(definition: Any) -> NotLinearError:
         function=definition.name,
         line=source_line(definition.function),
     )
-
-
-def _elsewhere(dy: Tensor) -> Tensor:
-    """Return an upstream gradient unlike `dy`: of opposite signs, large, and not a multiple."""
-    return _scaled(dy, -1000.0, 500.0)
 
 
 def _scaled(dy: Tensor, factor: float, spread: float, seed: int = 1) -> Tensor:

@@ -25,6 +25,7 @@ from .._core.record import find_tokens
 from .._core.suggestions import refuse_name
 from .._core.tracking import track
 from .._ops.creation import constant
+from .._ops.namespaces.namespace import spelled
 from .._ops.validation import as_choice
 from .._transforms.differentiable import Differentiable
 from ..errors import InvalidArgumentError
@@ -45,15 +46,24 @@ __dir__ = __all__.copy  # what dir() shows
 __getattr__ = _functools.partial(refuse_name, __name__)
 
 
-def value_and_grad(
-    f: Callable[..., Any],
-    *,
-    over: Any,
-    executor: Any = None,
-    reduction: str = "sum",
-    argnums: int | Sequence[int] = 0,
-    allow_nan: bool = False,
-) -> Callable[..., Any]:
+def _over_blocks(name: str, doc: str):
+    def transform(
+        f: Callable[..., Any],
+        *,
+        over: Any,
+        executor: Any = None,
+        reduction: str = "sum",
+        argnums: int | Sequence[int] = 0,
+        allow_nan: bool = False,
+    ) -> Callable[..., Any]:
+        return _total(name, f, over, executor, reduction, argnums, allow_nan)
+
+    transform.__doc__ = doc
+    return spelled(transform, name)
+
+
+value_and_grad = _over_blocks(
+    "value_and_grad",
     """Return a function of the parameters that returns the value and gradient over all blocks.
 
     Parameters
@@ -92,19 +102,10 @@ def value_and_grad(
     >>> data = tf.distributed.blocks(X, y, size=2)
     >>> tf.distributed.value_and_grad(loss, over=data)(np.array([1.0, 0.5]))
     (np.float64(32.75), array([50., 65.]))
-    """
-    return _total("value_and_grad", f, over, executor, reduction, argnums, allow_nan)
-
-
-def grad(
-    f: Callable[..., Any],
-    *,
-    over: Any,
-    executor: Any = None,
-    reduction: str = "sum",
-    argnums: int | Sequence[int] = 0,
-    allow_nan: bool = False,
-) -> Callable[..., Any]:
+    """,
+)
+grad = _over_blocks(
+    "grad",
     """Return a function of the parameters that returns the gradient over all blocks.
 
     See `value_and_grad` for arguments and errors.
@@ -115,19 +116,10 @@ def grad(
     >>> loss = lambda w, x: tf.reduce_sum((x - w) ** 2)
     >>> tf.distributed.grad(loss, over=data)(np.array(1.0))
     np.float64(-6.0)
-    """
-    return _total("grad", f, over, executor, reduction, argnums, allow_nan)
-
-
-def hvp(
-    f: Callable[..., Any],
-    *,
-    over: Any,
-    executor: Any = None,
-    reduction: str = "sum",
-    argnums: int | Sequence[int] = 0,
-    allow_nan: bool = False,
-) -> Callable[..., Any]:
+    """,
+)
+hvp = _over_blocks(
+    "hvp",
     """Return a function of the parameters and a vector: the Hessian over all blocks, times it.
 
     The vector is as for ``tf.hvp``; see `value_and_grad` for arguments and errors.
@@ -138,19 +130,10 @@ def hvp(
     >>> product = tf.distributed.hvp(loss, over=[np.array([1.0, 2.0]), np.array([3.0, 4.0])])
     >>> product(np.array([1.0, 1.0]), np.array([1.0, 0.0]))
     array([24.,  0.])
-    """
-    return _total("hvp", f, over, executor, reduction, argnums, allow_nan)
-
-
-def hessian(
-    f: Callable[..., Any],
-    *,
-    over: Any,
-    executor: Any = None,
-    reduction: str = "sum",
-    argnums: int | Sequence[int] = 0,
-    allow_nan: bool = False,
-) -> Callable[..., Any]:
+    """,
+)
+hessian = _over_blocks(
+    "hessian",
     """Return a function of the parameters that returns the second derivatives over all blocks.
 
     They have the structure of ``tf.hessian``; see `value_and_grad` for arguments and errors.
@@ -161,8 +144,8 @@ def hessian(
     >>> tf.distributed.hessian(loss, over=[np.array([1.0, 2.0])] * 2)(np.array([1.0, 1.0]))
     array([[4., 0.],
            [0., 8.]])
-    """
-    return _total("hessian", f, over, executor, reduction, argnums, allow_nan)
+    """,
+)
 
 
 def jacobian(

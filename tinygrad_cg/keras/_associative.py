@@ -44,7 +44,9 @@ def associative_scan(
     """
     if not callable(f):
         raise TypeError(f"associative_scan: `f` must be callable, got {type(f).__name__}")
-    is_list_of_numbers = isinstance(elems, (list, tuple)) and not any(map(_has_axes, elems))
+    is_list_of_numbers = isinstance(elems, (list, tuple)) and not any(
+        nest.is_nested(value) or getattr(value, "ndim", 0) > 0 for value in elems
+    )
     structure = convert(elems) if is_list_of_numbers else elems
     tensors = [convert(leaf) for leaf in nest.flatten(structure)]
     if not tensors:
@@ -78,10 +80,6 @@ def associative_scan(
     return nest.pack_sequence_as(
         structure, turned(_partial_results(combine, turned(tensors), axes))
     )
-
-
-def _has_axes(value: Any) -> bool:
-    return nest.is_nested(value) or getattr(value, "ndim", 0) > 0
 
 
 def _partial_results(

@@ -268,22 +268,6 @@ def count_nonzero(
     )
 
 
-def cumprod(
-    a: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None, out: Any = None
-) -> Tensor:
-    """Return the products of all elements up to each along `axis`, by default of the flattened
-    tensor; booleans and shorter integers give 64-bit integers."""
-    return _no_out("cumprod", out, _scans.cumprod(*_line(_as(_widen(a), dtype), axis)))
-
-
-def cumsum(
-    a: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None, out: Any = None
-) -> Tensor:
-    """Return the sums of all elements up to each along `axis`, by default of the flattened tensor;
-    booleans and shorter integers give 64-bit integers."""
-    return _no_out("cumsum", out, _scans.cumsum(*_line(_as(_widen(a), dtype), axis)))
-
-
 def cumulative_prod(
     x: TensorLike,
     /,
@@ -577,18 +561,14 @@ def linspace(
     return _on("linspace", device, _linspace(start, stop, num, endpoint, retstep, dtype, axis))
 
 
-def matmul(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """Return the matrix product over the last two axes; the axes before them broadcast. A 1-D
-    operand is a row on the left or a column on the right."""
-    return _linear_algebra.matmul(*_pair(x1, x2))
+def _of_pair(operation: Callable[..., Tensor]):
+    def product(x1: TensorLike, x2: TensorLike, /) -> Tensor:
+        return operation(*_pair(x1, x2))
+
+    return spelled(product, operation.__name__, operation)
 
 
-def matvec(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """Return a matrix (..., m, n) times a vector (..., n): shape (..., m).
-
-    Modelled on ``tf.linalg.matvec``: leading axes broadcast. Dtypes and errors as for `matmul`.
-    """
-    return _linear_algebra.matvec(*_pair(x1, x2))
+matmul, matvec = _of_pair(_linear_algebra.matmul), _of_pair(_linear_algebra.matvec)
 
 
 def median(a: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
@@ -596,48 +576,63 @@ def median(a: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tenso
     return _quantiles.quantile(a, 0.5, axis, keepdims=keepdims)
 
 
-def nancumprod(
-    a: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None, out: Any = None
-) -> Tensor:
-    """Return the products of all up to each along `axis`, or of flattened `a`; NaN is ignored."""
-    return _no_out("nancumprod", out, _scans.cumprod(*_line(_without_nan(a, dtype, 1), axis)))
+def _running(name: str, scan: Callable[..., Tensor], read: Callable[..., Tensor], doc: str):
+    def running(
+        a: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None, out: Any = None
+    ) -> Tensor:
+        return _no_out(name, out, scan(*_line(read(a, dtype), axis)))
+
+    running.__doc__ = doc
+    return spelled(running, name)
 
 
-def nancumsum(
-    a: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None, out: Any = None
-) -> Tensor:
-    """Return the sums of elements up to each along `axis`, or of flattened `a`; NaN is ignored."""
-    return _no_out("nancumsum", out, _scans.cumsum(*_line(_without_nan(a, dtype, 0), axis)))
+_UP_TO_EACH = """up to each along `axis`, by default of the flattened
+    tensor; booleans and shorter integers give 64-bit integers."""
+_NOT_NAN = "up to each along `axis`, or of flattened `a`; NaN is ignored."
+cumprod = _running(
+    "cumprod",
+    _scans.cumprod,
+    lambda a, dtype: _as(_widen(a), dtype),
+    f"Return the products of all elements {_UP_TO_EACH}",
+)
+cumsum = _running(
+    "cumsum",
+    _scans.cumsum,
+    lambda a, dtype: _as(_widen(a), dtype),
+    f"Return the sums of all elements {_UP_TO_EACH}",
+)
+nancumprod = _running(
+    "nancumprod",
+    _scans.cumprod,
+    lambda a, dtype: _without_nan(a, dtype, 1),
+    f"Return the products of all {_NOT_NAN}",
+)
+nancumsum = _running(
+    "nancumsum",
+    _scans.cumsum,
+    lambda a, dtype: _without_nan(a, dtype, 0),
+    f"Return the sums of elements {_NOT_NAN}",
+)
 
 
-def nanmax(
-    a: TensorLike,
-    axis: Axes = None,
-    out: Any = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Tensor:
-    """Return the largest element over axes, ignoring NaN; NaN if all are NaN."""
-    return _no_out(
-        "nanmax",
-        out,
-        _nan_extremum(_totals.max, -np.inf, _array(a), axis, keepdims, initial, where),
-    )
+def _without_nan_over(reduce: Callable[..., Tensor], end: float, which: str):
+    def extremum(
+        a: TensorLike,
+        axis: Axes = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+    ) -> Tensor:
+        result = _nan_extremum(reduce, end, _array(a), axis, keepdims, initial, where)
+        return _no_out(extremum.__name__, out, result)
+
+    extremum.__doc__ = f"Return the {which} element over axes, ignoring NaN; NaN if all are NaN."
+    return spelled(extremum, f"nan{reduce.__name__}")
 
 
-def nanmin(
-    a: TensorLike,
-    axis: Axes = None,
-    out: Any = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Tensor:
-    """Return the smallest element over axes, ignoring NaN; NaN if all are NaN."""
-    return _no_out(
-        "nanmin", out, _nan_extremum(_totals.min, np.inf, _array(a), axis, keepdims, initial, where)
-    )
+nanmax = _without_nan_over(_totals.max, -np.inf, "largest")
+nanmin = _without_nan_over(_totals.min, np.inf, "smallest")
 
 
 def nanmedian(a: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:

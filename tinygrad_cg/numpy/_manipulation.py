@@ -426,7 +426,9 @@ class Concatenator:
 
     def __getitem__(self, key: Any) -> Tensor:
         parts = list(key) if isinstance(key, tuple) else [key]
-        axis, rank, start = self._directive(parts.pop(0)) if _is_text(parts) else self._defaults
+        axis, rank, start = (
+            self._directive(parts.pop(0)) if parts and isinstance(parts[0], str) else self._defaults
+        )
         items = [_span(part) if isinstance(part, slice) else _read(part) for part in parts]
         dtypes = [item.dtype for item in items if hasattr(item, "dtype")]
         widest = np.result_type(*dtypes) if dtypes else None
@@ -461,10 +463,6 @@ class Concatenator:
             return reshape(x, (1,) * rank)
         before = min(max(start + missing + 1 if start < 0 else start, 0), missing)
         return reshape(x, (*[1] * before, *x.shape, *[1] * (missing - before)))
-
-
-def _is_text(parts: list) -> bool:
-    return bool(parts) and isinstance(parts[0], str)
 
 
 def _span(part: slice) -> Any:

@@ -55,10 +55,6 @@ _PLOTTING = {  # alpha and beta of Hyndman and Fan
 }
 
 
-def _inverted_cdf(n: Any, q: Tensor) -> Tensor:
-    return ceil(subtract(multiply(q, n), 1))
-
-
 def _averaged_inverted_cdf(n: Any, q: Tensor) -> Tensor:
     position = subtract(multiply(q, n), 1)
     above = ceil(position)
@@ -78,7 +74,7 @@ def _ends(n: Any, q: Tensor) -> tuple[Tensor, Tensor]:
 
 
 _STEPS: dict[str, Callable[[Any, Tensor], Tensor]] = {
-    "inverted_cdf": _inverted_cdf,
+    "inverted_cdf": lambda n, q: ceil(subtract(multiply(q, n), 1)),
     "averaged_inverted_cdf": _averaged_inverted_cdf,
     "closest_observation": _closest_observation,
     "linear": lambda n, q: multiply(q, subtract(n, 1)),

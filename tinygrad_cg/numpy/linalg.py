@@ -169,12 +169,8 @@ def diagonal(x: TensorLike, /, *, offset: Any = 0) -> Tensor:
 
 
 def matmul(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """Return the matrix product over the last two axes; the axes before them broadcast.
-
-    A 1-D operand is a row on the left or a column on the right, as in NumPy. The transpose flags
-    first swap an operand's last two axes; the adjoint flags also conjugate it. The dtypes promote.
-    Raises InvalidArgumentError for scalars and shapes that do not fit.
-    """
+    """Return the matrix product over the last two axes; the axes before them broadcast. A 1-D
+    operand is a row on the left or a column on the right."""
     return _linear_algebra.matmul(*_pair(x1, x2))
 
 

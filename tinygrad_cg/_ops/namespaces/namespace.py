@@ -112,13 +112,13 @@ def named_unary(operation: Callable[[Any], Tensor], module: str):
     return _placed(unary, operation, module)
 
 
-def unary_of_input(operation: Callable[[Any], Tensor], module: str):
+def unary_of_input(operation: Callable[[Any], Tensor], module: str, name: str = ""):
     """Return what `named_unary` does, with the parameter `input`."""
 
     def unary(input: TensorLike, name: str | None = None) -> Tensor:
         return operation(input)
 
-    return _placed(unary, operation, module)
+    return _placed(unary, operation, module, name)
 
 
 def unary_of_features(operation: Callable[[Any], Tensor], module: str):
@@ -140,15 +140,15 @@ def unary_of_tensor(operation: Callable[[Any], R], module: str):
     return _placed(unary, operation, module)
 
 
-def named_binary(operation: Callable[[Any, Any], Tensor], module: str):
+def named_binary(operation: Callable[[Any, Any], Tensor], module: str, name: str = ""):
     """Return an operation of x and y, with its name and docstring, as a module's function."""
 
     def binary(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
         return operation(x, y)
 
-    return _placed(binary, operation, module)
+    return _placed(binary, operation, module, name)
 
 
-def _placed(function: F, operation: Any, module: str) -> F:
+def _placed(function: F, operation: Any, module: str, name: str = "") -> F:
     function.__module__ = module
-    return spelled(function, operation.__name__, operation)
+    return spelled(function, name or operation.__name__, operation)

@@ -47,7 +47,7 @@ from ..reductions import reduce_all
 from ..shape import broadcast_to, cast, identity, reshape, stop_gradient
 from ..validation import as_shape, normalize_axes, normalize_axis
 from .adapt import grid_axes
-from .namespace import export_functions
+from .namespace import export_functions, named_binary, unary_of_input
 
 
 class Unique(NamedTuple):
@@ -309,9 +309,9 @@ def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
     return _complex_parts.complex_of(real, imag)
 
 
-def guarantee_const(input: TensorLike, name: str | None = None) -> Tensor:
-    """Return the same value as a new tensor."""
-    return identity(input)
+guarantee_const = unary_of_input(identity, __name__, "guarantee_const")
+matrix_square_root = unary_of_input(_matrix_functions.sqrtm, __name__, "matrix_square_root")
+realdiv = named_binary(_elementwise.divide, __name__, "realdiv")
 
 
 def identity_n(input: Any, name: str | None = None) -> list[Tensor]:
@@ -330,15 +330,6 @@ def is_strictly_increasing(x: TensorLike, name: str | None = None) -> Tensor:
     return _increases(_comparison.less, x)
 
 
-def matrix_square_root(input: TensorLike, name: str | None = None) -> Tensor:
-    """Return the square root of each square matrix whose eigenvalues have positive real parts.
-
-    `input` has shape (..., n, n); integers become float64. Raises errors.MatrixError for a matrix
-    with an eigenvalue that is 0 or a negative number, since it has no principal square root.
-    """
-    return _matrix_functions.sqrtm(input)
-
-
 def polyval(coeffs: Any, x: TensorLike, name: str | None = None) -> Tensor:
     """Return the polynomial of `x` with the list `coeffs`, of the highest power first.
 
@@ -346,15 +337,6 @@ def polyval(coeffs: Any, x: TensorLike, name: str | None = None) -> Tensor:
     give 0; a tensor of coefficients raises ValueError, as in TensorFlow.
     """
     return _counting.polynomial(coeffs, x)
-
-
-def realdiv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Return x / y, in floating point: integers give float64.
-
-    Elementwise; `x` and `y`, tensors or array-likes, broadcast to the shape of the result. Raises
-    InvalidArgumentError if their shapes do not.
-    """
-    return _elementwise.divide(x, y)
 
 
 def required_space_to_batch_paddings(

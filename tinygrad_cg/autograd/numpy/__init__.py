@@ -7,7 +7,7 @@ NumPy's.
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import numpy as np
 
@@ -18,9 +18,5 @@ from ._numpy_functions import lookup
 __all__ = ["fft", "linalg", "random"]
 
 
-def __getattr__(name: str) -> Any:
-    return lookup(name, np, ours, globals())
-
-
-def __dir__() -> list[str]:
-    return dir(np)
+__getattr__ = partial(lookup, theirs=np, ours=ours, namespace=globals())
+__dir__ = partial(dir, np)

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 from ...numpy import linalg as ours
 from ._numpy_functions import lookup
 
-
-def __getattr__(name: str) -> Any:
-    return lookup(name, np.linalg, ours, globals())
-
-
-def __dir__() -> list[str]:
-    return dir(np.linalg)
+__getattr__ = partial(lookup, theirs=np.linalg, ours=ours, namespace=globals())
+__dir__ = partial(dir, np.linalg)

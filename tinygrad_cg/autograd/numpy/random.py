@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import numpy as np
 
-
-def __getattr__(name: str) -> Any:
-    return getattr(np.random, name)
-
-
-def __dir__() -> list[str]:
-    return dir(np.random)
+__getattr__ = partial(getattr, np.random)
+__dir__ = partial(dir, np.random)
