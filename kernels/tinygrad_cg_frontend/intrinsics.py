@@ -158,6 +158,9 @@ noalias = Mark("noalias", "noalias")
 Otherwise LLVM checks this at run time, and does not vectorise if there are many arrays. The
 arguments get the attribute."""
 
+short_rows = Mark("short_rows")
+"""Loops of the function that calls it have few rounds: each round is one vector, not several."""
+
 number_by_number = Mark("number_by_number")
 """Called in a function of numbers that has many branches. Kernel loops over it are not vectorised:
 LLVM would compute all branches for all elements."""

@@ -25,6 +25,7 @@ from tinygrad_cg_frontend.intrinsics import (
     inlined,
     noalias,
     outlined,
+    short_rows,
     vectorised,
 )
 from tinygrad_cg_frontend.sources import Source, source_of
@@ -174,6 +175,7 @@ class FunctionBody(Writer):
             sum(formula.is_long and not formula.by_value for formula in self._formulas)
         )
         count = self.INTERLEAVED if several else self._interleaved
+        count = 1 if short_rows in self.marks else count
         for k, line in enumerate(lines):
             code, latch, kind = line.partition(" ;latch")
             if latch and self.module.is_scalar:

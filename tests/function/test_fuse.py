@@ -425,6 +425,15 @@ def test_deep_scalar_programs():
     assert texts[1] < 2.1 * texts[0]
 
 
+@pytest.mark.parametrize(
+    ("columns", "are_short"), [(8, False), (24, True), (25, False), (32, False)]
+)
+def test_rows_of_few_vectors_are_marked(columns, are_short):
+    """Of float64, 8 to a vector: LLVM's loops take four vectors a round."""
+    source = "".join(check(layer_norm(40, columns)).sources[1:])
+    assert ("short_rows()" in source) == are_short
+
+
 # Threads and memory ------------------------------------------------------------------------------
 
 

@@ -16,7 +16,7 @@ HELPERS = """
 from tinygrad_cg_kernels.elementary.integrals import E1_NEAR
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import inlined, noalias, number_by_number, outlined
-from tinygrad_cg_kernels.runtime.intrinsics import vectorised, wide_vectors
+from tinygrad_cg_kernels.runtime.intrinsics import short_rows, vectorised, wide_vectors
 
 
 @jitable
@@ -36,6 +36,7 @@ def fill(a, v):
     \"\"\"A text is nothing.\"\"\"
     vectorised()
     noalias()
+    short_rows()
     for j in range(np.uintp(a.size)):
         a[j] = v
 

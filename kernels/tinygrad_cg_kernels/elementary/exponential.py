@@ -30,6 +30,9 @@ SHIFT = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer, in th
 SHIFT_32 = 12582912.0
 MANTISSA_BITS, MANTISSA_BITS_32 = 52, 23
 TWO_BIASES = 2046, 254
+# At these arguments both numbers of `two_powers` are 0. A product that underflows takes a processor
+# a hundred times as long as others; e**x is 0 from -746 (-104) on, so few arguments are between.
+LOWEST, LOWEST_32 = -1418.0, -176.0
 
 # Minimax coefficients of (e**r - 1 - r) / r**2 for |r| <= log(2) / 2.
 EXP_TAIL = (
@@ -109,7 +112,7 @@ def exp_parts(x, bias):
 @jitable
 def two_powers(exponent):
     """Return two normal numbers whose product is 2**(exponent - 2 * bias), if that is infinite
-    or subnormal, too.
+    or subnormal, too. They are 0 for the exponent 0.
     """
     inlined()
     half = like(exponent >> 1, exponent)
@@ -135,7 +138,7 @@ def limited(x, low, high):
 @jitable
 def _exp_real(x):
     inlined()
-    low, high = by_width(x, (-746.0, 710.0), (-104.0, 89.0))
+    low, high = by_width(x, (LOWEST, 710.0), (LOWEST_32, 89.0))
     n, r, t = exp_parts(limited(x, low, high), by_width(x, *TWO_BIASES))
     first, second = two_powers(n)
     return (first * (r + t) + first) * second
@@ -158,7 +161,7 @@ def _expm1_real(x):
 @jitable
 def _exp2_real(x):
     inlined()
-    low, high = by_width(x, (-1080.0, 1025.0), (-160.0, 129.0))
+    low, high = by_width(x, (-2046.0, 1025.0), (-254.0, 129.0))  # see LOWEST
     y = limited(x, low, high)
     n, count = nearest_biased(y, like(1, x), by_width(x, *TWO_BIASES))
     part = y - count

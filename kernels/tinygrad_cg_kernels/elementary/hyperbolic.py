@@ -11,6 +11,8 @@ from tinygrad_cg_kernels.elementary.exponential import (
     LN2,
     LN2_TAIL,
     LOG2E,
+    LOWEST,
+    LOWEST_32,
     TWO_BIASES,
     exp_parts,
     nearest_biased,
@@ -392,7 +394,7 @@ by_type(logit, {kinds.FLOAT: _logit_real})
 
 # --- softplus, log_sigmoid, logaddexp ---------------------------------------------------
 
-LOWEST, LOWEST_32 = -746.0, -104.0  # its exponential is 0
+FAINT, FAINT_32 = 1e-20, 1e-10  # powers of a quotient below change no bit, and could underflow
 # (2 atanh(s) - 2 s) / (8 s**3) in (2 s)**2, for s in [0, 1/3].
 LOG_SERIES = (
     *(0.666666666666777 / 8, 0.39999999996048374 / 32, 0.285714290581408 / 128),
@@ -432,9 +434,10 @@ def _log1p_exp(x, x_low):
     lost = (half * e - (total - one)) + half * missing
     inverse = one / total
     q = e * inverse
-    z = q * q
-    rest = inverse * (float_fma(-q, total, e) + (missing - q * lost))
-    return q, rest + (q * z) * polynomial(z, by_width(z, LOG_SERIES, LOG_SERIES_32))
+    strong = q if q > by_width(x, FAINT, FAINT_32) else like(0, x)
+    z = strong * strong
+    rest = inverse * (float_fma(-q, total, e) + (missing - strong * lost))
+    return q, rest + (strong * z) * polynomial(z, by_width(z, LOG_SERIES, LOG_SERIES_32))
 
 
 @jitable

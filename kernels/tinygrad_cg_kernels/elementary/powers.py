@@ -13,6 +13,8 @@ from tinygrad_cg_kernels.elementary.exponential import (
     LN2_LO,
     LN2_LO_32,
     LOG2E,
+    LOWEST,
+    LOWEST_32,
     MANTISSA_BITS,
     MANTISSA_BITS_32,
     limited,
@@ -181,7 +183,7 @@ def _magnitude(x, y):
     """Return exp(y log(x)) for x >= 0 and finite y."""
     inlined()
     digits, up = by_width(x, UP, UP_32)
-    least, most = by_width(x, (-746.0, 710.0), (-104.0, 89.0))
+    least, most = by_width(x, (LOWEST, 710.0), (LOWEST_32, 89.0))
     zero, tiny = like(0, x), x < by_width(x, SMALLEST_NORMAL, SMALLEST_NORMAL_32)
     high, low = log_wide(x * up if tiny else x, digits if tiny else zero)
     high = high if x < like(INF, x) else x

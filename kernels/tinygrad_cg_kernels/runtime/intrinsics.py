@@ -23,6 +23,7 @@ from tinygrad_cg_frontend import inlined as inlined
 from tinygrad_cg_frontend import noalias as noalias
 from tinygrad_cg_frontend import number_by_number as number_by_number
 from tinygrad_cg_frontend import outlined as outlined
+from tinygrad_cg_frontend import short_rows as short_rows
 from tinygrad_cg_frontend import vectorised as vectorised
 from tinygrad_cg_frontend import wide_vectors as wide_vectors
 

@@ -41,6 +41,7 @@ from tinygrad_cg_kernels.runtime.intrinsics import (
     outlined,
     reassociating_add,
     reassociating_multiply,
+    short_rows,
     wide_vectors,
 )
 '''
