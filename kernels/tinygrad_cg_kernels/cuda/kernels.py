@@ -17,7 +17,7 @@ from tinygrad_cg_kernels.reduce.moments import Moment
 from tinygrad_cg_kernels.reduce.reduction import Reduction
 from tinygrad_cg_kernels.reduce.scan import Scan
 from tinygrad_cg_kernels.reduce.search import ArgReduction
-from tinygrad_cg_kernels.reduce.softmax import LogSumExp, Normalisation, NormalisationGradient
+from tinygrad_cg_kernels.reduce.softmax import LogSumExp, Normalisation
 
 _MAKERS: dict[type, Callable[[Any], Callable[..., Any]]] = {
     Elementwise: DeviceElementwise,
@@ -27,7 +27,6 @@ _MAKERS: dict[type, Callable[[Any], Callable[..., Any]]] = {
     Moment: DeviceMoment,
     ArgReduction: DeviceArgReduction,
     Normalisation: DeviceNormalisation,
-    NormalisationGradient: DeviceNormalisation,
     Scan: DeviceScan,
 }
 

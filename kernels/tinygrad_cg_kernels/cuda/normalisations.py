@@ -25,7 +25,7 @@ from tinygrad_cg_kernels.reduce import softmax as ksoftmax
 from tinygrad_cg_kernels.reduce.axes import contiguous_strides
 from tinygrad_cg_kernels.reduce.combine import add, larger
 from tinygrad_cg_kernels.reduce.exponentials import finite
-from tinygrad_cg_kernels.reduce.softmax import Normalisation, NormalisationGradient
+from tinygrad_cg_kernels.reduce.softmax import Normalisation
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.promotion import loop_dtype
 
@@ -83,7 +83,7 @@ class DeviceNormalisation:
     Operands of the gradient are the upstream one and the result.
     """
 
-    def __init__(self, kernel: Normalisation | NormalisationGradient) -> None:
+    def __init__(self, kernel: Normalisation) -> None:
         self._kernel = kernel
         self._steps, self._function = _FUNCTIONS[kernel]
         self._folds = [Fold(load, combine) for _, load, combine in self._steps]

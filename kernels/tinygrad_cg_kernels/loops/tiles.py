@@ -22,7 +22,7 @@ from tinygrad_cg_kernels.runtime.views import vector
 BUFFER = 1024  # elements of an operand that are copied at a time
 WIDEST = 16  # bytes of an element
 HEAD = 7  # numbers before the steps (see `find_rows`)
-U1, U2, U4, U8 = (np.dtype(f"u{size}") for size in (1, 2, 4, 8))
+U1, U2, U4, U8, C16 = map(np.dtype, ("u1", "u2", "u4", "u8", "c16"))
 SYMBOL = "tinygrad_cg_find_rows"
 
 
@@ -42,16 +42,6 @@ def _copy(target, source, step, gap, rows, columns, size, dtype):
 
 
 @jitable
-def _copy_pairs(target, source, step, gap, rows, columns):
-    """Copy elements of 16 bytes."""
-    for r in range(rows):
-        out = vector(target + r * columns * 16, 2 * columns, U8)
-        for k in range(np.uintp(columns)):
-            pair = vector(source + r * step + np.intp(k) * gap, 2, U8)
-            out[2 * k], out[2 * k + 1] = pair[0], pair[1]
-
-
-@jitable
 def _copy_any(target, source, step, gap, rows, columns, itemsize):
     if itemsize == 8:
         _copy(target, source, step, gap, rows, columns, 8, U8)
@@ -62,7 +52,7 @@ def _copy_any(target, source, step, gap, rows, columns, itemsize):
     elif itemsize == 2:
         _copy(target, source, step, gap, rows, columns, 2, U2)
     else:
-        _copy_pairs(target, source, step, gap, rows, columns)
+        _copy(target, source, step, gap, rows, columns, 16, C16)
 
 
 def find_rows(table, inputs, outputs, unit, first, buffers, rows_table):

@@ -160,11 +160,11 @@ def all_row(row):
 
 
 @jitable
-def best(pick, row, count):
-    """Return the best of the first elements by `pick`, and nan if one may be among them."""
+def best(pick, row):
+    """Return the best element by `pick`, and nan if one may be among them."""
     vectorised()
     value, nan = row[0], like(0, row[0])
-    for i in range(np.uintp(count)):
+    for i in range(np.uintp(row.size)):
         value = pick(value, row[i])
         nan = mixed(nan, row[i])
     return value, nan
@@ -190,7 +190,7 @@ def _nan_or(row, value):
 @jitable
 def _extreme(pick, row):
     """Return the best element by `pick`, nan if one is."""
-    value, nan = best(pick, row, row.size)
+    value, nan = best(pick, row)
     return value if nan == nan else _nan_or(row, value)
 
 

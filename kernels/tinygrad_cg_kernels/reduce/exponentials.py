@@ -40,6 +40,11 @@ def exp_of_difference(x, shift):
 
 
 @jitable
+def log_softmax_of(x, shift, total):
+    return (x - shift) - total
+
+
+@jitable
 def plus_log(shift, total):
     return shift + elementary.log(total)
 

@@ -10,10 +10,12 @@ import numpy as np
 
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops.ranges import Ranged
+from tinygrad_cg_kernels.loops.rows import run_noalias
 from tinygrad_cg_kernels.reduce.combine import larger
 from tinygrad_cg_kernels.reduce.exponentials import (
     exp_of_difference,
     finite,
+    log_softmax_of,
     plus_log,
     product,
     reciprocal,
@@ -21,7 +23,7 @@ from tinygrad_cg_kernels.reduce.exponentials import (
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import like, noalias, outlined
 from tinygrad_cg_kernels.runtime.promotion import FLOAT32, FLOAT64
-from tinygrad_cg_kernels.runtime.views import put, span, take
+from tinygrad_cg_kernels.runtime.views import span
 
 MAX_COLUMNS = 16
 """Longer rows are reduced by a kernel that goes row by row."""
@@ -76,15 +78,6 @@ def _repeat(f, values, width, out):
 
 
 @jitable
-def _apply(f, ins, outs, count):
-    """Apply a function to rows that do not overlap."""
-    outlined()
-    noalias()
-    for i in range(np.uintp(count)):
-        put(ins, outs, i, f(*take(ins, i)))
-
-
-@jitable
 def _core(finish, unused, first, count, sizes, x, out):
     """Compute rows of exponentials. Sizes: elements of a row, and of its result."""
     columns, results = sizes[0], sizes[1]
@@ -99,7 +92,7 @@ def _core(finish, unused, first, count, sizes, x, out):
         same, power = span(repeated, 0, size), span(powers, 0, size)
         _fold(larger, like(-np.inf, x[0]), some, width, tops)
         _repeat(finite, tops, width, same)
-        _apply(exp_of_difference, (some, same), (power,), size)
+        run_noalias(exp_of_difference, None, None, (some, same), (power,), size)
         _fold(_sum, like(0, x[0]), power, width, totals)
         target = span(out, start * results * out.itemsize, rows * results)
         finish(some, width, tops, totals, same, power, target)
@@ -107,23 +100,18 @@ def _core(finish, unused, first, count, sizes, x, out):
 
 @jitable
 def _logsumexp(x, width, top, total, same, power, out):
-    _apply(_finite_plus_log, (top, total), (out,), out.size)
+    run_noalias(_finite_plus_log, None, None, (top, total), (out,), out.size)
 
 
 @jitable
 def _softmax(x, width, top, total, same, power, out):
     _repeat(reciprocal, total, width, same)
-    _apply(product, (power, same), (out,), out.size)
+    run_noalias(product, None, None, (power, same), (out,), out.size)
 
 
 @jitable
 def _finite_plus_log(top, total):
     return plus_log(finite(top), total)
-
-
-@jitable
-def _less_both(x, shift, total):
-    return (x - shift) - total
 
 
 @jitable
@@ -133,9 +121,9 @@ def _itself(x):
 
 @jitable
 def _log_softmax(x, width, top, total, same, power, out):
-    _apply(elementary.log, (total,), (top,), top.size)
+    run_noalias(elementary.log, None, None, (total,), (top,), top.size)
     _repeat(_itself, top, width, power)
-    _apply(_less_both, (x, same, power), (out,), out.size)
+    run_noalias(log_softmax_of, None, None, (x, same, power), (out,), out.size)
 
 
 def _over_rows(kernel: Ranged, x: np.ndarray, results: int) -> np.ndarray:

@@ -32,10 +32,7 @@ def _best_index(pick, better, row):
     extreme, nan, where = row[0], like(0, row[0]), 0
     for first in range(0, row.size, SEARCH):
         part = span(row, first * row.itemsize, min(SEARCH, row.size - first))
-        if part.size == SEARCH:  # LLVM unrolls a loop whose length it knows
-            value, more = best(pick, part, SEARCH)
-        else:
-            value, more = best(pick, part, part.size)
+        value, more = best(pick, part)
         nan = mixed(nan, more)
         if better(value, extreme):
             extreme, where = value, first

@@ -20,6 +20,7 @@ from tinygrad_cg_kernels.reduce.exponentials import (
     apply,
     exp_of_difference,
     finite,
+    log_softmax_of,
     plus_log,
     product,
     reciprocal,
@@ -119,15 +120,10 @@ def _softmax_row(row, out):
 
 
 @jitable
-def _log_softmax_of(x, shift, total):
-    return (x - shift) - total
-
-
-@jitable
 def _log_softmax_row(row, out):
     shift = finite(max_row(row))
     group = row, shift, elementary.log(_exp_total(row, shift, out))
-    apply(_log_softmax_of, group, (out,), out.size)
+    apply(log_softmax_of, group, (out,), out.size)
 
 
 @jitable
@@ -188,8 +184,12 @@ def _in_order(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return x if ordered else np.require(x, dtype, ("C", "A"))
 
 
-class _AlongAxis(Compound):
-    """A function along one axis of one or two operands of one shape, in one pass over rows."""
+class Normalisation(Compound):
+    """softmax or log_softmax along one axis, or the gradient, from the upstream one and the result.
+
+    Rows take one pass. Columns take three: the largest values, the sums of exponentials, and the
+    result. Narrow rows have a kernel of their own (see `narrow`).
+    """
 
     def __init__(
         self, name: str, core: Callable, functions: tuple, element: Callable, columns: Callable
@@ -199,46 +199,28 @@ class _AlongAxis(Compound):
             "rows": Ranged(f"{name}_rows", core, 1, functions),
             "columns": Elementwise(f"{name}_columns", element, 3),
         }
+        self._is_of_narrow = name in narrow.KERNELS
+        if self._is_of_narrow:
+            self.kernels["narrow"] = narrow.KERNELS[name]
 
-    def _apply(self, operands: tuple[np.ndarray, ...], axis: int) -> np.ndarray:
-        result = self.result_dtype(operands[-1].dtype)
-        operands = tuple([_in_order(x, loop_dtype(result)) for x in operands])
-        x = operands[-1]
+    def __call__(self, *operands: Any) -> np.ndarray:
+        """Return an array of the shape of the operands. The last argument is the axis."""
+        *arrays, axis = operands
+        x = arrays[-1]
+        if self._is_of_narrow and narrow.serves(x, axis):
+            return narrow.normalise(self.name, x)
+        result = self.result_dtype(x.dtype)
+        arrays = [_in_order(array, loop_dtype(result)) for array in arrays]
+        x = arrays[-1]
         if not x.size:
             return np.empty(x.shape, result)
         if prod(x.shape[axis + 1 :]) == 1:
             out = empty(x.shape, x.dtype)
             length = x.shape[axis]
-            self.kernels["rows"]((*operands, out), (length,), x.size // length, x.size)
+            self.kernels["rows"]((*arrays, out), (length,), x.size // length, x.size)
         else:
-            out = self.kernels["columns"](*self._columns(*operands, axis))
+            out = self.kernels["columns"](*self._columns(*arrays, axis))
         return cast(out, result)
-
-
-class Normalisation(_AlongAxis):
-    """softmax or log_softmax along one axis.
-
-    Columns take three passes: the largest values, the sums of exponentials, and the result. Narrow
-    rows have a kernel of their own (see `narrow`).
-    """
-
-    def __init__(self, name: str, *arguments: Any) -> None:
-        super().__init__(name, *arguments)
-        self.kernels["narrow"] = narrow.KERNELS[name]
-
-    def __call__(self, x: np.ndarray, axis: int) -> np.ndarray:
-        """Return an array of the shape of `x`."""
-        if narrow.serves(x, axis):
-            return narrow.normalise(self.name, x)
-        return self._apply((x,), axis)
-
-
-class NormalisationGradient(_AlongAxis):
-    """The gradient of a normalisation, from the upstream one and the result."""
-
-    def __call__(self, dy: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
-        """Return the gradient, of the shape of `dy` and `y`."""
-        return self._apply((dy, y), axis)
 
 
 def _normalise_columns(of_total: Elementwise) -> Callable:
@@ -253,16 +235,16 @@ softmax = Normalisation(
     "softmax", _rows, (_softmax_row,), _softmax_of, _normalise_columns(_reciprocal)
 )
 log_softmax = Normalisation(
-    "log_softmax", _rows, (_log_softmax_row,), _log_softmax_of, _normalise_columns(_log)
+    "log_softmax", _rows, (_log_softmax_row,), log_softmax_of, _normalise_columns(_log)
 )
-softmax_grad = NormalisationGradient(
+softmax_grad = Normalisation(
     "softmax_grad",
     _gradient_rows,
     (_dot, softmax_pull),
     softmax_pull,
     lambda dy, y, axis: (dy, y, _products(dy, y, axis, dy.dtype)),
 )
-log_softmax_grad = NormalisationGradient(
+log_softmax_grad = Normalisation(
     "log_softmax_grad",
     _gradient_rows,
     (_sum_of_first, log_softmax_pull),
@@ -287,7 +269,7 @@ def _losses(unused, none, first, count, sizes, x, labels, out):
         row, label = span(x, unit * length * x.itemsize, length), labels[np.uintp(unit)]
         shift = finite(max_row(row))
         total = elementary.log(_exp_total(row, shift, powers))
-        out[np.uintp(unit)] = -_log_softmax_of(row[np.uintp(label)], shift, total)
+        out[np.uintp(unit)] = -log_softmax_of(row[np.uintp(label)], shift, total)
 
 
 @jitable

@@ -142,6 +142,4 @@ def _is_view(value: Value) -> bool:
 
 
 def _reshape(value: Value, shape: tuple[int, ...]) -> Value:
-    if tuple(value.shape) == tuple(shape):
-        return value
     return operation(OPS["reshape"], [value], {"shape": tuple(shape)})
