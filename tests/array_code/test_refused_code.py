@@ -36,7 +36,10 @@ def endless(x):
 # Body, what the error says; "at once": when it is decorated. Arguments are a, b, x, n.
 DECORATED = {
     "list": ("c = [x, 2.0]\nreturn c[0]", r"lists are not supported: use np\.empty"),
-    "list comprehension": ("return sum([y for y in a])", "write into an array"),
+    "list comprehension": (
+        "return sum([y for y in a])",
+        "list comprehensions are not supported: fill an array",
+    ),
     "generator": ("return sum(y for y in a)", "write a loop"),
     "dict": ("c = {1: x}\nreturn c[1]", "dictionaries are not supported: use arrays"),
     "dict comprehension": ("c = {k: x for k in range(3)}\nreturn x", "dictionaries"),
@@ -55,7 +58,7 @@ DECORATED = {
     "class": ("class C:\n    pass\nreturn x", "define classes outside"),
     "f-string": ("c = f'{x}'\nreturn x", "strings are not supported"),
     "yield": ("yield x", "generators are not supported"),
-    "global": ("global GLOBAL\nGLOBAL = x\nreturn x", "pass it as an argument"),
+    "global": ("global GLOBAL\nGLOBAL = x\nreturn x", "pass the variable as an argument"),
     "del": ("del n\nreturn x", "is not needed"),
     "match": ("match n:\n    case 1:\n        return x\nreturn x", "use `if` and `elif`"),
     "some paths": ("if x > 0.0:\n    return x", "only some paths"),
@@ -81,7 +84,7 @@ CALLED = {
     "built-in method": ("return x * HELD(x)", "count is not among the functions"),
     "random numbers": (
         "return x * np.random.rand()",
-        r"numpy\.random\.(mtrand\.)?rand is not among .* differentiate: pass its result",
+        r"numpy\.random\.(mtrand\.)?rand is not among .* differentiate: write a rule",
     ),
     "few arguments": ("return math.pow(x)", r"missing a required argument: 'y'"),
     "many arguments": ("return math.sin(x, 2.0)", "too many positional arguments"),

@@ -3,6 +3,7 @@
 Each id names its section. After each error the next gradient is right.
 """
 
+import math
 import re
 
 import numpy as np
@@ -184,7 +185,7 @@ TAPES = [
     (
         "4.2 float target",
         TypeError,
-        "target is float, not a Tensor; a tape does not record float() and numpy()",
+        "target is float, not a Tensor; compute it with tensors (a tape does not record float()",
         asked(lambda x, y: 4.0, x),
     ),
     (
@@ -470,10 +471,63 @@ NAMED = {  # by the function that is called, though another one raises the error
     "module 'tinygrad_cg.nn' has no attribute 'softmaxx': did you mean tf.": lambda: tf.nn.softmaxx,
     "module 'tinygrad_cg' has no attribute 'eq': use tf.equal": lambda: tf.eq,
     "module 'tinygrad_cg.autograd.numpy' has no attribute 'foo'": lambda: tf.autograd.numpy.foo,
+    "check_gradients: the argument `f` must be a function, got ndarray: pass the function itself": (
+        lambda: tf.check_gradients(SQUARE, 1.0)
+    ),
+    "transpose: perm must have each of the 2 axes once, such as perm=[1, 0], got 0 (to swap": (
+        lambda: tf.transpose(SQUARE, 0, 1)
+    ),
+    "reshape: cannot give shape (2,) to a tensor of shape (6,): 6 elements are not 2 (several "
+    "sizes go into one tuple": lambda: tf.reshape(tf.ones(6), 2, 3),
+    "conv2d: the images have 3 channels, but the filters take 4": lambda: tf.nn.conv2d(
+        tf.ones((1, 5, 5, 3)), tf.ones((2, 2, 4, 6)), 1, "SAME"
+    ),
+    "conv2d: images with 4 channels and filters for 2 make 2 groups: the number of outputs must be "
+    "a multiple of 2, got 3": lambda: tf.nn.conv2d(
+        tf.ones((1, 5, 5, 4)), tf.ones((2, 2, 2, 3)), 1, "SAME"
+    ),
+    "boolean_mask: mask must be boolean, got int32": lambda: tf.boolean_mask([1.0, 2.0], [1, 0]),
+    "matmul: shapes (2,) and (3,) inside vmap do not fit": lambda: tf.vmap(tf.matmul)(
+        tf.ones((3, 2)), tf.ones((3, 3))
+    ),
+    "inside vmap or another transformation, tensors have no values yet: use tensor operations": (
+        lambda: tf.vmap(float)(tf.ones(2))
+    ),
+    "the custom gradient `identity` has no attribute 'defvjp': the rule": lambda: (
+        tf.custom_gradient(identity).defvjp
+    ),
+    "custom_derivatives: vjp of order 1 must take (dy, *args), where": lambda: (
+        tf.custom_derivatives(tf.sin, vjp=lambda dy: dy)
+    ),
+    "custom_derivatives: jvp of order 2 must take (tangent, tangent, *args), where": lambda: (
+        tf.custom_derivatives(tf.sin, jvp=[lambda t, x: t, lambda t, x: t])
+    ),
+    "differentiable: expected a Python function, got WithCall, which is an object of a class": (
+        lambda: tf.differentiable(WithCall())
+    ),
     "Checkpoint.write: cannot write /dev/null/c.npz": lambda: tf.train.Checkpoint().write(
         "/dev/null/c"
     ),
 }
+
+
+def identity(x):
+    return x, lambda dy: dy
+
+
+class WithCall:
+    def __call__(self, x):
+        return x
+
+
+def test_functions_of_math_are_replaced_by_ours():
+    with pytest.raises(TypeError, match=r"Use tf\.math\.sin instead of math\.sin\."):
+        tf.function(lambda x: math.sin(x))(tf.constant(1.0))
+
+
+def test_data_has_no_namespace_of_experiments():
+    with pytest.raises(AttributeError, match=r"has no attribute 'experimental'$"):
+        _ = tf.data.experimental
 
 
 @pytest.mark.parametrize("words", NAMED)

@@ -255,7 +255,7 @@ def test_what_is_no_number_has_a_remedy():
     for make in (lambda: x @ sparse, lambda: x * sparse, lambda: tf.constant(sparse)):
         with pytest.raises(TypeError, match=r"Write value\.toarray\(\) for a sparse array"):
             make()
-    with pytest.raises(TypeError, match="Keep text in lists"):
+    with pytest.raises(TypeError, match="Tensors cannot hold text"):
         tf.constant("text")
     with pytest.raises(ValueError, match=r"has shape \(1, 2\), not \(None, 2\); a Variable keeps"):
         tf.Variable(x, shape=[None, 2])
@@ -273,6 +273,7 @@ def test_an_argument_of_another_library_names_ours():
         (lambda: tf.jacobian(square, argnum=0), "jacobian", "argnum"),
         (lambda: tf.hvp(square, argnum=0), "hvp", "argnum"),
         (lambda: tf.vmap(square, in_dims=0), "vmap", "in_dims"),
+        (lambda: tf.nn.dropout(x, p=0.5), "dropout", "p"),
     ]
     for call, function, name in calls:
         words = f"{function}() got an unexpected keyword argument '{name}': use {ARGUMENTS[name]}="

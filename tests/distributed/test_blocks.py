@@ -357,7 +357,7 @@ def test_no_blocks_are_an_error_and_not_zero(over):
 
 
 def test_arguments_are_checked():
-    with pytest.raises(TypeError, match="grad: f must be a function, got int"):
+    with pytest.raises(TypeError, match="grad: the argument `f` must be a function, got int"):
         distributed.grad(3, over=BLOCKS)
     with pytest.raises(
         InvalidArgumentError, match="reduction must be one of 'sum' or 'mean', got 'max'"
@@ -488,7 +488,7 @@ def test_map_keeps_the_order_and_names_items_that_raise():
     with pytest.raises(BlockError, match="map: item 2 failed: ZeroDivisionError") as caught:
         distributed.map(lambda x: 1 / x, [2, 1, 0])
     assert caught.value.block == 2
-    with pytest.raises(TypeError, match="map: f must be a function, got int"):
+    with pytest.raises(TypeError, match="map: the argument `f` must be a function, got int"):
         distributed.map(3, [1])
     with pytest.raises(TypeError, match="map: many must be iterable, got int"):
         distributed.map(abs, 1)

@@ -416,8 +416,8 @@ def test_indices_without_a_value_out_of_bounds(fused):
 @pytest.mark.parametrize(
     ("f", "text"),
     [
-        (lambda x, i: x[i > 0], "if all indices are integers"),
-        (lambda x, i: x[np.ones(4, bool), i], "if all indices are integers"),
+        (lambda x, i: x[i > 0], "a mask cannot be an index"),
+        (lambda x, i: x[np.ones(4, bool), i], "a mask cannot be an index"),
         (lambda x, i: x[..., i, ...], "a single ellipsis"),
         (lambda x, i: x[i, i, i, i], r"too many indices: 4 for shape \(4, 5, 3\)"),
         (lambda x, i: x[:, i, [0, 1, 2]], r"shapes \(4,\) and \(3,\) do not broadcast"),

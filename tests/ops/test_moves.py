@@ -125,8 +125,8 @@ def test_transposed_operands_are_not_copied(monkeypatch):
     [
         ("ij,jk->il", [(2, 3), (3, 4)], "the result has 'l' but no operand does"),
         ("ij,jk->ii", [(2, 3), (3, 4)], "the result has 'i' twice"),
-        ("ij", [(2,)], "names 2 axes of an operand with 1"),
-        ("i", [(2, 3)], "names 1 axes of an operand with 2"),
+        ("ij", [(2,)], "has 2 letters, but the operand has 1 axes"),
+        ("i", [(2, 3)], "has 1 letters, but the operand has 2 axes"),
         ("ij,jk", [(2, 3), (2, 3)], "axes 'j' have sizes 3 and 2"),
         ("i1", [(2, 3)], "'1' is not a letter"),
         ("i.j", [(2, 3)], "'.' is not a letter"),

@@ -374,7 +374,7 @@ def test_what_depends_on_the_choice_of_vectors_warns_and_is_finite():
         lambda x: tf.reduce_sum(linalg.svd(x)[1] * weights),
         lambda x: tf.reduce_sum(rebuilt(x, tf.exp) * weights),
     ):
-        with pytest.warns(DerivativeWarning, match="vectors of equal values"):
+        with pytest.warns(DerivativeWarning, match="vectors of equal eigenvalues"):
             gradient = tf.grad(function)(tf.constant(EQUAL)).numpy()
         assert np.isfinite(gradient).all()
     with pytest.warns(DerivativeWarning, match="eigh: the gradient"):

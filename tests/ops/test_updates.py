@@ -147,7 +147,7 @@ def test_errors_say_what_is_wrong():
         (lambda: tf.gather_nd(x, [[0, 0]]), ValueError, "at most 1"),
         (lambda: tf.scatter_nd([[0]], [[1]], [3]), ValueError, r"updates must have shape \(1,\)"),
         (lambda: tf.tensor_scatter_nd_add(x, [[-1]], [1]), ValueError, "does not index"),
-        (lambda: tf.boolean_mask(x, [True]), ValueError, "mask must hold bools"),
+        (lambda: tf.boolean_mask(x, [True]), ValueError, "the shape of mask, .1,., must match"),
         (lambda: tf.dynamic_partition(x, [0, 1, 2], 2), ValueError, r"in \[0, 2\), got 0 to 2"),
         (lambda: tf.dynamic_stitch([[0]], [[1, 2]]), ValueError, "does not fit indices"),
         (lambda: tf.math.segment_sum(x, [1, 0, 0]), ValueError, "use unsorted_segment_sum"),

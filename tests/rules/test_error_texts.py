@@ -77,13 +77,13 @@ RULES = [
     (
         "4.1 1 for 2",
         ValueError,
-        "`my_fn`: grad_fn returned 1 gradient, my_fn has 2 differentiable inputs (a, b)",
+        "the rule of `my_fn` returned 1 gradient, but `my_fn` has 2 differentiable inputs (a, b)",
         with_two_inputs(lambda dy: dy),
     ),
     (
         "4.1 3 for 2",
         ValueError,
-        "`my_fn`: grad_fn returned 3 gradients, my_fn has 2 differentiable inputs (a, b)",
+        "the rule of `my_fn` returned 3 gradients, but `my_fn` has 2 differentiable inputs (a, b)",
         with_two_inputs(lambda dy: (dy, dy, dy)),
     ),
     (
@@ -95,7 +95,7 @@ RULES = [
     (
         "4.1 2 for 1 output",
         TypeError,
-        "my_fn: grad_fn must take 1 argument, the upstream gradient of its output",
+        "my_fn: grad_fn must take 1 argument, the upstream gradient of the output of `my_fn`",
         called(lambda a: (a, lambda dy, more: dy)),
     ),
     (
@@ -168,8 +168,8 @@ RULES = [
          called(lambda a: a * 2.0, [1.0, 2.0, 3.0])),
         ("my_fn must return (output, grad_fn), and grad_fn must be callable, got Tensor: ",
          called(lambda a: (a, a))),
-        ("my_fn: grad_fn must take 0 arguments, an upstream gradient for each of its outputs, but "
-         "it takes 1: my_fn returned no tensor", called(lambda a: (None, lambda dy: dy))),
+        ("my_fn: grad_fn must take 0 arguments, an upstream gradient for each output of `my_fn`, "
+         "but it takes 1: my_fn returned no tensor", called(lambda a: (None, lambda dy: dy))),
         ("`my_fn` uses variables, so its grad_fn must return a pair: ",
          with_variable(lambda dy, variables=None: dy * tf.ones(3))),
     ],

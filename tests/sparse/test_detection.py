@@ -451,7 +451,7 @@ def test_complex_numbers():
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: tf.jacobian_sparsity(3, X), TypeError, "f must be a function, got int"),
+        (lambda: tf.jacobian_sparsity(3, X), TypeError, "`f` must be a function, got int"),
         (lambda: tf.jacobian_sparsity(tf.sin, X, argnums=1), ValueError, "argnums contains 1"),
         (lambda: tf.jacobian_sparsity(tf.sin, np.arange(3)), TypeError, "dtype int64"),
         (lambda: tf.jacobian_sparsity(tf.argmax, X), TypeError, "dtype int64, which has no deriv"),

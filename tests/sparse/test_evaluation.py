@@ -199,7 +199,7 @@ def test_nothing_is_differentiated_through():
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: tf.sparse_jacobian(3), TypeError, "f must be a function"),
+        (lambda: tf.sparse_jacobian(3), TypeError, "`f` must be a function"),
         (lambda: tf.sparse_jacobian(tf.sin, mode="fwd"), ValueError, "mode must be one of 'auto'"),
         (
             lambda: tf.sparse_jacobian(tf.sin, format="bsr"),

@@ -80,7 +80,7 @@ def test_vectorize_decorates():
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: tnp.vectorize(3), TypeError, "pyfunc must be a function, got int"),
+        (lambda: tnp.vectorize(3), TypeError, "`pyfunc` must be a function, got int"),
         (lambda: tnp.vectorize(dot, signature="(n"), ValueError, "is not a signature"),
         (lambda: tnp.vectorize(lambda a: [a, a])(X), ValueError, "give a signature"),
         (lambda: tnp.vectorize(dot, signature="(n),(n)->()")(X), TypeError, "2 arguments"),

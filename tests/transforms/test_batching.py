@@ -241,7 +241,7 @@ class TestErrors:
             (ValueError, r"in_axes=\(0, 1\) must match", lambda: vmap(max, (0, 1))(x)),
             (ValueError, r"in_axes=\{'b': 0\} must", lambda: vmap(max, ({"b": 0},))({"a": x})),
             (TypeError, "in_axes must be an integer, got str", lambda: vmap(max, "first")(x)),
-            (TypeError, "vmap: f must be a function, got int", lambda: vmap(3)),
+            (TypeError, "vmap: the argument `f` must be a function, got int", lambda: vmap(3)),
         ):
             self.refused(kind, match, run)
 

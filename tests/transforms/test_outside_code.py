@@ -225,13 +225,15 @@ def test_wrong_arguments_and_results(call):
         call(np.sin, POINT, tf.float32)
     for wrap in (lambda f: f, tf.function):
         run = wrap(lambda x: call(lambda x: x * 2, [x], tf.float32))
-        with pytest.raises(TypeError, match=r"0-th value returned is float64, but expects float32"):
+        with pytest.raises(
+            TypeError, match=r"output 0 of the function is float64, but Tout declares float32"
+        ):
             run(POINT)
         run = wrap(lambda x: call(lambda x: (x, x), [x], tf.float64))
         with pytest.raises(ValueError, match=r"returned 2 results, Tout has 1"):
             run(POINT)
         run = wrap(lambda x: call(lambda x: None, [x], tf.float64))
-        with pytest.raises(TypeError, match=r"0-th value returned is None"):
+        with pytest.raises(TypeError, match=r"output 0 of the function is None"):
             run(POINT)
 
     def fails(x):

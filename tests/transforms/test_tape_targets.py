@@ -245,7 +245,7 @@ def test_second_order_through_the_upstream():
 
 
 NONE = (
-    r'\. In TensorFlow, the message is "Cannot convert the argument '
+    r' \(TensorFlow raises this as "Cannot convert the argument '
     "`type_value`: None to a TensorFlow DType"
 )
 REFUSED = {  # targets, sources, words
@@ -262,7 +262,7 @@ REFUSED = {  # targets, sources, words
         f"a number of type {type(number).__name__}": (
             lambda t, number=number: number,
             lambda t: t.x,
-            f"target is .*{kind}.*, not a Tensor; a tape does not record float",
+            f"target is .*{kind}.*, not a Tensor; compute it with tensors",
         )
         for number, kind in ((4.0, "float"), (4, "int"), (np.float32(4.0), "float"))
     },

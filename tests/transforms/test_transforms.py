@@ -263,8 +263,12 @@ class TestErrors:
 
         refused(ValueError, r"loss needs a scalar output, got shape \(3,\); use jacobian", loss)
         refused(TypeError, "function returned None: return a Tensor", lambda x: None)
-        refused(TypeError, "a tape does not record float", lambda x: 3.0)
-        refused(TypeError, "a tape does not record float", lambda x: np.float64(3.0))
+        refused(TypeError, "compute it with tensors", lambda x: 3.0)
+        refused(
+            TypeError,
+            "returned numpy.float64, not a Tensor; compute it with",
+            lambda x: np.float64(3.0),
+        )
         refused(TypeError, "dtype int64, which has no derivative", tf.argmax)
         refused(TypeError, "dtype bool, which has no derivative", lambda x: tf.reduce_any(x > 1))
         refused(TypeError, "one scalar, got tuple .*has_aux=True", lambda x: (cubes(x), 1))
@@ -280,7 +284,7 @@ class TestErrors:
         transform = getattr(tf, name)
         for f, match in (
             (lambda x: None, "function returned None"),
-            (lambda x: (x, 3.0), "returned float, not a Tensor; a tape does not record"),
+            (lambda x: (x, 3.0), "returned float, not a Tensor; compute it with tensors"),
             (lambda x: [tf.argmax(x)], "dtype int64, which has no derivative"),
             (lambda x: {"a": tf.cast(x, "complex64")}, "needs a real output, got complex64"),
         ):
@@ -289,7 +293,7 @@ class TestErrors:
     def test_outputs_of_vjp_and_jvp(self):
         for f, match in (
             (lambda x: None, "function returned None"),
-            (lambda x: 3.0, "a tape does not record"),
+            (lambda x: 3.0, "compute it with tensors"),
             (lambda x: (x, tf.argmax(x)), "dtype int64, which has no derivative"),
         ):
             self.refused(TypeError, f"vjp: .*{match}", lambda f=f: tf.vjp(f, X))
@@ -318,7 +322,9 @@ class TestErrors:
         self.refused(ValueError, "argnums contains 0, but .* called with 0", lambda: tf.grad(f)())
         self.refused(ValueError, "names an argument twice", lambda: tf.grad(f, (0, -1))(X))
         self.refused(TypeError, "argnums must be an integer, got float", lambda: tf.grad(f, 1.5))
-        self.refused(TypeError, "grad: f must be a function, got int", lambda: tf.grad(3))
+        self.refused(
+            TypeError, "grad: the argument `f` must be a function, got int", lambda: tf.grad(3)
+        )
         self.refused(
             TypeError,
             r"has_aux=True .* must return a pair \(output, aux\), got Tensor",

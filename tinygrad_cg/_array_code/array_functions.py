@@ -437,6 +437,8 @@ def differentiable(
     if not hasattr(getattr(function, "py_func", function), "__code__"):
         name = getattr(function, "__name__", type(function).__name__)
         remedy = "has no Python source: write a function that calls it"
+        if hasattr(getattr(type(function), "__call__", None), "__code__"):  # noqa: B004
+            remedy = "is an object of a class: write a function of arrays and numbers"
         raise TypeError(f"differentiable: expected a Python function, got {name}, which {remedy}")
     return ArrayFunction(function, int(checkpoint))
 

@@ -487,8 +487,8 @@ def call(
             remedy += "write it in loops, or " * (root == "numpy" and not is_random)
             what += "functions that `differentiable` can differentiate: "
             what += (
-                f"{remedy}pass its result as an argument if that does not depend on what you "
-                "differentiate, or write a rule with custom_gradient"
+                f"{remedy}write a rule with custom_gradient, or, if the result needs no gradient, "
+                "compute it outside and pass it as an argument"
             )
             if getattr(function, "__wrapped__", None) in reader.calls:
                 what = f"{name} calls itself: write a loop"

@@ -39,11 +39,11 @@ OPERATORS: dict[type, str] = {
 REMEDIES: dict[type, str] = {
     ast.Try: "`try` is not supported: use an `if` that excludes the error",
     ast.With: "`with` is not supported: put it around the call",
-    ast.FunctionDef: "define functions outside",
-    ast.ClassDef: "define classes outside",
-    ast.Lambda: "define functions outside",
-    ast.ListComp: "write into an array: out = np.empty(n), out[i] = ...",
-    ast.GeneratorExp: "write a loop",
+    ast.FunctionDef: "inner functions are not supported: define functions outside",
+    ast.ClassDef: "inner classes are not supported: define classes outside",
+    ast.Lambda: "`lambda` is not supported here: define functions outside",
+    ast.ListComp: "list comprehensions are not supported: fill an array, out = np.empty(n)",
+    ast.GeneratorExp: "generators are not supported: write a loop",
     ast.SetComp: "sets are not supported",
     ast.DictComp: "dictionaries are not supported",
     ast.List: "lists are not supported: use np.empty(n) or a tuple",
@@ -51,10 +51,10 @@ REMEDIES: dict[type, str] = {
     ast.Set: "sets are not supported",
     ast.JoinedStr: "strings are not supported",
     ast.Yield: "generators are not supported",
-    ast.Global: "pass it as an argument",
-    ast.Nonlocal: "pass it as an argument",
+    ast.Global: "`global` is not supported: pass the variable as an argument",
+    ast.Nonlocal: "`nonlocal` is not supported: pass the variable as an argument",
     ast.Delete: "`del` is not needed",
-    ast.Match: "use `if` and `elif`",
+    ast.Match: "`match` is not supported: use `if` and `elif`",
 }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._core.suggestions import reads_own_arguments
-from .._ops.validation import as_int
+from .._ops.validation import as_int, check_function
 from .._rules.custom_gradient import custom_gradient
 from .._rules.definition import source_line
 from ..errors import GradientError
@@ -99,8 +99,7 @@ def check_gradients(
     The straight-through estimator comes from Bengio, Leonard and Courville, "Estimating or
     propagating gradients through stochastic neurons" (arXiv:1308.3432, 2013).
     """
-    if not callable(f):
-        raise TypeError(f"check_gradients: f must be a function, got {type(f).__name__}")
+    check_function("check_gradients", f)
     order = as_int("check_gradients", "order", order)
     if order < 1:
         raise ValueError(f"check_gradients: order must be 1 or more, got {order}")

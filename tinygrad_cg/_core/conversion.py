@@ -309,7 +309,7 @@ def _too_large(value: Any, dtype: np.dtype) -> str:
 def _refusal(value: Any) -> str:
     remedy = ""
     if isinstance(value, (str, bytes)):
-        remedy = ". Keep text in lists, and convert it to numbers first"
+        remedy = ". Tensors cannot hold text: convert it to numbers, or keep it in a Python list"
     elif type(value).__module__.startswith("scipy.sparse"):
         remedy = ". Write value.toarray() for a sparse array"
     return (

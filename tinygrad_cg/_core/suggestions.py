@@ -57,6 +57,7 @@ def suggest(name: str) -> str:
         except ImportError:  # it is being loaded, and asks for something itself
             continue
         paths = {other: f"{path}.{other}".replace(_LIBRARY, "tf", 1) for other in names} | paths
+    paths.pop("experimental", None)  # each namespace of TensorFlow has another
     from difflib import get_close_matches  # for an error only
 
     if name in paths:
@@ -114,15 +115,18 @@ def reads_own_arguments(function: Callable[P, R]) -> Callable[P, R]:
 class AbsentAttribute:
     """A missing attribute: reading it raises an error that names the replacement."""
 
-    def __init__(self, name: str, words: str):
+    def __init__(self, name: str, words: str, kind: str = ""):
         self.name = name
         self.words = words
+        self.kind = kind  # instead of "'Owner' object", with the instance's name
 
     def __repr__(self) -> str:
         return f"<absent: {self.words}>"
 
     def __get__(self, instance: Any, owner: type) -> NoReturn:
         kind = f"{owner.__name__!r} object" if instance is not None else f"type {owner.__name__!r}"
+        if self.kind and instance is not None:
+            kind = f"{self.kind} `{getattr(instance, '__name__', '')}`"
         raise AttributeError(f"{kind} has no attribute {self.name!r}: {self.words}", obj=instance)
 
 
@@ -136,12 +140,12 @@ class FixedAttribute(AbsentAttribute):
         )
 
 
-def absent_attributes(texts: dict[str, str]) -> Callable[[T], T]:
+def absent_attributes(texts: dict[str, str], kind: str = "") -> Callable[[T], T]:
     """Decorate a class: what reads one of these attributes learns what to use."""
 
     def add(owner: T) -> T:
         for name, words in texts.items():
-            setattr(owner, name, AbsentAttribute(name, words))
+            setattr(owner, name, AbsentAttribute(name, words, kind))
         return owner
 
     return add

@@ -381,9 +381,9 @@ class ArrayLike(NamesOfOtherLibraries):
         value = ask_for_value(self)
         if value is None:
             raise NoValueError(
-                f"this {type(self).__name__} has no values yet, inside vmap or another "
-                "transformation: use where() instead of `if`, and tensor operations instead of "
-                "NumPy's, or call code that needs values through numpy_function or py_function"
+                "inside vmap or another transformation, tensors have no values yet: use tensor "
+                "operations, with where() for a choice, or call code that needs values (`if`, "
+                "float(), numpy(), math functions) through numpy_function or py_function"
             )
         return value
 

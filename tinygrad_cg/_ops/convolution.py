@@ -184,9 +184,10 @@ def _groups(channels: int, filters: tuple[int, ...]) -> int:
     groups = channels // own if own else 0
     if not groups or channels % own or outputs % groups:
         raise InvalidArgumentError(
-            f"conv: filters for {own} channels and {outputs} outputs do not fit images with "
-            f"{channels} channels: image channels must be a multiple of filter channels, and the "
-            "outputs a multiple of the number of groups"
+            f"conv: the images have {channels} channels, but the filters take {own}"
+            if not groups or channels % own
+            else f"conv: images with {channels} channels and filters for {own} make {groups} "
+            f"groups: the number of outputs must be a multiple of {groups}, got {outputs}"
         )
     return groups
 

@@ -116,7 +116,7 @@ def _labels(subscripts: str, part: str, rank: int) -> str:
     named = len(before) + len(after)
     _check_letters(subscripts, before + after)
     if named > rank or (named < rank and not dots):
-        raise _refuse(subscripts, f"{part!r} names {named} axes of an operand with {rank}")
+        raise _refuse(subscripts, f"{part!r} has {named} letters, but the operand has {rank} axes")
     if rank - named > 10:
         raise _refuse(subscripts, "an ellipsis stands for at most 10 axes")
     hidden = "".join(str(i) for i in range(rank - named - 1, -1, -1))

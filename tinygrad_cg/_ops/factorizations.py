@@ -88,10 +88,10 @@ def _run_check(
     scale = largest(np.abs(like), (-1, -2), True)
     if x.dtype.kind in "fc" and (wrong > 100 * tolerance(x.dtype, x.shape[-1]) * scale).any():
         warn(
-            f"{name}: the gradient with respect to vectors of equal values (or to the phase of a "
-            "complex vector) is set to 0. This is right only if the result depends only on the "
-            "space that these vectors span. For functions of a matrix use expm, logm, sqrtm, inv, "
-            "pinv",
+            f"{name}: the gradient with respect to eigenvectors of equal eigenvalues (singular "
+            "vectors of equal singular values, the phase of a complex vector) is set to 0. This is "
+            "right only if the result depends only on the space that these vectors span. For "
+            "functions of a matrix use expm, logm, sqrtm, inv, pinv",
             DerivativeWarning,
         )
     return copy_of(x, close, like)

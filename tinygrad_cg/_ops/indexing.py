@@ -162,8 +162,8 @@ def _getitem_by_gathers(x: Tensor, parts: tuple) -> Tensor:
     key: list[Any] = [part if _has_no_value(part) else _index_part(part) for part in parts]
     if any(_is_array(part) and not is_integer(part.dtype) for part in key):
         raise IndexError(
-            "inside vmap or function a tensor without a value can only be an index if all indices "
-            "are integers: use where() instead of a mask"
+            "inside vmap or function, a mask cannot be an index, since the size of the result "
+            "would depend on values: use where(mask, x, 0), or integer indices"
         )
     count = sum(part is not None and part is not Ellipsis for part in key)
     if count > x._data.ndim:

@@ -13,7 +13,7 @@ from tinygrad_cg_kernels.linear import matmul as kmatmul
 from .._core import device_runs
 from .._core.conversion import FLOAT32, FLOAT64, convert_operands, is_tensor, promote
 from .._core.primitive import apply
-from .._core.tensor import Aval, Tensor
+from .._core.tensor import Aval, ExampleAval, Tensor
 from ..errors import InvalidArgumentError
 from .complex import conj
 from .define import Case, Wrong, operation, public
@@ -228,4 +228,5 @@ def _refuse(
             remedy = "the first must be a matrix; for two vectors use tf.tensordot(x, y, 1)"
         elif y.ndim > 1 and x.shape[:-2] == y.shape[:-1] and m == y.shape[-1]:
             remedy += "; for matrices times vectors use tf.linalg.matvec"
-    raise InvalidArgumentError(f"{name}: shapes {left} and {right} do not fit: {remedy}")
+    where = " inside vmap" * any(isinstance(operand._data, ExampleAval) for operand in (x, y))
+    raise InvalidArgumentError(f"{name}: shapes {left} and {right}{where} do not fit: {remedy}")

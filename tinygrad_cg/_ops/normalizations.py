@@ -229,6 +229,7 @@ def _listed(name: str, tensors: Any) -> list:
 # Dropout, and rows of a table ----------------------------------------------------------------
 
 
+@reads_own_arguments
 @devices.on_device_of_operands
 def dropout(
     x: TensorLike,

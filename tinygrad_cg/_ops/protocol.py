@@ -314,8 +314,8 @@ def _refuse_foreign(ufunc: Any) -> NoReturn:
     instead = suggest(name) if is_scipys else ""
     raise TypeError(
         f"{'scipy.special.' if is_scipys else 'the universal function '}{name} is not supported on "
-        f"tensors: {instead and instead + ', or '}write a function with custom_gradient that "
-        f"passes np.asarray(x) to {name}, and returns the value and a rule"
+        f"tensors: {instead and instead + ', or '}call {name}(np.asarray(x)) in a function with "
+        "custom_gradient that returns the value and a rule"
     )
 
 

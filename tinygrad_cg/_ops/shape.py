@@ -143,6 +143,7 @@ def _infer(name: str, old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, 
         return tuple(count // rest if size == -1 else size for size in new)
     if unknown or rest != count:
         reason = f"{count} elements are not {rest}"
+        reason += " (several sizes go into one tuple, such as (2, 3))" * (len(new) == 1)
         if unknown:
             reason = f"{count} elements are not a multiple of {rest}"
         raise InvalidArgumentError(
@@ -222,7 +223,9 @@ def transpose(x: Any, perm: Any = None) -> Tensor:
         axes = tuple(normalize_axis("transpose", i, ndim) for i in as_shape("transpose", perm))
         if sorted(axes) != list(range(ndim)):
             raise InvalidArgumentError(
-                f"transpose: perm {tuple(perm)} is not a permutation of the {ndim} axes"
+                f"transpose: perm must have each of the {ndim} axes once, such as "
+                f"perm={[*range(1, ndim), 0]}, got {perm} (to swap two axes: "
+                "tf.numpy.swapaxes)"
             )
     return apply(_transpose, (x,), {"perm": axes})
 

@@ -196,8 +196,10 @@ def boolean_mask(tensor: Any, mask: Any, axis: Any = None) -> Tensor:
     shape, sizes = tensor._data.shape, mask._data.shape
     if not sizes or shape[dim : dim + len(sizes)] != sizes or not is_bool(mask.dtype):
         raise InvalidArgumentError(
-            "boolean_mask: mask must hold bools and have the sizes of tensor's axes beginning at "
-            f"axis {dim}; got {mask.dtype} of shape {tuple(sizes)} for shape {tuple(shape)}"
+            f"boolean_mask: mask must be boolean, got {mask.dtype}"
+            if not is_bool(mask.dtype)
+            else f"boolean_mask: the shape of mask, {tuple(sizes)}, must match the axes of the "
+            f"tensor from axis {dim} on; the tensor has shape {tuple(shape)}"
         )
     return getitem(tensor, (*[slice(None)] * dim, mask._values()))
 

@@ -49,6 +49,15 @@ def as_int(name: str, argument: str, value: Any) -> int:
         ) from None
 
 
+def check_function(name: str, f: Any, argument: str = "f") -> None:
+    if not callable(f):
+        hint = ": pass the function itself, not its result"
+        raise TypeError(
+            f"{name}: the argument `{argument}` must be a function, got "
+            f"{type(f).__name__}{hint if is_tensor(f) or isinstance(f, np.ndarray) else ''}"
+        )
+
+
 def as_count(name: str, argument: str, value: Any, least: int = 0) -> int:
     """Return an integer of at least `least`; InvalidArgumentError for a smaller one."""
     count = as_int(name, argument, value)

@@ -12,7 +12,7 @@ from .._core.kinds import is_complex, is_differentiable
 from .._core.tensor import Tensor
 from ..errors import ArgumentTypeError, InvalidArgumentError, TapeWarning, warn
 
-NO_TENSOR = "a tape does not record float() and numpy(): compute it with tensors"
+NO_TENSOR = "compute it with tensors (a tape does not record float() or numpy())"
 
 
 class UnconnectedGradients(enum.Enum):
@@ -46,12 +46,17 @@ def check_source(source: Any) -> None:
         )
 
 
-def _refuse(words: str, value: Any) -> NoReturn:
+def class_name(value: Any) -> str:
+    """Return the name of a value's class, with its module unless it is built in."""
     kind = type(value)
-    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+
+
+def _refuse(words: str, value: Any) -> NoReturn:
+    name = class_name(value)
     if value is None:
         theirs = "Cannot convert the argument `type_value`: None to a TensorFlow DType."
-        words, name = f'{words}. In TensorFlow, the message is "{theirs}"', "None"
+        words, name = f'{words} (TensorFlow raises this as "{theirs}")', "None"
     raise TypeError(words.format(name))
 
 

@@ -71,7 +71,7 @@ class Bind:
         return f"<custom gradient {getattr(self, '__qualname__', self._function)!r}>"
 
 
-absent_attributes(RULES)(Bind)
+absent_attributes(RULES, "the custom gradient")(Bind)
 
 
 @overload

@@ -161,9 +161,9 @@ class Definition:
         takes = f"{rule.fewest}" if rule.fewest == rule.most else f"{rule.fewest} to {rule.most}"
         if rule.missing:
             takes += f" and needs keyword arguments ({', '.join(rule.missing)})"
-        wanted = "1 argument, the upstream gradient of its output"
+        wanted = f"1 argument, the upstream gradient of the output of `{self.name}`"
         if outputs != 1:
-            wanted = f"{outputs} arguments, an upstream gradient for each of its outputs"
+            wanted = f"{outputs} arguments, an upstream gradient for each output of `{self.name}`"
         if not outputs:
             takes += f": {self.name} returned no tensor as its output: return (tensor, grad_fn)"
         raise TypeError(
@@ -324,7 +324,7 @@ def check_result(definition: Definition, result: Any) -> tuple[Any, Callable[...
             kind = f"Tensor of shape {tuple(result.shape)}"
             pair = "unsupported callable" if result.shape == (2,) else ""
             words = pair if result.ndim else "Cannot iterate over a scalar tensor."
-        theirs = f'. In TensorFlow, the message is "{words}"' if words else ""
+        theirs = f' (TensorFlow raises this as "{words}")' if words else ""
         raise TypeError(
             f"{name} must return (output, grad_fn), got {kind}: add the rule, `return y, grad_fn` "
             f"({definition.where()}){theirs}"

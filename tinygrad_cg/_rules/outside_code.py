@@ -177,7 +177,7 @@ class _PythonCall(Code):
     def _refuse(self, i: int, got: str) -> NoReturn:
         wanted = self.dtypes[i]
         raise ArgumentTypeError(
-            f"{self.name}: {i}-th value returned is {got}, but expects {wanted} (Tout): return "
+            f"{self.name}: output {i} of the function is {got}, but Tout declares {wanted}: return "
             f".astype(np.{wanted}), or change Tout"
         )
 

@@ -40,8 +40,8 @@ def gradients_of_inputs(call: Any, returned: Any, targets: Sequence) -> list:
         call.definition.warn(
             "return",
             f"the rule of `{name}` has no `return`, so `{input_names(call)[0]}` has no gradient: "
-            "end it with `return gradient`, or with `return None` on purpose; the rule is in "
-            f"{_where(call)}",
+            "end it with `return gradient`, or with `return None` on purpose; the rule: "
+            f"{_where(call)}; `{name}`:",
         )
     homes = call.homes or [None] * call.count
     return [
@@ -57,9 +57,7 @@ def gradients_of_variables(call: Any, returned: Any) -> tuple[Any, list]:
     variables = f"{count} variable{'s' * (count != 1)}"
     if not isinstance(returned, (tuple, list)) or len(returned) != 2:
         is_scalar = is_tensor(returned) and getattr(returned, "shape", None) == ()
-        theirs = (
-            '. In TensorFlow, the message is "Cannot iterate over a scalar tensor."' * is_scalar
-        )
+        theirs = ' (TensorFlow raises this as "Cannot iterate over a scalar tensor.")' * is_scalar
         raise TypeError(
             f"`{name}` uses variables, so its grad_fn must return a pair: (gradients of the "
             f"inputs, list of gradients of the {variables}), got {type(returned).__name__} "
@@ -169,8 +167,8 @@ def _fit_shape(call: Any, tensor: Tensor, wanted: tuple, number: str, label: str
         )
     call.definition.warn(
         "scalar",
-        f"the gradient of {label} (shape {tuple(wanted)}) in the rule of `{name}` is a scalar: it "
-        "is used for every element",
+        f"the gradient of {label} should have shape {tuple(wanted)}, but the rule of `{name}` "
+        "returned a scalar: each element gets it. Return a gradient of that shape",
         number,
     )
     return broadcast_to(tensor, wanted)
@@ -218,10 +216,10 @@ def _refuse_count(call: Any, returned: int, is_none: bool = False) -> None:
     forgotten = is_none and ends_without_return(call.grad_fn)
     hint = "grad_fn has no `return`: it returned None. " if forgotten else ""
     raise GradientCountError(
-        f"custom_gradient function expected to return {expected} gradients, but returned "
-        f"{returned} instead. `{name}`: grad_fn returned {returned} {gradients}, {name} has "
-        f"{expected} differentiable {inputs} ({', '.join(names)}). {hint}"
-        f"Return one gradient, or None, for each input (the rule: {_where(call)})",
+        f"the rule of `{name}` returned {returned} {gradients}, but `{name}` has {expected} "
+        f"differentiable {inputs} ({', '.join(names)}). {hint}Return one gradient, or None, for "
+        f'each input (the rule: {_where(call)}). TensorFlow raises this as "custom_gradient '
+        f'function expected to return {expected} gradients, but returned {returned} instead."',
         function=name,
         line=source_line(call.grad_fn),
         expected=expected,

@@ -29,7 +29,7 @@ from .._ops.elementwise import multiply
 from .._ops.indexing import getitem
 from .._ops.reductions import reduce_sum
 from .._ops.shape import repeat, reshape, stack, transpose
-from .._ops.validation import as_int, normalize_axis
+from .._ops.validation import as_int, check_function, normalize_axis
 from .._rules.calls import AnyCall
 from .._rules.rebinding import TransformedCall, rebind_outputs
 from ..errors import InvalidArgumentError
@@ -337,8 +337,7 @@ def vmap(f: Callable[..., Y], in_axes: Any = 0, out_axes: Any = 0) -> Callable[.
     array([[2., 1.],
            [4., 3.]], dtype=float32)
     """
-    if not callable(f):
-        raise TypeError(f"vmap: f must be a function, got {type(f).__name__}")
+    check_function("vmap", f)
     if is_tensor(in_axes) or isinstance(in_axes, np.ndarray):
         raise TypeError("vmap: in_axes must be axes, got a tensor: write vmap(f)(x)")
 

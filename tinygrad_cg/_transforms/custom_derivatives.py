@@ -6,8 +6,10 @@ tape, an accumulator or a batch does with them, at any order, needs nothing new.
 
 from __future__ import annotations
 
+from inspect import CO_VARARGS
 from typing import Any
 
+from .._ops.validation import check_function
 from .._rules.pickling import travels
 from .jacobian_products import Products
 from .partials import PartialDerivatives
@@ -37,12 +39,16 @@ def custom_derivatives(
         ``name.derivative`` declares one more later.
     vjp, jvp:
         For any other `f`: its products with vectors. ``vjp(dy, *args)`` is the gradient of the
-        inner product of `f` and `dy` with respect to each argument. ``jvp(way, *args)`` is the
-        derivative of `f` along `way`, which has the shape of the argument. With several arguments,
-        the gradients and `way` are tuples; `way` has None for numbers and integers. Either is
-        enough, since one is the transpose of the other. A list of them declares higher orders:
-        ``vjp(dy, way, *args)`` is the gradient of the previous order, ``jvp(way, way, *args)`` its
-        derivative along one more vector.
+        inner product of `f` and `dy` with respect to each argument. ``jvp(tangent, *args)`` is the
+        derivative of `f` along `tangent`, which has the shape of the argument. With several
+        arguments, the gradients and `tangent` are tuples; `tangent` has None for numbers and
+        integers. Either is enough, since one is the transpose of the other.
+
+        A list of them declares higher orders: ``vjp(dy, tangent, *args)`` is the gradient of the
+        inner product of ``first_vjp(dy, *args)`` and `tangent` with respect to each argument,
+        ``jvp(tangent, tangent2, *args)`` the derivative of ``first_jvp(tangent, *args)`` along
+        `tangent2`. For ``x**3``: ``vjp=[lambda dy, x: dy * 3 * x**2, lambda dy, tangent, x: dy *
+        tangent * 6 * x]``.
 
         All of these may read values (``x.numpy()``) and compute in NumPy. They are then called once
         for each example of a batch, and by the compiled program in a `function`. A declared jvp
@@ -63,8 +69,7 @@ def custom_derivatives(
     if f is None:
         options = {"vjp": vjp, "jvp": jvp, "beyond": beyond}
         return lambda function: custom_derivatives(function, *derivatives, **options)
-    if not callable(f):
-        raise TypeError(f"custom_derivatives: f must be a function, got {type(f).__name__} {f!r}")
+    check_function("custom_derivatives", f)
     if vjp is None and jvp is None:
         return PartialDerivatives(f, derivatives, beyond)
     if derivatives:
@@ -84,5 +89,13 @@ def _list_functions(name: str, declared: Any) -> list:
             raise TypeError(
                 f"custom_derivatives: {name} must be a function, or a list with one for each "
                 f"order, got {type(function).__name__}"
+            )
+    for order, function in enumerate(functions, 1):
+        code = getattr(function, "__code__", None)
+        if code is not None and code.co_argcount <= order and not code.co_flags & CO_VARARGS:
+            first = ("tangent", "dy")[name == "vjp"] + ", tangent" * (order - 1)
+            raise TypeError(
+                f"custom_derivatives: {name} of order {order} must take ({first}, *args), where "
+                f"args are the arguments of f, but it takes {code.co_argcount}"
             )
     return functions

@@ -19,8 +19,8 @@ from .._core.tensor import ArrayLike, Tensor
 from .._core.transformed import Transformed
 from .._ops.creation import fill_zeros
 from .._ops.shape import cast, identity, repeat
-from .._ops.validation import as_int
-from .._reverse.arguments import NO_TENSOR
+from .._ops.validation import as_int, check_function
+from .._reverse.arguments import NO_TENSOR, class_name
 from .._reverse.sweep import differentiate_once
 from .._rules.definition import Definition
 from ..errors import InvalidArgumentError
@@ -40,8 +40,7 @@ class Differentiable:
     """A function, the arguments to differentiate with respect to, and a name for errors."""
 
     def __init__(self, name: str, f: Any, argnums: Any = 0, has_aux: bool = False):
-        if not callable(f):
-            raise TypeError(f"{name}: f must be a function, got {type(f).__name__}")
+        check_function(name, f)
         self.name = name
         self.f = f
         self.single = not isinstance(argnums, (tuple, list))
@@ -170,7 +169,7 @@ class Differentiable:
         if leaf is None:
             raise TypeError(f"{name}: function returned None: return a Tensor")
         if not is_tensor(leaf):
-            raise TypeError(f"{name} returned {type(leaf).__name__}, not a Tensor; {NO_TENSOR}")
+            raise TypeError(f"{name} returned {class_name(leaf)}, not a Tensor; {NO_TENSOR}")
         tensor = convert(leaf)
         if not is_differentiable(tensor.dtype):
             raise TypeError(

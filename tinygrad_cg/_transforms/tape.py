@@ -152,9 +152,9 @@ class GradientTape(levels.Listener):
             if not is_tensor(leaf):
                 raise ArgumentTypeError(
                     f"GradientTape.watch needs a tensor, got {leaf!r}: write x = tf.constant(...), "
-                    "and compute with that x. In TensorFlow, the message is "
+                    "and compute with that x (TensorFlow raises this as "
                     f'"Passed in object {leaf!r} of type {type(leaf).__name__!r}, not tf.Tensor or '
-                    'tf.Variable or ExtensionType"'
+                    'tf.Variable or ExtensionType")'
                 )
         token = self._token or self._ready()
         token.watches = True
@@ -350,9 +350,9 @@ class GradientTape(levels.Listener):
             for source in sources
         ):
             warn(
-                "GradientTape.gradient: this tape watches nothing, so the gradient is None: call "
-                "tape.watch(x) before x is used, or make x a Variable, and compute the target in "
-                "the block `with tf.GradientTape() as tape:`",
+                "GradientTape.gradient: this tape watches nothing, so the gradient is None: "
+                "compute all that depends on x in the block `with tf.GradientTape() as tape:`, "
+                "after tape.watch(x) (not needed if x is a Variable)",
                 TapeWarning,
             )
 
@@ -362,8 +362,8 @@ class GradientTape(levels.Listener):
             "one for a second derivative."
             if self._consumed
             else "GradientTape.gradient: this tape recorded nothing, because it was never entered: "
-            "compute the target in the block `with tf.GradientTape() as tape:`. In "
-            f'TensorFlow, the message is "{_ONE_SET}"'
+            "compute the target in the block `with tf.GradientTape() as tape:` "
+            f'(TensorFlow raises this as "{_ONE_SET}")'
         )
 
     def _stop_or_warn(self, token: Token) -> None:

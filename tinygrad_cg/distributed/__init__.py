@@ -26,7 +26,7 @@ from .._core.suggestions import refuse_name
 from .._core.tracking import track
 from .._ops.creation import constant
 from .._ops.namespaces.namespace import spelled
-from .._ops.validation import as_choice
+from .._ops.validation import as_choice, check_function
 from .._transforms.differentiable import Differentiable
 from ..errors import InvalidArgumentError
 from ._data_blocks import (
@@ -188,8 +188,7 @@ def map(
     >>> [float(value) for value in tf.distributed.map(slope, [1.0, 2.0])]
     [3.0, 12.0]
     """
-    if not callable(f):
-        raise TypeError(f"map: f must be a function, got {type(f).__name__}")
+    check_function("map", f)
     if not isinstance(many, Iterable):
         raise TypeError(f"map: many must be iterable, got {type(many).__name__}")
     engine = find_engine("map", executor)

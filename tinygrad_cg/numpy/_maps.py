@@ -13,7 +13,7 @@ from .._core.tensor import Tensor
 from .._core.transformed import returns_transformed
 from .._ops.indexing import getitem
 from .._ops.shape import broadcast_to, cast, reshape
-from .._ops.validation import broadcast_shapes
+from .._ops.validation import broadcast_shapes, check_function
 from ..errors import InvalidArgumentError
 from ._readers import _array
 
@@ -60,7 +60,7 @@ def vectorize(
             vectorize, otypes=otypes, doc=doc, excluded=excluded, signature=signature
         )  # a decorator with options
     if not callable(pyfunc):
-        raise TypeError(f"vectorize: pyfunc must be a function, got {type(pyfunc).__name__}")
+        check_function("vectorize", pyfunc, "pyfunc")
     left_out = set(excluded or ())
     cores = None if signature is None else _parse(signature)
     dtypes = None if otypes is None else [np.dtype(dtype) for dtype in otypes]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import linecache
+import re
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -135,13 +136,15 @@ def refuse_value(what: str, level: FunctionTrace, size_of: Any = None) -> NoRetu
     """Raise the error for using a value that does not exist while tracing. `size_of` is a size."""
     file, line, _ = users_line()
     text = linecache.getline(file, line).strip()
+    of_math = re.search(r"(?<![.\w])math\.(\w+)\(", text)
+    hint = f"Use tf.math.{of_math[1]} instead of math.{of_math[1]}. " if of_math else ""
     error = OperatorNotAllowedInGraphError(
         f"Using a symbolic `tf.Tensor` as a Python value is not allowed: {what} has no value while "
         f"`{level.name}` is traced ({location_of(file, line)}: `{text}`){_reason()}. "
-        "Replace what needs a value, such as float() and numpy(), by tensor operations. To choose "
-        "element by element, use where(). If an argument must be a Python value, make it static, "
-        "function(static_argnums=...). Call other code that needs values through numpy_function "
-        "or py_function, or move it out of the function"
+        f"{hint}Replace what needs a value, such as float() and numpy(), by tensor operations. To "
+        "choose element by element, use where(). If an argument must be a Python value, make it "
+        "static, function(static_argnums=...). Call other code that needs values through "
+        "numpy_function or py_function, or move it out of the function"
     )
     error.size_of = size_of
     raise error
@@ -428,8 +431,8 @@ class FunctionTrace(Level, Listener):
         if not self.may_create:
             raise ValueError(
                 "This function creates a new Variable each time it is traced: create the Variable "
-                "outside the function, or only on the first call. In TensorFlow, the message is "
-                '"tf.function only supports singleton tf.Variables created on the first call."'
+                "outside the function, or only on the first call (TensorFlow raises this as "
+                '"tf.function only supports singleton tf.Variables created on the first call.")'
             )
         self.created.append(variable)
 

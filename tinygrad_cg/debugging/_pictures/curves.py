@@ -9,6 +9,7 @@ import numpy as np
 
 from ..._core.conversion import convert, is_tensor
 from ..._ops.creation import constant
+from ..._ops.validation import check_function
 from ..._transforms.functional import elementwise_grad
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8c6d31", "#56b4e9")  # Okabe and Ito
@@ -128,8 +129,7 @@ def _draw(axes: Any, x: np.ndarray, y: np.ndarray, expected: Any, order: int, ro
 
 
 def _check(f: Any, low: Any, high: Any, order: Any, references: Any, points: Any) -> None:
-    if not callable(f):
-        raise TypeError(f"plot_derivatives: f must be a function, got {type(f).__name__}")
+    check_function("plot_derivatives", f)
     if not low < high:
         raise ValueError(f"plot_derivatives: low must be below high, got {low} and {high}")
     if not isinstance(order, int) or order < 0:
