@@ -287,8 +287,8 @@ class Variable(ArrayLike):
             except NoValueError:
                 raise NoValueError(
                     f"Cannot assign to variable {self.name!r} inside a transformation: a "
-                    f"{type(value).__name__} has no values yet, or one for each example. Return "
-                    "it, and assign the result of the call"
+                    "tensor has no values yet there, or one for each example. Return it, and "
+                    "assign the result of the call"
                 ) from None
             if data.dtype != self._data.dtype:
                 raise ValueError(
