@@ -192,7 +192,7 @@ def test_adapted_gradients_are_remarks():
     total = tf.custom_gradient(lambda x: (tf.reduce_sum(3.0 * x), lambda dy: 3.0 * dy))
     report = tf.check_gradients(total, np.ones(4))
     assert report.ok
-    assert "gradient of input `x` (shape (4,)) in the rule of" in words(report)
+    assert "the rule of `<lambda>` returned a scalar: each element gets it." in words(report)
     assert {prop.name: prop.holds for prop in report.properties}["shapes and dtypes fit"] is None
 
 
@@ -654,3 +654,28 @@ def test_a_list_of_numbers_is_one_input_per_number():
 
     text = " ".join(str(tf.check_gradients(residual, [0.4, -1.1])).split())
     assert "each number is an input: to pass them as one vector, use np.array(...)" in text
+
+
+def test_what_a_missing_gradient_does_not_hide():
+    """A rule that returns None for labels, and detaches another argument, has two findings."""
+
+    @tf.custom_gradient
+    def loss(z, labels):
+        p = tf.sigmoid(z)
+        value = -tf.reduce_sum(labels * tf.math.log(p) + (1 - labels) * tf.math.log(1 - p))
+        return value, lambda dy: (dy * (p.numpy() - labels), None)
+
+    report = tf.check_gradients(loss, np.array([0.3, -1.0, 2.0]), np.array([0.0, 1.0, 1.0]))
+    first, second = (words(finding.text) for finding in report.findings)
+    assert first.startswith("The gradient with respect to labels is None")
+    assert "do not see how the gradient of order 1 depends on z." in second
+
+
+def test_findings_of_order_1_come_before_errors_of_order_2():
+    f = tf.custom_derivatives(
+        lambda x: x * 2, vjp=lambda dy, x: dy * 2, jvp=lambda tangent, x: tangent * 3
+    )
+    report = tf.check_gradients(f, np.array([1.0, 2.0, 3.0]))
+    first, second = (words(finding.text) for finding in report.findings)
+    assert first.startswith("Order 1 is wrong with respect to x in forward mode")
+    assert second.startswith("Order 2 cannot be computed")

@@ -148,10 +148,10 @@ CAUSES = {
     "an example that is left out": (
         rule(lambda w: BATCH @ w, lambda dy, w: tf.transpose(BATCH[:4]) @ dy[:4]),
         WIDE,
-        "It lacks the part through index 4 of axis 0 of the output",
+        "It lacks the contribution of index 4 of axis 0 of the output",
     ),
     "an example that is left out of a loss": (
-        least_squares, WIDE, "does the rule leave out an example of a batch?"
+        least_squares, WIDE, "does the rule leave out a sample of a batch?"
     ),
     "few digits of pi": (
         rule(lambda x: np.pi * x**2, lambda dy, x: dy * 2 * 3.1416 * x),
@@ -214,8 +214,9 @@ def test_a_constant_term_is_missing_in_the_gradient_of_a_sum():
 
     report = tf.check_gradients(entropy, np.array([0.2, 0.3, 0.5]))
     text = words(report)
-    assert "The factor that multiplies the upstream gradient has a term too many" in text
-    assert "subtract 1 from it at every element." in text
+    assert (
+        "The factor that multiplies the upstream gradient is 1 too large at every element." in text
+    )
     assert "lambda dy: -dy * tf.math.log(p) - dy" in text
 
 

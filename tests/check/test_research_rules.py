@@ -17,7 +17,11 @@ ENDINGS = ("Write it like this:", "Differentiating the operations of `")  # corr
 def cause(finding):
     """What a finding says after the numbers, without lines of the source and the code."""
     text = re.sub(r"^.*? got -?[\w.+-]+\. ?", "", f"{words(finding.text)} ", count=1)
-    text = re.sub(r"On its own, the rule of .*?, too\.|The rule of .*? returns\.", "", text)
+    text = re.sub(
+        r"The rule of \S+ \(\S+ is wrong on its own: .*? cause\.|The rule of .*? returns\.",
+        "",
+        text,
+    )
     text = re.sub(r" \(research_rules\.py:\d+: .*?\)(?= is | has |, which )", "", text)
     for ending in ENDINGS:
         text = text.partition(ending)[0]

@@ -831,7 +831,11 @@ def half_defined(x):
     ("f", "x", "why"),
     [
         (tf.exp, tf.constant([89.0, 1.0]), "the derivative is too large for float32."),
-        (half_defined, np.array(2.0), "there is no reference where values at the point, or near"),
+        (
+            half_defined,
+            np.array(2.0),
+            "values at the point or near it are infinite, NaN or undefined.",
+        ),
         (least_squares, np.ones(3), "the derivative is hidden by rounding"),
         (tf.norm, np.zeros(3), "the reference is not accurate enough."),
     ],

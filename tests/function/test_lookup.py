@@ -54,9 +54,10 @@ def test_reads_and_writes_share_a_pass(shape, dtype):
 
 
 def test_other_sizes_compile_nothing():
+    """Unless only one of them has rows of few whole vectors (see `Block`)."""
     first, second = (
         build(read_and_written(parameter(shape), parameter(shape[:-1], np.int64))).sources[1:]
-        for shape in [(5, 7), (30, 40)]
+        for shape in [(5, 7), (30, 41)]
     )
     assert first == second
 

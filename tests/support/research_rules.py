@@ -302,8 +302,7 @@ right(quantile_loss, X4)
 wrong(
     quantile_loss_swapped,
     X4,
-    said="A term is missing in the factor that multiplies the upstream gradient: add 0.8 to it at "
-    "every element.",
+    said="The factor that multiplies the upstream gradient is 0.8 too small at every element.",
 )
 right(contrastive_loss, *PAIRS)
 wrong(
@@ -747,8 +746,8 @@ wrong(
     embedding_of_repeated_rows,
     BATCH,
     said=(
-        "It lacks the part through index 0 of axis 0 of the output: does the rule leave out an "
-        "example of a batch?"
+        "It lacks the contribution of index 0 of axis 0 of the output: does the rule leave out a "
+        "sample of a batch?"
     ),
 )
 
@@ -1117,8 +1116,7 @@ right(von_mises, *CIRCLE)
 wrong(
     von_mises_scaled_bessel,
     *CIRCLE,
-    said="The factor that multiplies the upstream gradient has a term too many: subtract 1 from it "
-    "at every element.",
+    said="The factor that multiplies the upstream gradient is 1 too large at every element.",
 )
 right(log_mean_exp, X4)
 wrong(log_mean_exp_not_normalised, X4, said="It has an extra factor: `total`.")
@@ -1603,7 +1601,7 @@ def detached_residual(x):
 
 
 right(nested_softplus, X4)
-wrong(nested_softplus_curvature, X4, order=2, said="On its own, the rule of `slope`")
+wrong(nested_softplus_curvature, X4, order=2, said="The rule of `slope`")
 wrong(nested_power, X4, order=2, said="It is 0.333333 times the correct gradient.")
 wrong(nested_of_upstream, X3, order=2, said="the direct dependence on x is lost")
 wrong(solver_in_numpy, X3, order=2, said="takes NumPy or Python values from a tensor")

@@ -182,7 +182,7 @@ wrong(
     V,
     words="The output is a product, and the factor x is not differentiated",
 )
-wrong(shifted_slope, V, words="add 1 to it at every element.")
+wrong(shifted_slope, V, words="The factor that multiplies the upstream gradient is 1 too small")
 wrong(temperature, V, words="It is 5 times the correct gradient.")
 
 
@@ -425,7 +425,7 @@ wrong(
     W,
     V,
     false=("1 x reverse: raises", "1 gain reverse: raises"),
-    words=("The operation broadcasts input `gain`", "tf.reduce_sum(dy * x, axis=[0])"),
+    words=("The function broadcasts input `gain`", "tf.reduce_sum(dy * x, axis=[0])"),
 )
 wrong(
     log_softmax_not_summed,
@@ -707,7 +707,7 @@ wrong(
     np.array([0.0, 1.0, 0.0]),
     np.array([0.0, -1.0, 1.0]),
     false="1 log_scale*",
-    words="The factor that multiplies the upstream gradient has a term too many: subtract 1",
+    words="The factor that multiplies the upstream gradient is 1 too large",
 )
 wrong(none_for_second, V, V, false="1 y*: detached", words="the rule returns None")
 wrong(zero_for_second, V, V, false="1 y*", words="The rule returns 0 for it.")

@@ -104,7 +104,7 @@ class Check:
         sentences = [f"{rows} for {' and '.join(what)}."] if what and self.rows else []
         if len(sizes) > 1 and any(row.order > 1 for row in self.rows):
             sentences.append(
-                "From order 2 onwards, values are for a sum of all gradients with random weights."
+                "From order 2 onwards, values are for a randomly weighted sum of all gradients."
             )
         return " ".join(sentences)
 

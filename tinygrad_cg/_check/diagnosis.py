@@ -35,10 +35,12 @@ def diagnose(evidence: Evidence, rules: Sequence[RuleReport]) -> list[Finding]:
     if not evidence.check.repeats:
         return list(_not_repeated(evidence))
     deliberate = recognise_surrogate(evidence.check)
+    first_error = min((order for order, *_ in evidence.check.errors), default=1)
+    late = [_errors] * any(row.false and row.order < first_error for row in evidence.rows)
     if deliberate is None:
         acquit_detached(evidence)
         parts = (
-            _errors,
+            *[_errors] * (not late),
             _captures,
             _detachments,
             _upstreams,
@@ -50,6 +52,7 @@ def diagnose(evidence: Evidence, rules: Sequence[RuleReport]) -> list[Finding]:
         parts = (_upstreams, _not_linear)
     findings = [finding for part in parts for finding in part(evidence)]
     findings += _wrong(evidence, rules, deliberate)
+    findings += [finding for part in late for finding in part(evidence)]
     findings += _values_not_finite(evidence)
     findings += [Finding(words, remark=True) for words in _remarks(evidence)]
     return list(dict.fromkeys(findings))
@@ -162,10 +165,7 @@ def _of_shape(evidence: Evidence, error: GradientShapeError) -> Finding:
     seen = _find_by_name(evidence, name)
     if not error.remedy or seen is None:
         return Finding(f"{text} A gradient has the shape of its input.")
-    text += (
-        f" The operation broadcasts {label}, so each of its elements is used several times: sum "
-        f"the gradient over axes {error.axes}."
-    )
+    text += f" The function broadcasts {label}: sum this gradient over axes {error.axes}."
     change = (rewrite.wrap_gradient, name, error.index or 0, error.remedy)
     return _corrected(evidence, text, seen, *change)
 
@@ -224,7 +224,6 @@ def _detachments(evidence: Evidence) -> Iterator[Finding]:
     false = [r for r in evidence.rows if r.verdict == verdicts.DETACHED and r.path != "upstream"]
     if not false:
         return
-    first = min(row.order for row in false)
     explained: dict[SourceLine, Finding] = {}
     for point in evidence.detached:
         rows = [row for row in false if row.order >= point.order]
@@ -234,14 +233,26 @@ def _detachments(evidence: Evidence) -> Iterator[Finding]:
     yield from explained.values()
     if explained or any(seen.captured for seen in evidence.calls):
         return
-    names = sorted({row.argument for row in false if row.order == first})
+    first = {row.argument: row.order for row in sorted(false, key=lambda row: -row.order)}
+    missing = [argument for argument in sorted(first) if first[argument] == 1]
+    for names in (missing, [argument for argument in sorted(first) if first[argument] > 1]):
+        if names:
+            rows = [row for row in false if row.argument in names]
+            yield _of_unrecorded(evidence, names, rows, min(map(first.__getitem__, names)))
+
+
+def _of_unrecorded(
+    evidence: Evidence, names: list[str], rows: list[DerivativeRow], first: int
+) -> Finding:
+    """Describe gradients that end without a place; `first` is their lowest order."""
     name = evidence.check.problem.name
     lines = []
     if first == 1:
         text = (
-            f"The gradient with respect to {in_words(names)} is None: the rule returns None for "
-            "it, or the function does not use it in tensor operations. An array that needs no "
-            "gradient, such as labels, is better captured by the function than passed to it."
+            f"The gradient with respect to {in_words(names)} is None: either the rule "
+            "returns None, or the function does not use it in tensor operations. An array that "
+            "needs no gradient, such as labels, is better captured by the function than passed to "
+            "it."
         )
     else:
         recorders = evidence.check.recorders.values()
@@ -253,13 +264,12 @@ def _detachments(evidence: Evidence) -> Iterator[Finding]:
             f"`{name}` itself in the rule for its value."
         )
         lines = [line for _, line in sites]
-    text = f"{text} {_describe(evidence, false)}"
+    text = f"{text} {_describe(evidence, rows)}"
     for change, facts in ((rewrite.call_again, [name]), (rewrite.attach, lines)):
         finding = _corrected(evidence, text, None, change, *facts)
         if finding.code:
-            yield finding
-            return
-    yield _differentiated(evidence, text, names)
+            return finding
+    return _differentiated(evidence, text, names)
 
 
 def _of_detach_site(
@@ -268,13 +278,13 @@ def _of_detach_site(
     name = point.definition.name if point.definition else evidence.check.problem.name
     has_rule = any(seen.definition is point.definition for seen in evidence.calls)
     whose = f"The rule of `{name}`" if has_rule and not point.in_body else f"`{name}`"
-    how = f"uses `{point.what}`, where derivatives end"
+    how, result = f"uses `{point.what}`, where derivatives end", "this result as a constant"
     if point.what == "NumPy":
-        how = "takes NumPy or Python values from a tensor"
+        how, result = "takes NumPy or Python values from a tensor", "these values as constants"
     used = ", and its rule uses the result" * (point.in_body and code is not None)
     text = (
         f"{whose} {how}{_location(point.site)}{used}: derivatives of order {point.order} and "
-        f"higher treat this as a constant. {_describe(evidence, rows)}"
+        f"higher treat {result}. {_describe(evidence, rows)}"
     )
     if evidence.is_estimator:
         _, arguments = evidence.check.problem.call_text
@@ -428,15 +438,15 @@ def _not_linear(evidence: Evidence) -> Iterator[Finding]:
             row = next(row for row in evidence.rows if row.path == "upstream" and row.order == 1)
             why = describe_upstreams(evidence.check, row.argument) or (
                 "Usual causes: clipping the upstream gradient, a mask computed from it, or a "
-                "division by its norm. The result is not the derivative of any function, and "
-                "forward mode is not defined."
+                "division by its norm. The rule then is not a vector-Jacobian product, and forward "
+                "mode is not defined."
             )
             comparison = f"{row.detail}, expected {_pair(row)}"
             if not row.detail:
                 got, whole = number(row.value), number(row.reference)
                 comparison = (
-                    f"for dy = u + v the rule returns {got}; its results for dy = u and dy = v add "
-                    f"up to {whole}"
+                    f"along a random direction, the gradient for dy = u + v is {got}; those for "
+                    f"dy = u and dy = v add up to {whole}"
                 )
             yield Finding(
                 f"The gradient with respect to {row.argument} is not linear in the upstream "
@@ -477,7 +487,7 @@ def _wrong(
     inner = [seen for seen in evidence.calls if seen.order == order > 1]
     if blamed:
         rule = min(blamed, key=lambda rule: (rule.first_false_order, -rule.order))
-        blame = f"On its own, the rule of `{rule.name}` ({rule.site}) is wrong, too."
+        blame = f"The rule of `{rule.name}` ({rule.site}) is wrong on its own: it may be the cause."
     elif inner:
         name, site = inner[-1].name, where(source_line(inner[-1].function))
         blame = (
@@ -618,10 +628,7 @@ def _doubt(evidence: Evidence, row: DerivativeRow) -> str:
     if row.detail.startswith("too large"):
         return f"the derivative is {row.detail.partition(';')[0]}"
     if not math.isfinite(row.reference):
-        return (
-            "there is no reference where values at the point, or near it, are infinite, NaN or not "
-            "defined"
-        )
+        return "values at the point or near it are infinite, NaN or undefined"
     if row.error <= row.rounding * check.precision_of(j):
         return "the derivative is hidden by rounding"
     return "the reference is not accurate enough"

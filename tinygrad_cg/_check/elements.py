@@ -130,7 +130,8 @@ def look_at_elements(check: Check, order: int, j: int) -> Elements | None:
     at_point = check.first[j] if order == 1 and check.first else None
     try:
         second = gradient_of_other_upstream(check, j) if order == 1 else None
-        return _elements(_Argument(check.problem, order, point, j), at_point, second)
+        argument = _Argument(check.problem, order, point, j, check.full)
+        return _elements(argument, at_point, second)
     except TooMuch:
         raise
     except Exception:  # it cannot be computed, or is not defined there
@@ -146,9 +147,10 @@ def _elements(
     count = len(STEPS) * x.size * (2 if np.iscomplexobj(x) else 1)
     argument.cost = f"that takes {count} evaluations of "
     argument.cost += "f" if order == 1 else f"the gradient of order {order - 1}"
+    argument.cost += "" if argument.is_full else "; full=True does so"
     if problem.look is not None:
         work = (2 * problem.look.work + CALL_WORK * len(problem.look.taken)) * (2 * order - 1)
-        if count * work > MAX_WORK:
+        if count * work > MAX_WORK and not argument.is_full:
             raise TooMuch(argument.cost)
     if order == 1 and problem.against is None:
         middle = _flat(problem.base_values)[None]
@@ -270,11 +272,12 @@ class _Argument:
     """The function to differentiate, and its gradient, as functions of one argument.
 
     They are computed at several points at once; one after the other if the function cannot be
-    batched, at a `cost` in words. `weights` multiply the values.
+    batched, at a `cost` in words, which `is_full` allows. `weights` multiply the values.
     """
 
-    def __init__(self, problem: Problem, order: int, point: Point, j: int):
+    def __init__(self, problem: Problem, order: int, point: Point, j: int, is_full: bool):
         self.problem, self.order, self.point, self.j = problem, order, point, j
+        self.is_full = is_full
         self.x = point[j]
         self.name = problem.sources[j].name
         self.scale = problem.scales[j]
@@ -337,7 +340,7 @@ class _Argument:
             rows = self.values(self._around(points, units), batch)
         except _NotBatched:
             self.is_batched = False
-            if count > MAX_UNBATCHED:
+            if count > MAX_UNBATCHED and not self.is_full:
                 raise TooMuch(self.cost) from None
             points = points[: 1 + MAX_UNBATCHED // (10 * self.x.size)]
             rows = self.values(self._around(points, units))

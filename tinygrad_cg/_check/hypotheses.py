@@ -434,8 +434,8 @@ def _approximations(elements: Elements) -> Iterator[Hypothesis]:
             error = abs(number / correct - 1.0)
             if 1e-9 < error < 1e-3:
                 yield Hypothesis(
-                    f"Is {number:.9g} meant to be {code} = {correct:.9g}? The gradient differs "
-                    "as little.",
+                    f"Is {number:.9g} meant to be {code} = {correct:.9g}? This "
+                    "would explain the error.",
                     lambda sample, error=error: (
                         largest(sample.actual - sample.expected)
                         <= 10.0 * error * largest(sample.expected)
@@ -637,8 +637,8 @@ def _left_out(elements: Elements) -> Iterator[Hypothesis]:
             mask = np.ones(elements.outputs.shape)
             mask[(slice(None),) * axis + (index,)] = 0.0
             yield gives(
-                f"It lacks the part through index {index} of axis {axis} of the output: does the "
-                "rule leave out an example of a batch?",
+                f"It lacks the contribution of index {index} of axis {axis} of the output: does "
+                "the rule leave out a sample of a batch?",
                 lambda sample, mask=mask: (
                     sample.jacobian.T @ (mask * sample.upstream).ravel()
                 ).reshape(sample.x.shape),
@@ -664,8 +664,8 @@ def _through(elements: Elements) -> Iterator[Hypothesis]:
 
         if share.index is not None:
             words = (
-                f"It lacks the part through index {share.index} of {share.what} ({share.site}): "
-                "does the rule leave out an example of a batch?"
+                f"It lacks the contribution of index {share.index} of {share.what} ({share.site}): "
+                "does the rule leave out a sample of a batch?"
             )
         else:
             words = f"The rule treats {share.what} ({share.site}), which depends on {x}, as a "
@@ -821,9 +821,7 @@ def _offset(elements: Elements) -> Iterator[Hypothesis]:
     times = "" if np.isclose(size, 1.0) else f" * {size:.6g}"
     factor = "factor that multiplies the upstream gradient"
     yield gives(
-        f"The {factor} has a term too many: subtract {size:.6g} from it at every element."
-        if is_more
-        else f"A term is missing in the {factor}: add {size:.6g} to it at every element.",
+        f"The {factor} is {size:.6g} too {'large' if is_more else 'small'} at every element.",
         lambda sample: sample.expected + offset * sample.upstream,
         fitted=1,
         fix=f"gradient {'-' if is_more else '+'} dy{times}" if _is_simple(size) else None,

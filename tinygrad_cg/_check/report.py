@@ -205,8 +205,8 @@ def _lines(report: GradientReport) -> str:
     false = report.first_false_order
     if false and any(row.verdict == TRUE and row.order - 1 == false for row in report.rows):
         lines.append(
-            f"Because order {false} is wrong, `ok` at order {false + 1} says only that order "
-            f"{false + 1} is the derivative of the wrong order {false}."
+            f"Because the gradient of order {false} is wrong, `ok` at order {false + 1} means only "
+            "that this wrong gradient is differentiated correctly."
         )
     points = dict.fromkeys(row.nearby for row in report.rows if row.nearby)
     lines += [f"Nearby point: {point}." for point in points]
