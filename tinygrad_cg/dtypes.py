@@ -8,7 +8,7 @@ from ._core.annotations import DTypeLike, TensorLike
 from ._core.conversion import as_dtype
 from ._core.tensor import Tensor
 from ._ops import shape as _shape
-from ._ops.namespaces.namespace import export_functions
+from ._ops.namespaces.namespace import export_functions, restates
 
 __all__ = ["DType", "as_dtype", "bool", "complex64", "complex128", "double", "float16", "float32"]
 __all__ += ["float64", "half", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"]
@@ -33,14 +33,8 @@ uint32 = np.dtype(np.uint32)
 uint64 = np.dtype(np.uint64)
 
 
+@restates(_shape.cast)
 def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
-    """Return `x` as `dtype`; a tensor of that dtype is returned unchanged. Casts to integers
-    truncate.
-
-    Modelled on ``tf.cast``, but Python's floats are not rounded to float32 first. The gradient is
-    cast back. Numbers too large for `dtype` become infinite. Raises TypeError for None and for
-    unsupported dtypes.
-    """
     return _shape.cast(x, dtype)
 
 

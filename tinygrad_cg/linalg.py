@@ -28,7 +28,7 @@ from ._ops.decompositions import LogMatrixDeterminant
 from ._ops.diagonals import tensor_diag, tensor_diag_part
 from ._ops.elementwise import multiply, sqrt
 from ._ops.matrices import real_dtype
-from ._ops.namespaces.namespace import export_functions, unary_of_input, unary_of_tensor
+from ._ops.namespaces.namespace import export_functions, restates, unary_of_input, unary_of_tensor
 from ._ops.norms import normalize
 from ._ops.shape import broadcast_to, cast, concatenate, stack, swap_last, unstack
 from ._ops.systems import (
@@ -150,13 +150,8 @@ def diag_part(
     return _diagonals.matrix_diag_part(input, k, padding_value, align)
 
 
+@restates(_decompositions.slogdet)
 def slogdet(input: TensorLike, name: str | None = None) -> LogMatrixDeterminant:
-    """Return the sign and the logarithm of the size of the determinants of square matrices `input`.
-
-    The sign is 1, -1 or 0 for real matrices, and has no gradient; for complex matrices it is ``det
-    / abs(det)``, with a gradient. For a singular matrix the logarithm is -inf, and its gradient
-    raises errors.MatrixError.
-    """
     return _decompositions.slogdet(input)
 
 
@@ -269,6 +264,7 @@ def matrix_transpose(a: TensorLike, name: str | None = None, conjugate: bool = F
     return conj(_swap_last(a)) if conjugate else _swap_last(a)
 
 
+@restates(_linear_algebra.matvec)
 def matvec(
     a: TensorLike,
     b: TensorLike,
@@ -278,22 +274,13 @@ def matvec(
     b_is_sparse: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """Return a matrix (..., m, n) times a vector (..., n): shape (..., m).
-
-    Modelled on ``tf.linalg.matvec``: leading axes broadcast. Dtypes and errors as for `matmul`.
-    """
     return _linear_algebra.matvec(a, b, transpose_a, adjoint_a)
 
 
+@restates(_least_squares.pinv)
 def pinv(
     a: TensorLike, rcond: Any = None, validate_args: bool = False, name: str | None = None
 ) -> Tensor:
-    """Return the Moore-Penrose pseudo-inverse of each matrix of `a`, of shape (..., m, n).
-
-    Singular values below `rcond` times the largest count as 0: a number, by default the larger of m
-    and n times the dtype's eps. The derivative assumes a constant rank. Integers become float64.
-    Raises InvalidArgumentError for fewer than two dimensions.
-    """
     return _least_squares.pinv(a, rcond)
 
 
@@ -366,13 +353,8 @@ def norm(
     return _norms.norm(tensor, ord, axis, keepdims)
 
 
+@restates(_linear_algebra.tensordot)
 def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) -> Tensor:
-    """Return the sum of products over `axes`: the number of last axes of `a` and first of `b`, or
-    two lists.
-
-    Modelled on ``np.tensordot``. The result has the other axes of `a`, then those of `b`. Raises
-    InvalidArgumentError for axes that an operand does not have or that differ in size.
-    """
     return _linear_algebra.tensordot(a, b, axes)
 
 

@@ -27,6 +27,7 @@ from ._ops.namespaces.namespace import (
     export_functions,
     named_binary,
     named_unary,
+    restates,
     spelled,
     unary_of_features,
     unary_of_input,
@@ -288,13 +289,8 @@ def igammac(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     return _ops.incomplete.igammac(a, x)
 
 
+@restates(_sorting.in_top_k)
 def in_top_k(targets: Any, predictions: Any, k: int, name: str | None = None) -> Tensor:
-    """Return whether the target of each row is among its `k` largest `predictions`, ties included.
-
-    Modelled on ``tf.math.in_top_k``: `predictions` are (rows, classes) and `targets` one integer
-    for each row. The result is false if a target is not a class or its prediction is not finite.
-    Raises InvalidArgumentError for other shapes.
-    """
     return _sorting.in_top_k(targets, predictions, k)
 
 

@@ -172,7 +172,11 @@ def sparse_sigmoid(x: Any) -> Tensor:
 
 @devices.on_device_of_operands
 def sparsemax(x: Any, axis: Any = -1) -> Tensor:
-    """Return the nearest point of the probability simplex, of rows along `axis`."""
+    """Return the nearest point of the probability simplex, of rows along `axis`.
+
+    After A. Martins and R. Astudillo, "From softmax to sparsemax" (2016). Raises
+    InvalidArgumentError for an axis that `x` does not have.
+    """
     x = convert(x)
     dim = normalize_axis("sparsemax", axis, x._data.ndim)
     x = cast(x, np.float64) if is_exact(x.dtype) else x

@@ -56,7 +56,12 @@ def relative_tolerance(x: Tensor) -> float:
 
 
 def pinv(x: Any, rtol: Any = None) -> Tensor:
-    """Return the Moore-Penrose pseudo-inverse of each matrix of `x`, of shape (..., m, n)."""
+    """Return the Moore-Penrose pseudo-inverse of each matrix of `x`, of shape (..., m, n).
+
+    Singular values below `rtol` times the largest count as 0: a number, by default the larger of m
+    and n times the dtype's eps. The derivative assumes a constant rank. Integers become float64.
+    Raises InvalidArgumentError for fewer than two dimensions.
+    """
     x = matrices("pinv", x)
     bound = relative_tolerance(x) if rtol is None else float(rtol)
     return apply(_pinv, (x,), {"rcond": bound})

@@ -145,8 +145,12 @@ def matvec(x: Any, y: Any, transpose_x: bool = False, adjoint_x: bool = False) -
 
 
 def tensordot(x: Any, y: Any, axes: Any = 2) -> Tensor:
-    """Return the sum of products over `axes`: so many last of `x` and first of `y`, or two
-    lists."""
+    """Return the sum of products over `axes`: the number of last axes of `x` and first of `y`, or
+    two lists.
+
+    Modelled on ``np.tensordot``. The result has the other axes of `x`, then those of `y`. Raises
+    InvalidArgumentError for axes that an operand does not have or that differ in size.
+    """
     x, y = convert_operands((x, y))
     left, right = _contracted_axes(axes, x._data.ndim, y._data.ndim)
     if [x._data.shape[i] for i in left] != [y._data.shape[i] for i in right]:

@@ -541,7 +541,10 @@ def _arg(primitive: Primitive, x: Any, axis: Any) -> Tensor:
 
 @public(_log_softmax)
 def log_softmax(x: Any, axis: Any = -1) -> Tensor:
-    """Return ``x - logsumexp(x)`` over one axis, several, or all (None), without overflow."""
+    """Return ``x - logsumexp(x)`` over one axis, several, or all (None), without overflow.
+
+    The result has the shape of `x`. Raises InvalidArgumentError for axes that `x` does not have.
+    """
     return _apply_axis(_log_softmax, x, axis)
 
 

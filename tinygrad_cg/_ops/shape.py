@@ -80,7 +80,12 @@ def _cast_array(x: Any, dtype: np.dtype) -> np.ndarray:
 
 def cast(x: Any, dtype: Any) -> Tensor:
     """Return `x` as `dtype`; a tensor of that dtype is returned unchanged. Casts to integers
-    truncate."""
+    truncate.
+
+    Modelled on ``tf.cast``, but Python's floats are not rounded to float32 first. The gradient is
+    cast back. Numbers too large for `dtype` become infinite. Raises TypeError for None and for
+    unsupported dtypes.
+    """
     wanted = as_dtype(dtype)
     if not isinstance(x, Tensor):
         x = convert(unrounded(x))
@@ -125,7 +130,10 @@ _reshape = operation(
 
 
 def reshape(x: Any, shape: Any) -> Tensor:
-    """Return the elements of `x`, in row-major order, with another shape. One size may be -1."""
+    """Return the elements of `x`, in row-major order, with another shape. One size may be -1.
+
+    Raises InvalidArgumentError unless the two shapes have equally many elements.
+    """
     x = convert(x)
     sizes = as_shape("reshape", shape)
     return apply(_reshape, (x,), {"shape": _infer("reshape", x._data.shape, sizes)})
@@ -182,7 +190,10 @@ def expand_dims(x: Any, axis: Any) -> Tensor:
 
 
 def squeeze(x: Any, axis: Any = None) -> Tensor:
-    """Return `x` without its axes of size 1, or without those that `axis` names."""
+    """Return `x` without its axes of size 1, or without those that `axis` names.
+
+    Raises InvalidArgumentError for an axis of another size, or one that `x` does not have.
+    """
     x = convert(x)
     shape = x._data.shape
     if axis is None:
@@ -281,7 +292,10 @@ _broadcast_to = operation(
 
 
 def broadcast_to(x: Any, shape: Any) -> Tensor:
-    """Return `x` repeated to `shape`, by NumPy's rules of broadcasting."""
+    """Return `x` repeated to `shape`, by NumPy's rules of broadcasting.
+
+    Raises InvalidArgumentError for a shape that `x` does not broadcast to, or negative sizes.
+    """
     x = convert(x)
     sizes = as_sizes("broadcast_to", shape)
     if x._data.shape:
@@ -383,7 +397,10 @@ def _operands(name: str, tensors: Any) -> tuple[Tensor, ...]:
 
 
 def concatenate(tensors: Any, axis: Any = 0) -> Tensor:
-    """Return Tensors joined along an axis that they have; `tensors` is any iterable."""
+    """Return Tensors joined along an axis that they have; `tensors` is any iterable.
+
+    Their dtypes promote. Raises InvalidArgumentError for no tensors and for other shapes.
+    """
     operands = _operands("concatenate", tensors)
     shapes = [tensor._data.shape for tensor in operands]
     dim = normalize_axis("concatenate", axis, len(shapes[0]))
@@ -396,7 +413,10 @@ def concatenate(tensors: Any, axis: Any = 0) -> Tensor:
 
 
 def stack(tensors: Any, axis: Any = 0) -> Tensor:
-    """Return Tensors of the same shape joined along a new axis; `tensors` is any iterable."""
+    """Return Tensors of the same shape joined along a new axis; `tensors` is any iterable.
+
+    Their dtypes promote. Raises InvalidArgumentError for shapes that differ, and for an empty list.
+    """
     operands = _operands("stack", tensors)
     shapes = [tensor._data.shape for tensor in operands]
     if len(set(shapes)) > 1:

@@ -86,7 +86,7 @@ from .._ops.namespaces.adapt import (
     taken,
     transposed_conv_sizes,
 )
-from .._ops.namespaces.namespace import export_functions, spelled
+from .._ops.namespaces.namespace import export_functions, restates, spelled
 from .._ops.norms import matrix_norm, reduce_euclidean_norm, vector_norm
 from .._ops.reductions import reduce_all, reduce_max, reduce_mean, reduce_sum
 from .._ops.settings import settings
@@ -504,22 +504,13 @@ hamming = _window(_tapers.hamming)
 hanning = _window(_tapers.hanning)
 
 
+@restates(_shape.broadcast_to)
 def broadcast_to(x: TensorLike, shape: Shape) -> Tensor:
-    """Return `x` repeated to `shape`, by NumPy's rules of broadcasting.
-
-    Raises InvalidArgumentError for a shape that `x` does not broadcast to, or negative sizes.
-    """
     return _shape.broadcast_to(x, shape)
 
 
+@restates(_shape.cast)
 def cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
-    """Return `x` as `dtype`; a tensor of that dtype is returned unchanged. Casts to integers
-    truncate.
-
-    Modelled on ``tf.cast``, but Python's floats are not rounded to float32 first. The gradient is
-    cast back. Numbers too large for `dtype` become infinite. Raises TypeError for None and for
-    unsupported dtypes.
-    """
     return _shape.cast(x, dtype)
 
 
@@ -557,20 +548,13 @@ def cholesky_inverse(x: TensorLike, upper: bool = False) -> Tensor:
     return _decompositions.cholesky_solve(x, np.eye(x.shape[-1], dtype=x.dtype), upper)
 
 
+@restates(_elementwise.clip)
 def clip(x: TensorLike, x_min: TensorLike, x_max: TensorLike) -> Tensor:
-    """Return `x` limited to [x_min, x_max]; None means no limit. At a limit the gradient passes.
-
-    Modelled on ``tf.clip_by_value``; the three broadcast, and their dtypes promote. Raises
-    InvalidArgumentError if their shapes do not broadcast.
-    """
     return _elementwise.clip(x, x_min, x_max)
 
 
+@restates(_shape.concatenate)
 def concatenate(xs: Any, axis: Axes = 0) -> Tensor:
-    """Return Tensors joined along an axis that they have; `xs` is any iterable.
-
-    Their dtypes promote. Raises InvalidArgumentError for no tensors and for other shapes.
-    """
     return _shape.concatenate(xs, axis)
 
 
@@ -817,9 +801,7 @@ def linspace(
     return spaced, cast(subtract(stop, start), dtype) / (intervals or np.nan)
 
 
-def log_sigmoid(x: TensorLike) -> Tensor:
-    """Return the logarithm of sigmoid(x), without overflow; bools and integers become float32."""
-    return _elementwise.log_sigmoid(_real(x))
+log_sigmoid = _of_real(_elementwise.log_sigmoid)
 
 
 def kaiser(x: TensorLike, beta: Any) -> Tensor:
@@ -840,13 +822,18 @@ def leaky_relu(x: TensorLike, negative_slope: Any = 0.2) -> Tensor:
     return _activations.leaky_relu(_real(x), negative_slope)
 
 
-def log_softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
-    """Return ``x - logsumexp(x)`` over one axis, several, or all (None), without overflow.
+def _along(operation: Callable[..., Tensor]):
+    """Return an operation, with its name and docstring, of real numbers along one axis."""
 
-    The result has the shape of `x`; integers become float64. Raises InvalidArgumentError for axes
-    that `x` does not have.
-    """
-    return _reductions.log_softmax(_real(x), axis)
+    def along(x: TensorLike, axis: Axes = -1) -> Tensor:
+        return operation(_real(x), axis)
+
+    return spelled(along, operation.__name__, operation)
+
+
+log_softmax = _along(_reductions.log_softmax)
+softmax = _along(_reductions.softmax)
+sparsemax = _along(_activations.sparsemax)
 
 
 def logdet(x: TensorLike) -> Tensor:
@@ -963,11 +950,8 @@ def reciprocal(x: TensorLike) -> Tensor:
     return _elementwise.divide(1, _real(x))
 
 
+@restates(_shape.reshape)
 def reshape(x: TensorLike, newshape: Shape) -> Tensor:
-    """Return the elements of `x`, in row-major order, with another shape. One size may be -1.
-
-    Raises InvalidArgumentError unless the two shapes have equally many elements.
-    """
     return _shape.reshape(x, newshape)
 
 
@@ -1058,11 +1042,6 @@ def slice_update(inputs: TensorLike, start_indices: Any, updates: Any) -> Tensor
     return _updates.At(inputs)[_part(inputs, start_indices, convert(updates).shape)].set(updates)
 
 
-def softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
-    """Return ``exp(x) / sum(exp(x))`` over axes, without overflow; as `log_softmax` otherwise."""
-    return _reductions.softmax(_real(x), axis)
-
-
 @hides_others
 def sort(x: TensorLike, axis: Axes = -1, **others: Never) -> Tensor:
     """Return `x` sorted along `axis`, or flattened first if it is None; NaN counts as the
@@ -1070,15 +1049,6 @@ def sort(x: TensorLike, axis: Axes = -1, **others: Never) -> Tensor:
     if others:
         refuse_call(sort, others)
     return _sorting.sort(*flattened(x, axis))
-
-
-def sparsemax(x: TensorLike, axis: Axes = -1) -> Tensor:
-    """Return the nearest point of the probability simplex, of rows along `axis`.
-
-    After A. Martins and R. Astudillo, "From softmax to sparsemax" (2016). Raises
-    InvalidArgumentError for an axis that `x` does not have.
-    """
-    return _activations.sparsemax(_real(x), axis)
 
 
 def split(x: TensorLike, indices_or_sections: Any, axis: Axes = 0) -> list[Tensor]:
@@ -1120,21 +1090,15 @@ def squareplus(x: TensorLike, b: TensorLike = 4) -> Tensor:
 
 
 @hides_others
+@restates(_shape.squeeze)
 def squeeze(x: TensorLike, axis: Axes = None, **others: Never) -> Tensor:
-    """Return `x` without its axes of size 1, or without those that `axis` names.
-
-    Raises InvalidArgumentError for an axis of another size, or one that `x` does not have.
-    """
     if others:
         refuse_call(squeeze, others)
     return _shape.squeeze(x, axis)
 
 
+@restates(_shape.stack)
 def stack(x: TensorLike, axis: Axes = 0) -> Tensor:
-    """Return Tensors of the same shape joined along a new axis; `x` is any iterable.
-
-    Their dtypes promote. Raises InvalidArgumentError for shapes that differ, and for an empty list.
-    """
     return _shape.stack(x, axis)
 
 
@@ -1183,12 +1147,8 @@ def take_along_axis(x: TensorLike, indices: TensorLike, axis: Axes = None) -> Te
     return taken(_sorting.take_along_axis, x, indices, axis)
 
 
+@restates(_linear_algebra.tensordot)
 def tensordot(x1: TensorLike, x2: TensorLike, axes: Any = 2) -> Tensor:
-    """Return the sum of products over `axes`: a number (last of `x1`, first of `x2`) or two lists.
-
-    Modelled on ``np.tensordot``. The result has the other axes of `x1`, then those of `x2`. Raises
-    InvalidArgumentError for axes that an operand does not have or that differ in size.
-    """
     return _linear_algebra.tensordot(x1, x2, axes)
 
 
@@ -1203,11 +1163,8 @@ def top_k(x: TensorLike, k: int, sorted: bool = True) -> TopK:
     return _sorting.top_k(x, k)
 
 
+@restates(_shape.transpose)
 def transpose(x: TensorLike, axes: Any = None) -> Tensor:
-    """Return `x` with its axes in the order `axes`; reversed by default.
-
-    Raises InvalidArgumentError if `axes` does not name each axis once.
-    """
     return _shape.transpose(x, axes)
 
 
@@ -1646,14 +1603,18 @@ def diff(a: TensorLike, n: int = 1, axis: int = -1) -> Tensor:
 dot = _of_two(numpy.dot)
 
 
-def dsplit(x: TensorLike, indices_or_sections: Any) -> list[Tensor]:
-    """Return the parts of `x` along its third axis between indices, or a number of equal parts."""
-    return numpy.dsplit(convert(x), indices_or_sections)
+def _parted(operation: Callable[..., list[Tensor]]):
+    """Return an operation, with its name and docstring, that splits a tensor."""
+
+    def parted(x: TensorLike, indices_or_sections: Any) -> list[Tensor]:
+        return operation(convert(x), indices_or_sections)
+
+    return spelled(parted, operation.__name__, operation)
 
 
-def dstack(xs: Any) -> Tensor:
-    """Return tensors of at least three axes joined along the third."""
-    return numpy.dstack(convert_each(*xs))
+dsplit = _parted(numpy.dsplit)
+hsplit = _parted(numpy.hsplit)
+vsplit = _parted(numpy.vsplit)
 
 
 @hides_others
@@ -1664,24 +1625,22 @@ def flip(x: TensorLike, axis: Axes = None, **others: Never) -> Tensor:
     return numpy.flip(convert(x), axis)
 
 
-def fliplr(x: TensorLike) -> Tensor:
-    """Return `x` in reverse order along its second axis."""
-    return numpy.flip(convert(x), 1)
+fliplr = _of_real(numpy.fliplr, convert)
+flipud = _of_real(numpy.flipud, convert)
 
 
-def flipud(x: TensorLike) -> Tensor:
-    """Return `x` in reverse order along its first axis."""
-    return numpy.flip(convert(x), 0)
+def _joined(operation: Callable[..., Tensor]):
+    """Return an operation, with its name and docstring, of several tensors."""
+
+    def joined(xs: Any) -> Tensor:
+        return operation(convert_each(*xs))
+
+    return spelled(joined, operation.__name__, operation)
 
 
-def hsplit(x: TensorLike, indices_or_sections: Any) -> list[Tensor]:
-    """Return the parts of `x` along its second axis, or the only one, between indices."""
-    return numpy.hsplit(convert(x), indices_or_sections)
-
-
-def hstack(xs: Any) -> Tensor:
-    """Return tensors joined along the second axis, or the first axis if they are 1-D."""
-    return numpy.hstack(convert_each(*xs))
+hstack = _joined(numpy.hstack)
+vstack = _joined(numpy.vstack)
+dstack = _joined(numpy.dstack)
 
 
 inner = _of_two(numpy.inner)
@@ -1752,13 +1711,8 @@ nanpercentile = _quantiles(
 nanquantile = _quantiles(numpy.nanquantile, "Return the `q`-quantiles over axes, ignoring NaN.")
 
 
+@restates(_least_squares.pinv)
 def pinv(x: TensorLike, rcond: Any = None) -> Tensor:
-    """Return the Moore-Penrose pseudo-inverse of each matrix of `x`, of shape (..., m, n).
-
-    Singular values below `rcond` times the largest count as 0: a number, by default the larger of m
-    and n times the dtype's eps. The derivative assumes a constant rank. Integers become float64.
-    Raises InvalidArgumentError for fewer than two dimensions.
-    """
     return _least_squares.pinv(x, rcond)
 
 
@@ -1828,16 +1782,6 @@ def vectorize(pyfunc: Any, *, excluded: Any = None, signature: Any = None) -> An
     """Return a function that calls `pyfunc` for each element of its arguments, or for the axes that
     `signature` names; see ``numpy.vectorize``."""
     return _vectorized(pyfunc, excluded or (), signature)
-
-
-def vsplit(x: TensorLike, indices_or_sections: Any) -> list[Tensor]:
-    """Return the parts of `x` along its first axis between indices, or a number of equal parts."""
-    return numpy.vsplit(convert(x), indices_or_sections)
-
-
-def vstack(xs: Any) -> Tensor:
-    """Return tensors joined along the first axis; 1-D tensors count as rows."""
-    return numpy.vstack(convert_each(*xs))
 
 
 __all__ += export_functions(globals())

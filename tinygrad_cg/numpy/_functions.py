@@ -25,7 +25,7 @@ from .._ops import sorting as _sorting
 from .._ops import special_functions as _special_functions
 from .._ops import tapers as _tapers
 from .._ops.namespaces.adapt import flattened, neither, taken
-from .._ops.namespaces.namespace import spelled
+from .._ops.namespaces.namespace import restates, spelled
 from .._ops.validation import as_int
 from . import _manipulation, _products, _quantiles, _totals
 from ._along_axes import _cumulative, _nan_extremum, _without_nan
@@ -203,11 +203,8 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     return np.broadcast_shapes(*shapes)
 
 
+@restates(_shape.broadcast_to)
 def broadcast_to(array: TensorLike, shape: Shape) -> Tensor:
-    """Return `array` repeated to `shape`, by NumPy's rules of broadcasting.
-
-    Raises InvalidArgumentError for a shape that `array` does not broadcast to, or negative sizes.
-    """
     return _shape.broadcast_to(_array(array), shape)
 
 
@@ -751,11 +748,8 @@ def percentile(
     )
 
 
+@restates(_shape.transpose)
 def permute_dims(a: TensorLike, axes: Any = None) -> Tensor:
-    """Return `a` with its axes in the order `axes`; reversed by default.
-
-    Raises InvalidArgumentError if `axes` does not name each axis once.
-    """
     return _shape.transpose(_array(a), axes)
 
 
@@ -861,11 +855,8 @@ def split(ary: TensorLike, indices_or_sections: Any, axis: Axes = 0) -> list[Ten
 
 
 @hides_others
+@restates(_shape.squeeze)
 def squeeze(a: TensorLike, axis: Axes = None, **others: Never) -> Tensor:
-    """Return `a` without its axes of size 1, or without those that `axis` names.
-
-    Raises InvalidArgumentError for an axis of another size, or one that `a` does not have.
-    """
     if others:
         refuse_call(squeeze, others)
     return _shape.squeeze(_array(a), axis)
@@ -892,13 +883,8 @@ def take_along_axis(arr: TensorLike, indices: TensorLike, axis: Axes = -1) -> Te
     return taken(_sorting.take_along_axis, _array(arr), indices, axis)
 
 
+@restates(_linear_algebra.tensordot)
 def tensordot(a: TensorLike, b: TensorLike, axes: Any = 2) -> Tensor:
-    """Return the sum of products over `axes`: the number of last axes of `a` and first of `b`, or
-    two lists.
-
-    Modelled on ``np.tensordot``. The result has the other axes of `a`, then those of `b`. Raises
-    InvalidArgumentError for axes that an operand does not have or that differ in size.
-    """
     return _linear_algebra.tensordot(*_pair(a, b), axes)
 
 

@@ -24,7 +24,7 @@ from .. import shape as _shape
 from .. import sorting as _sorting
 from ..validation import as_shape
 from .adapt import check_count, neither
-from .namespace import export_functions, spelled, unary_of_input
+from .namespace import export_functions, restates, spelled, unary_of_input
 
 
 def _descending(direction: str) -> bool:
@@ -75,23 +75,15 @@ def boolean_mask(
     return _ops.updates.boolean_mask(tensor, mask, axis)
 
 
+@restates(_shape.broadcast_to)
 def broadcast_to(input: TensorLike, shape: Shape, name: str | None = None) -> Tensor:
-    """Return `input` repeated to `shape`, by NumPy's rules of broadcasting.
-
-    Raises InvalidArgumentError for a shape that `input` does not broadcast to, or negative sizes.
-    """
     return _shape.broadcast_to(input, shape)
 
 
+@restates(_elementwise.clip)
 def clip_by_value(
     t: TensorLike, clip_value_min: TensorLike, clip_value_max: TensorLike, name: str | None = None
 ) -> Tensor:
-    """Return `t` limited to [clip_value_min, clip_value_max]; None means no limit. At a limit the
-    gradient passes.
-
-    Modelled on ``tf.clip_by_value``; the three broadcast, and their dtypes promote. Raises
-    InvalidArgumentError if their shapes do not broadcast.
-    """
     return _elementwise.clip(t, clip_value_min, clip_value_max)
 
 
@@ -301,11 +293,8 @@ def rank(input: TensorLike, name: str | None = None) -> Tensor:
     return _creation.constant(convert(input).ndim)
 
 
+@restates(_shape.reshape)
 def reshape(tensor: TensorLike, shape: Shape, name: str | None = None) -> Tensor:
-    """Return the elements of `tensor`, in row-major order, with another shape. One size may be -1.
-
-    Raises InvalidArgumentError unless the two shapes have equally many elements.
-    """
     return _shape.reshape(tensor, shape)
 
 
@@ -411,23 +400,17 @@ def split(
 
 
 @hides_others
+@restates(_shape.squeeze)
 def squeeze(
     input: TensorLike, axis: Axes = None, name: str | None = None, **others: Never
 ) -> Tensor:
-    """Return `input` without its axes of size 1, or without those that `axis` names.
-
-    Raises InvalidArgumentError for an axis of another size, or one that `input` does not have.
-    """
     if others:
         refuse_call(squeeze, others)
     return _shape.squeeze(input, axis)
 
 
+@restates(_shape.stack)
 def stack(values: Any, axis: Axes = 0, name: str | None = None) -> Tensor:
-    """Return Tensors of the same shape joined along a new axis; `values` is any iterable.
-
-    Their dtypes promote. Raises InvalidArgumentError for shapes that differ, and for an empty list.
-    """
     return _shape.stack(values, axis)
 
 

@@ -103,6 +103,11 @@ def spelled(function: F, name: str, operation: Any = None) -> F:
     return function
 
 
+def restates(operation: Any) -> Callable[[F], F]:
+    """Decorate a function that has an operation's docstring, with its own parameters' names."""
+    return lambda function: spelled(function, function.__name__, operation)
+
+
 def named_unary(operation: Callable[[Any], Tensor], module: str):
     """Return an operation of x, with its name and docstring, as a module's function."""
 
