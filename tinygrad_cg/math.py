@@ -164,38 +164,36 @@ def count_nonzero(
     )
 
 
-@hides_others
-def cumprod(
-    x: TensorLike,
-    axis: Axes = 0,
-    exclusive: bool = False,
-    reverse: bool = False,
-    name: str | None = None,
-    **others: Never,
-) -> Tensor:
-    """Return the products of all elements up to each along `axis`: parameters as for `cumsum`."""
-    if others:
-        refuse_call(cumprod, others)
-    return _scans.cumprod(x, axis, exclusive, reverse)
+def _running(operation: Callable[..., Tensor], doc: str):
+    @hides_others
+    def running(
+        x: TensorLike,
+        axis: Axes = 0,
+        exclusive: bool = False,
+        reverse: bool = False,
+        name: str | None = None,
+        **others: Never,
+    ) -> Tensor:
+        if others:
+            refuse_call(running, others)
+        return operation(x, axis, exclusive, reverse)
+
+    running.__doc__ = doc
+    return spelled(running, operation.__name__)
 
 
-@hides_others
-def cumsum(
-    x: TensorLike,
-    axis: Axes = 0,
-    exclusive: bool = False,
-    reverse: bool = False,
-    name: str | None = None,
-    **others: Never,
-) -> Tensor:
+cumprod = _running(
+    _scans.cumprod,
+    "Return the products of all elements up to each along `axis`: parameters as for `cumsum`.",
+)
+cumsum = _running(
+    _scans.cumsum,
     """Return the sums of all elements up to each along `axis`; None means the flattened tensor.
 
     `exclusive` leaves out the element itself; `reverse` sums from the end. Bool counts as int64;
     float32 is summed in float64. Raises InvalidArgumentError for an axis that `x` does not have.
-    """
-    if others:
-        refuse_call(cumsum, others)
-    return _scans.cumsum(x, axis, exclusive, reverse)
+    """,
+)
 
 
 divide_no_nan = named_binary(_elementwise.divide_no_nan, __name__)
@@ -324,24 +322,6 @@ def reciprocal(x: TensorLike, name: str | None = None) -> Tensor:
     return _elementwise.divide(1, x)
 
 
-@hides_others
-def reduce_euclidean_norm(
-    input_tensor: TensorLike,
-    axis: Axes = None,
-    keepdims: bool = False,
-    name: str | None = None,
-    **others: Never,
-) -> Tensor:
-    """Return the Euclidean norm over axes; complex `input_tensor` gives complex.
-
-    `axis` is one axis, several, or None for all; `keepdims` keeps them, with size 1. Integers
-    become float64. Raises InvalidArgumentError for an axis that `input_tensor` does not have.
-    """
-    if others:
-        refuse_call(reduce_euclidean_norm, others)
-    return _ops.norms.reduce_euclidean_norm(input_tensor, axis, keepdims)
-
-
 def _reduction(name: str, operation: Callable[..., Tensor]):
     @hides_others
     def reduce(
@@ -358,6 +338,16 @@ def _reduction(name: str, operation: Callable[..., Tensor]):
     return spelled(reduce, name, operation)
 
 
+def _norm(x: Any, axis: Any, keepdims: Any) -> Tensor:
+    """Return the Euclidean norm over axes; complex `x` gives complex.
+
+    `axis` is one axis, several, or None for all; `keepdims` keeps them, with size 1. Integers
+    become float64. Raises InvalidArgumentError for an axis that `x` does not have.
+    """
+    return _ops.norms.reduce_euclidean_norm(x, axis, keepdims)
+
+
+reduce_euclidean_norm = _reduction("reduce_euclidean_norm", _norm)
 reduce_all = _reduction("reduce_all", _reductions.reduce_all)
 reduce_any = _reduction("reduce_any", _reductions.reduce_any)
 reduce_logsumexp = _reduction("reduce_logsumexp", _reductions.reduce_logsumexp)

@@ -374,7 +374,7 @@ def switch_case(
     >>> float(tf.switch_case(1, [lambda: x, lambda: x * x, lambda: 0.0]))
     9.0
     """
-    pairs = _numbered("switch_case", branch_fns)
+    pairs = _numbered(branch_fns)
     for key, function in pairs:
         check_callable("switch_case", **{f"branch_fns[{key}]": function})
     if default is not None:
@@ -455,15 +455,15 @@ def case(
     return otherwise()
 
 
-def _numbered(name: str, functions: Any) -> list[tuple[int, Any]]:
+def _numbered(functions: Any) -> list[tuple[int, Any]]:
     """Return the functions by number, in order."""
     listed = list(functions.items() if isinstance(functions, dict) else functions)
     if not listed:
-        raise ValueError(f"{name}: `branch_fns` must have at least one function")
+        raise ValueError("switch_case: `branch_fns` must have at least one function")
     if all(isinstance(entry, (tuple, list)) and len(entry) == 2 for entry in listed):
-        pairs = [(as_int(name, "branch_fns", key), branch) for key, branch in listed]
+        pairs = [(as_int("switch_case", "branch_fns", key), branch) for key, branch in listed]
         if len(dict(pairs)) < len(pairs):
-            raise ValueError(f"{name}: `branch_fns` has a number twice")
+            raise ValueError("switch_case: `branch_fns` has a number twice")
         return sorted(pairs, key=itemgetter(0))
     return list(enumerate(listed))
 

@@ -19,6 +19,7 @@ from .._ops.elementwise import add, clip, divide, maximum, minimum, multiply, sq
 from .._ops.elementwise import where as _choose
 from .._ops.indexing import gather, getitem
 from .._ops.linear_algebra import matmul
+from .._ops.namespaces.namespace import spelled
 from .._ops.reductions import reduce_max, reduce_mean, reduce_min, reduce_sum, root_of_variance
 from .._ops.segments import unsorted_segments
 from .._ops.shape import (
@@ -26,6 +27,7 @@ from .._ops.shape import (
     cast,
     concatenate,
     expand_dims,
+    in_float32,
     reshape,
     squeeze,
     stack,
@@ -118,29 +120,28 @@ def _count(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
     return reduce_sum(cast(logical_not(isnan(x)), real(x).dtype), axis, keepdims)
 
 
-def nanvar(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: float = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = None,
-    mean: Any = None,
-    correction: Any = None,
-) -> Tensor:
-    """Return the variance over axes, ignoring NaN; the divisor is the number of elements minus
-    `ddof`.
+def _spread(name: str, finish: Callable[[Tensor], Tensor], doc: str):
+    def spread(
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: None = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+        *,
+        where: Any = None,
+        mean: Any = None,
+        correction: Any = None,
+    ) -> Tensor:
+        x = _no_out(name, out, _counted(name, _as(_real(a), dtype), where))
+        less = _degrees(name, ddof, correction)
+        return in_float32(lambda x: finish(_variance(x, axis, less, keepdims, mean)))(x)
 
-    `where` selects the elements; `mean` is their mean, with the reduced axes, if it is known;
-    `correction` is another name of `ddof`.
-    """
-    x = _no_out("nanvar", out, _counted("nanvar", _as(_real(a), dtype), where))
-    less = _degrees("nanvar", ddof, correction)
-    if x.dtype == np.float16:
-        wide = cast(x, np.float32)
-        return cast(nanvar(wide, axis, ddof=less, keepdims=keepdims, mean=mean), x.dtype)
+    spread.__doc__ = doc
+    return spelled(spread, name)
+
+
+def _variance(x: Tensor, axis: Any, less: Any, keepdims: bool, mean: Any) -> Tensor:
     center = nanmean(x, axis, keepdims=True) if mean is None else _array(mean)
     centered = _choose(isnan(x), 0, subtract(x, center))
     total = reduce_sum(real(multiply(centered, conj(centered))), axis, keepdims)
@@ -148,25 +149,21 @@ def nanvar(
     return divide(total, _choose(left > 0, left, np.nan))
 
 
-def nanstd(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: float = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = None,
-    mean: Any = None,
-    correction: Any = None,
-) -> Tensor:
-    """Return the standard deviation of elements over axes: the square root of `nanvar`."""
-    x = _no_out("nanstd", out, _counted("nanstd", _as(_real(a), dtype), where))
-    less = _degrees("nanstd", ddof, correction)
-    if x.dtype == np.float16:
-        wide = cast(x, np.float32)
-        return cast(nanstd(wide, axis, ddof=less, keepdims=keepdims, mean=mean), x.dtype)
-    return root_of_variance(nanvar(x, axis, ddof=less, keepdims=keepdims, mean=mean))
+nanvar = _spread(
+    "nanvar",
+    lambda variance: variance,
+    """Return the variance over axes, ignoring NaN; the divisor is the number of elements minus
+    `ddof`.
+
+    `where` selects the elements; `mean` is their mean, with the reduced axes, if it is known;
+    `correction` is another name of `ddof`.
+    """,
+)
+nanstd = _spread(
+    "nanstd",
+    root_of_variance,
+    "Return the standard deviation of elements over axes: the square root of `nanvar`.",
+)
 
 
 def _counted(name: str, x: Tensor, chosen: Any) -> Tensor:

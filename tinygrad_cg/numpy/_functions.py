@@ -265,30 +265,25 @@ def count_nonzero(
     )
 
 
-def cumulative_prod(
-    x: TensorLike,
-    /,
-    *,
-    axis: Axes = None,
-    dtype: DTypeLike | None = None,
-    include_initial: bool = False,
-) -> Tensor:
-    """Return the products of all elements up to each along `axis`; `include_initial` starts with 1.
-    As in the array API, `axis` is required for more than one dimension."""
-    return _cumulative(_scans.cumprod, 1, x, axis, dtype, include_initial)
+def _from_first(name: str, scan: Callable[..., Tensor], start: int, what: str):
+    def scanned(
+        x: TensorLike,
+        /,
+        *,
+        axis: Axes = None,
+        dtype: DTypeLike | None = None,
+        include_initial: bool = False,
+    ) -> Tensor:
+        return _cumulative(scan, start, x, axis, dtype, include_initial)
+
+    scanned.__doc__ = f"""Return the {what} of all elements up to each along `axis`;
+    `include_initial` starts with {start}. As in the array API, `axis` is required for more than
+    one dimension."""
+    return spelled(scanned, name)
 
 
-def cumulative_sum(
-    x: TensorLike,
-    /,
-    *,
-    axis: Axes = None,
-    dtype: DTypeLike | None = None,
-    include_initial: bool = False,
-) -> Tensor:
-    """Return the sums of all elements up to each along `axis`; `include_initial` starts with 0. As
-    in the array API, `axis` is required for more than one dimension."""
-    return _cumulative(_scans.cumsum, 0, x, axis, dtype, include_initial)
+cumulative_prod = _from_first("cumulative_prod", _scans.cumprod, 1, "products")
+cumulative_sum = _from_first("cumulative_sum", _scans.cumsum, 0, "sums")
 
 
 def degrees(x: TensorLike, /) -> Tensor:
@@ -645,34 +640,29 @@ def nanpercentile(
     return _quantiles.nanquantile(a, _percent(q), axis, method=method, keepdims=keepdims)
 
 
-@hides_others
-def nanprod(
-    a: TensorLike,
-    axis: Axes = None,
-    dtype: DTypeLike | None = None,
-    out: Any = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-    **others: Never,
-) -> Tensor:
-    """Return the product of elements over axes, ignoring NaN."""
-    if others:
-        refuse_call(nanprod, others)
-    return _totals.prod(_without_nan(a, dtype, 1), axis, None, out, keepdims, initial, where)
+def _of_others(reduce: Callable[..., Tensor], neutral: int, what: str):
+    @hides_others
+    def total(
+        a: TensorLike,
+        axis: Axes = None,
+        dtype: DTypeLike | None = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+        **others: Never,
+    ) -> Tensor:
+        if others:
+            refuse_call(total, others)
+        x = _without_nan(a, dtype, neutral)
+        return reduce(x, axis, None, out, keepdims, initial, where)
+
+    total.__doc__ = f"Return the {what} of elements over axes, ignoring NaN."
+    return spelled(total, f"nan{reduce.__name__}")
 
 
-def nansum(
-    a: TensorLike,
-    axis: Axes = None,
-    dtype: DTypeLike | None = None,
-    out: Any = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Tensor:
-    """Return the sum of elements over axes, ignoring NaN."""
-    return _totals.sum(_without_nan(a, dtype, 0), axis, None, out, keepdims, initial, where)
+nanprod = _of_others(_totals.prod, 1, "product")
+nansum = _of_others(_totals.sum, 0, "sum")
 
 
 def ndim(a: TensorLike) -> int:

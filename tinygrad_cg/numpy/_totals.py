@@ -195,61 +195,50 @@ def mean(
     return divide(total, _count("mean", x, axis, keepdims, where))
 
 
-@hides_others
-def var(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: Any = 0,
-    keepdims: Any = False,
-    *,
-    where: Any = None,
-    mean: Any = None,
-    correction: Any = None,
-    **others: Never,
-) -> Tensor:
+def _of_squares(name: str, finish: Callable[[Callable, Tensor], Tensor], doc: str):
+    @hides_others
+    def spread(
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: None = None,
+        ddof: Any = 0,
+        keepdims: Any = False,
+        *,
+        where: Any = None,
+        mean: Any = None,
+        correction: Any = None,
+        **others: Never,
+    ) -> Tensor:
+        if others:
+            refuse_call(spread, others)
+        less = _degrees(name, ddof, correction)
+
+        def of_squares(x: Tensor) -> Tensor:
+            if out is None and where is None and mean is None:
+                return variance(x, axis, less, keepdims)
+            return _variance(x, axis, out, less, keepdims, where, mean)
+
+        return finish(of_squares, _as(_real(a), dtype))
+
+    spread.__doc__ = doc
+    return spelled(spread, name)
+
+
+var = _of_squares(
+    "var",
+    lambda of_squares, x: of_squares(x),
     """Return the mean of squared distances from the mean over axes.
 
     The sum is divided by the number of elements minus `ddof`, also called `correction`. `where`
     selects the elements; `mean` is their mean, with the reduced axes, if it is known.
-    """
-    if others:
-        refuse_call(var, others)
-    x = _as(_real(a), dtype)
-    less = _degrees("var", ddof, correction)
-    if out is None and where is None and mean is None:
-        return variance(x, axis, less, keepdims)
-    return _variance(x, axis, out, less, keepdims, where, mean)
-
-
-@hides_others
-def std(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: Any = 0,
-    keepdims: Any = False,
-    *,
-    where: Any = None,
-    mean: Any = None,
-    correction: Any = None,
-    **others: Never,
-) -> Tensor:
-    """Return the standard deviation over axes, the root of the variance; arguments as for `var`."""
-    if others:
-        refuse_call(std, others)
-    less = _degrees("std", ddof, correction)
-    x = _as(_real(a), dtype)
-
-    @in_float32
-    def deviation(x: Tensor) -> Tensor:
-        if out is None and where is None and mean is None:
-            return root_of_variance(variance(x, axis, less, keepdims))
-        return root_of_variance(_variance(x, axis, out, less, keepdims, where, mean))
-
-    return deviation(x)
+    """,
+)
+std = _of_squares(
+    "std",
+    lambda of_squares, x: in_float32(lambda x: root_of_variance(of_squares(x)))(x),
+    "Return the standard deviation over axes, the root of the variance; arguments as for `var`.",
+)
 
 
 def _degrees(name: str, ddof: Any, correction: Any) -> Any:
