@@ -205,12 +205,11 @@ class Normalisation(Compound):
 
     def __call__(self, *operands: Any) -> np.ndarray:
         """Return an array of the shape of the operands. The last argument is the axis."""
-        *arrays, axis = operands
-        x = arrays[-1]
+        x, axis = operands[-2:]
         if self._is_of_narrow and narrow.serves(x, axis):
             return narrow.normalise(self.name, x)
         result = self.result_dtype(x.dtype)
-        arrays = [_in_order(array, loop_dtype(result)) for array in arrays]
+        arrays = [_in_order(array, loop_dtype(result)) for array in operands[:-1]]
         x = arrays[-1]
         if not x.size:
             return np.empty(x.shape, result)
