@@ -140,8 +140,8 @@ def test_dtypes_promote():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: conv(tf.ones((1, 2, 2, 3)), tf.ones((1, 1, 2, 4))), "do not fit images"),
-        (lambda: conv(tf.ones((1, 2, 2, 4)), tf.ones((1, 1, 2, 3))), "do not fit images"),
+        (lambda: conv(tf.ones((1, 2, 2, 3)), tf.ones((1, 1, 2, 4))), "but the filters take 2"),
+        (lambda: conv(tf.ones((1, 2, 2, 4)), tf.ones((1, 1, 2, 3))), "must be a multiple of 2"),
         (lambda: conv(tf.ones((1, 2, 2, 4)), tf.ones((3, 1, 4, 3))), "does not fit into images"),
         (lambda: conv(tf.ones((2, 2, 4)), tf.ones((1, 1, 4, 3))), "must have 4 dimensions"),
         (lambda: conv(tf.ones((2, 2, 4)), tf.ones((4, 3))), "one or two axes of space"),
