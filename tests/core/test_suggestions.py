@@ -562,3 +562,10 @@ def test_an_absent_name_is_no_attribute_within_an_import_of_another():
     space = {}
     exec("from tinygrad_cg import autograd, keras", space)
     assert space["autograd"] is tf.autograd
+
+
+def test_dir_shows_the_names_of_private_modules():
+    """Tools that look for doctests ask every module."""
+    from tinygrad_cg.numpy import _fits
+
+    assert "polyfit" in dir(_fits)

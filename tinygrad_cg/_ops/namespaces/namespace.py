@@ -40,6 +40,7 @@ def export_functions(
         key = f"{home.partition('.')[2]}.{name}"
         if key in EXAMPLES:
             function.__doc__ = with_example(key, inspect.cleandoc(function.__doc__))
+    namespace.setdefault("__all__", names)
     namespace["__dir__"] = lambda: sorted(namespace["__all__"])
     namespace["__getattr__"] = find or partial(refuse_name, home)
     return names
