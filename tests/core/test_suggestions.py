@@ -279,6 +279,11 @@ def test_an_argument_of_another_library_names_ours():
         words = f"{function}() got an unexpected keyword argument '{name}': use {ARGUMENTS[name]}="
         with pytest.raises(TypeError, match=f"^{re.escape(words)}$"):
             call()
+    for function in (tf.nn.relu, tf.nn.relu6, tf.nn.elu, tf.nn.silu, tf.nn.softplus):
+        words = f"^{function.__name__}\\(\\) got .* 'inplace': leave it out: functions return new"
+        with pytest.raises(TypeError, match=words):
+            function(x, inplace=True)
+        assert "others" not in inspect.signature(function).parameters
     with pytest.raises(TypeError, match=r"^grad\(\) got an unexpected keyword argument 'argn'$"):
         tf.grad(square, argn=0)
 

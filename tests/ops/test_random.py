@@ -1,5 +1,7 @@
 """Random draws: their bounds, dtypes and errors."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -45,6 +47,17 @@ def test_bad_arguments_of_random_draws():
     assert_raises(invalid, "within int8", tf.random.uniform, [2], 0, 300, tf.int8)
     assert_raises(TypeError, "maxval must be an integer", tf.random.uniform, [2], 0, 2.5, tf.int32)
     assert_raises(TypeError, "unsupported type", tf.random.normal, [2], mean="a")
+
+
+def test_a_shape_that_is_a_number_is_refused_and_may_be_the_first_size():
+    """In ``normal(3, 4)``, 4 would be the mean."""
+    for function in (tf.random.normal, tf.random.uniform, tf.random.truncated_normal):
+        name = function.__name__
+        for sizes in ((3, 4), (3,)):
+            words = f"got the number 3: write {sizes}, as in tf.random.{name}({sizes})"
+            with pytest.raises(TypeError, match=re.escape(words)):
+                function(*sizes)
+    assert tf.numpy.random.normal(0.0, 1.0, 3).shape == (3,)
 
 
 def test_bounds_of_integers_reach_their_dtypes_end():

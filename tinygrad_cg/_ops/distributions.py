@@ -22,7 +22,7 @@ from .elementwise import add, divide, multiply, where
 from .incomplete import gamma_transport
 from .indexing import gather
 from .reductions import argmax
-from .sampling import _as_tensor, _check_float, _draw, _parameters
+from .sampling import _as_tensor, _check_float, _draw, _parameters, sizes_of_draws
 from .shape import cast, expand_dims, stop_gradient
 from .validation import (
     as_count,
@@ -51,7 +51,7 @@ def truncated_normal(
 
     Modelled on ``tf.random.truncated_normal``: parameters, gradients and errors as for ``normal``.
     """
-    wanted, sizes = as_dtype(dtype), as_sizes("truncated_normal", shape)
+    wanted, sizes = as_dtype(dtype), sizes_of_draws("truncated_normal", shape, mean)
     _check_float("truncated_normal", wanted, "cast(truncated_normal(shape), dtype)")
     parameters = {"mean": mean, "stddev": stddev}
     center, scale = (

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from math import prod
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,7 @@ def uniform(
     >>> tf.random.uniform((2, 3), maxval=10, dtype=tf.int32).shape
     TensorShape([2, 3])
     """
-    wanted, sizes = as_dtype(dtype), as_sizes("uniform", shape)
+    wanted, sizes = as_dtype(dtype), sizes_of_draws("uniform", shape, minval)
     if is_integer(wanted):
         return _integers(sizes, minval, maxval, wanted, seed)
     _check_float("uniform", wanted, "cast(uniform(shape, 0, 2, int32), bool), for example")
@@ -128,7 +129,7 @@ def normal(
     >>> tf.random.normal((2, 3)).shape
     TensorShape([2, 3])
     """
-    wanted, sizes = as_dtype(dtype), as_sizes("normal", shape)
+    wanted, sizes = as_dtype(dtype), sizes_of_draws("normal", shape, mean)
     _check_float("normal", wanted, "cast(normal(shape), dtype)")
     center, scale = _parameters("normal", sizes, {"mean": mean, "stddev": stddev})
     draws = _draw("normal", "standard_normal", seed, sizes)
@@ -138,6 +139,17 @@ def normal(
         return cast(center + draws * scale, wanted)
     with np.errstate(all="ignore"):
         return Tensor(devices.to_current(np.asarray(center + draws * scale).astype(wanted)))
+
+
+def sizes_of_draws(name: str, shape: Any, second: Any) -> tuple[int, ...]:
+    """Return the sizes in a shape; TypeError for a number, which may be the first of the sizes."""
+    if isinstance(shape, Integral):
+        sizes = (shape, second) if isinstance(second, Integral) and second else (shape,)
+        raise TypeError(
+            f"{name}: shape must be a tuple or a list, got the number {shape}: write {sizes}, as in "
+            f"tf.random.{name}({sizes})"
+        )
+    return as_sizes(name, shape)
 
 
 def _integers(sizes: tuple, minval: Any, maxval: Any, dtype: np.dtype, seed: Any) -> Tensor:

@@ -46,7 +46,9 @@ __all__ = _OF_NUMPY.split()
 
 
 def _sizes(size: Any, *parameters: Any) -> Any:
-    return promotion.broadcast_shapes(*map(np.shape, parameters)) if size is None else size
+    if size is None:
+        return promotion.broadcast_shapes(*map(np.shape, parameters))
+    return size if np.ndim(size) else (size,)
 
 
 def normal(loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Tensor:

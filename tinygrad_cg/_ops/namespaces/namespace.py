@@ -12,7 +12,12 @@ from typing import Any, TypeVar
 from ..._core.annotations import TensorLike
 from ..._core.examples import EXAMPLES, with_example, without_example
 from ..._core.primitive import OPS, Primitive
-from ..._core.suggestions import reads_own_arguments, refuse_name
+from ..._core.suggestions import (
+    hides_others,
+    reads_own_arguments,
+    refuse_arguments,
+    refuse_name,
+)
 from ..._core.tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -25,9 +30,9 @@ def export_functions(
 ) -> list[str]:
     """Return the names of the functions that a module defines; their docstrings get examples.
 
-    Functions of an axis or a seed answer keywords of other libraries. ``dir`` shows what the
-    module's `__all__` has. `find` returns what another name stands for; without it that is an error
-    that says what to use.
+    Functions of an axis, a seed or features answer keywords of other libraries. ``dir`` shows what
+    the module's `__all__` has. `find` returns what another name stands for; without it that is an
+    error that says what to use.
     """
     home = namespace["__name__"]
     names = [
@@ -48,14 +53,15 @@ def export_functions(
 
 @cache
 def with_own_keywords(function: Any) -> Any:
-    """Return a function so that it answers keywords of other libraries: of an axis or a seed.
+    """Return a function so that it answers keywords of other libraries: of an axis, a seed
+    or features.
 
     Functions that take few microseconds do so themselves: they are decorated with `hides_others`.
     """
     code = inspect.unwrap(function).__code__
     own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    has_axis = {"axis", "keepdims", "seed"} & {*own}
-    if not has_axis or code.co_flags & inspect.CO_VARKEYWORDS or hasattr(function, "__signature__"):
+    has_any = {"axis", "keepdims", "seed", "features"} & {*own}
+    if not has_any or code.co_flags & inspect.CO_VARKEYWORDS or hasattr(function, "__signature__"):
         return function
     return reads_own_arguments(function)
 
@@ -130,10 +136,12 @@ def unary_of_input(operation: Callable[[Any], Tensor], module: str, name: str = 
 def unary_of_features(operation: Callable[[Any], Tensor], module: str):
     """Return what `named_unary` does, with the parameter `features`."""
 
-    def unary(features: TensorLike, name: str | None = None) -> Tensor:
+    def unary(features: TensorLike, name: str | None = None, **others: Any) -> Tensor:
+        if others:
+            refuse_arguments(unary.__name__, ("features", "name"), others)
         return operation(features)
 
-    return _placed(unary, operation, module)
+    return hides_others(_placed(unary, operation, module))
 
 
 def unary_of_tensor(operation: Callable[[Any], R], module: str):
