@@ -17,7 +17,7 @@ import numpy as np
 from . import schedules
 from ._core import devices
 from ._core.conversion import IndexedSlices, convert, is_tensor
-from ._core.suggestions import OPTIMIZERS, absent_attributes, refuse_arguments
+from ._core.suggestions import OPTIMIZERS, absent_attributes, hides_others, refuse_arguments
 from ._core.tensor import ArrayLike, Tensor
 from ._ops.elementwise import (
     absolute,
@@ -171,13 +171,21 @@ class Optimizer(ABC):
         """Return the initial value of a slot."""
         return 0.0
 
-    def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Variable]]) -> Variable:
+    @hides_others
+    def apply_gradients(
+        self, grads_and_vars: Iterable[tuple[Any, Variable]], *others: Any
+    ) -> Variable:
         """Update each Variable with its gradient, and return the number of steps, `iterations`.
 
         `grads_and_vars` are pairs; a gradient has the shape of its Variable, and is cast to its
         dtype. A Variable whose gradient is None is not changed, with a warning. ValueError if all
         are None, InvalidArgumentError for another shape, TypeError for pairs without a Variable.
         """
+        if others:
+            raise TypeError(
+                "apply_gradients() takes one list of pairs, [(gradient, variable)]: for two lists, "
+                "write apply(gradients, variables)"
+            )
         is_bare = isinstance(grads_and_vars, ArrayLike)
         pairs = _check_pairs([grads_and_vars] if is_bare else [*grads_and_vars], self.sums_rows)
         gradients = self._clip([_parts(gradient) for gradient, _ in pairs])

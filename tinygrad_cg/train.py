@@ -136,13 +136,13 @@ class Checkpoint:
             return CheckpointLoadStatus([], [])
         path = Path(f"{os.fspath(save_path)}.npz")
         if not path.is_file():
-            raise FileNotFoundError(f"Checkpoint.read: there is no file {path}")
+            raise FileNotFoundError(f"Checkpoint: there is no file {path}")
         try:
             with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
                 values = {name: file[name] for name in file.files}
         except (zipfile.BadZipFile, EOFError, ValueError) as error:
             raise InvalidArgumentError(
-                f"Checkpoint.read: {path} is not a complete checkpoint: {error}"
+                f"Checkpoint: {path} is not a complete checkpoint: {error}"
             ) from None
         self._build(values)
         own = self._variables()
@@ -152,7 +152,7 @@ class Checkpoint:
             )
             if here != there:
                 raise InvalidArgumentError(
-                    f"Checkpoint.read: {name} has shape {here[0]} and dtype {here[1]}, and in "
+                    f"Checkpoint: {name} has shape {here[0]} and dtype {here[1]}, and in "
                     f"{path} {there[0]} and {there[1]}"
                 )
         for name in own.keys() & values.keys():
@@ -229,7 +229,7 @@ class CheckpointLoadStatus:
     def __del__(self) -> None:
         if self._unused and not self._is_asked:
             warn(
-                "Checkpoint.read: the file has values without an object: "
+                "Checkpoint: the file has values without an object: "
                 f"{', '.join(self._unused)}. Create the Variables first "
                 "(optimizer.build(variables) creates an optimizer's), or call "
                 "restore(path).expect_partial()",

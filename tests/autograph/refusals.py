@@ -44,14 +44,14 @@ def dtypes_differ(x):
     return y
 
 
-@case("`y` has a value only in one branch of an `if` on a tensor, and is read later", "if x > 0:")
+@case("`y` has a value only in one branch of the `if`, and is read later: the condition is", "if x > 0:")
 def assigned_in_one_case(x):
     if x > 0:
         y = x * 2.0
     return y
 
 
-@case("`y` has a value only in one branch of an `if` on a tensor, and is read later", "if x > 0:")
+@case("`y` has a value only in one branch of the `if`, and is read later: the condition is", "if x > 0:")
 def deleted_in_one_case(x):
     y = x * 2.0
     if x > 0:
@@ -100,7 +100,7 @@ def appends_in_branch(x):
     return tf.add_n([x, *ys])
 
 
-@case("`ys` grows or shrinks in a loop", "while x < 10.0:")
+@case("`ys` grows in a loop whose number of rounds depends on a tensor", "while x < 10.0:")
 def appends_in_loop(x):
     ys = []
     while x < 10.0:
@@ -111,7 +111,7 @@ def appends_in_loop(x):
 
 @case(
     "`y` is a float32 tensor of shape (1,) before the loop body and a float32 tensor of shape (2,) "
-    "after it. The condition is a tensor, so the type of `y` must not change.",
+    "after it. The number of rounds depends on a tensor, so the structure, shape and dtype must",
     "while x",
 )
 def grows_in_loop(x):
@@ -122,7 +122,7 @@ def grows_in_loop(x):
     return tf.reduce_sum(y)
 
 
-@case("`y` has no value before a loop", "while x < 10.0:")
+@case("`y` has no value before the loop, and is read after it: the number", "while x < 10.0:")
 def undefined_before_loop(x):
     while x < 10.0:
         y = x * 3.0
@@ -130,14 +130,14 @@ def undefined_before_loop(x):
     return y
 
 
-@case("`raise` in a branch on a tensor", "raise ValueError(")
+@case("`raise` in a branch or loop whose condition is a tensor", "raise ValueError(")
 def raises(x):
     if x > 0:
         raise ValueError("positive")
     return x
 
 
-@case("`yield` in a branch or loop on a tensor", "if x > 0:")
+@case("`yield` in a branch or loop whose condition is a tensor", "if x > 0:")
 def yields(x):
     def pieces():
         yield x

@@ -1,5 +1,6 @@
 """What errors suggest for other libraries' names, methods and arguments."""
 
+import functools
 import importlib
 import inspect
 import pickle
@@ -574,3 +575,67 @@ def test_dir_shows_the_names_of_private_modules():
     from tinygrad_cg.numpy import _fits
 
     assert "polyfit" in dir(_fits)
+
+
+def scaled(x, *, eps=1e-5):
+    return x / eps
+
+
+@pytest.mark.parametrize(
+    "function", [tf.check_gradients, tf.assert_gradients, tf.jacobian, tf.grad, tf.vmap]
+)
+def test_a_keyword_of_the_function_is_passed_by_partial_or_a_lambda(function):
+    name = function.__name__
+    words = (
+        f"^{name}\\(\\) got an unexpected keyword argument 'eps': to pass it to `scaled`, write "
+        f"{name}\\(functools.partial\\(scaled, eps=...\\), ...\\), or use a lambda$"
+    )
+    for f in (scaled, tf.custom_gradient(scaled)):
+        with pytest.raises(TypeError, match=words):
+            function(f, tf.ones(2), eps=0.1)
+    with pytest.raises(TypeError, match="to pass it to `f`"):
+        function(lambda x, temperature: x * temperature, temperature=2.0)
+    with pytest.raises(TypeError, match=r"unexpected keyword argument '\w+'(: leave it out.*)?$"):
+        function(lambda x: x, atol=0.1)
+    assert tf.check_gradients(functools.partial(scaled, eps=0.1), tf.ones(2)).ok
+
+
+def test_code_of_other_libraries_that_calls_differently_says_what_to_write():
+    class Layer(tf.Module):
+        def forward(self, x):
+            return x
+
+    class Doubled(Layer):
+        def __call__(self, x):
+            return 2.0 * self.forward(x)
+
+    @tf.custom_gradient
+    def relu(ctx, x):
+        return tf.nn.relu(x)
+
+    @tf.custom_gradient
+    def raises(ctx, x):
+        raise TypeError("missing data")
+
+    w = tf.Variable([1.0, 2.0])
+    calls = [
+        (lambda: Layer()(w), "'Layer' object is not callable: rename its method `forward` to"),
+        (lambda: relu(w), r"missing 1 required .* takes no ctx: write `def relu\(x, \.\.\.\)`"),
+        (lambda: raises(w, w), "^missing data$"),
+        (lambda: tf.optimizers.SGD(0.1).apply_gradients([w], [w]), r"write apply\(gradients, "),
+        (lambda: [*zip(tf.constant(1.0), w, strict=True)], r"lists: zip\(\[a\], \[b\]\)"),
+    ]
+    for call, words in calls:
+        with pytest.raises(TypeError, match=words):
+            call()
+    assert float(Doubled()(3.0)) == 6.0
+    assert "others" not in inspect.signature(tf.optimizers.SGD.apply_gradients).parameters
+    cross_entropy, logits = tf.nn.softmax_cross_entropy_with_logits, tf.ones((2, 3))
+    with pytest.raises(ValueError, match="numbers of classes, use sparse_softmax_cross_entropy"):
+        cross_entropy(tf.constant([1, 2]), logits)
+    with pytest.raises(ValueError, match="do not broadcast$"):
+        cross_entropy(tf.constant([1, 2, 0, 0]), logits)
+    with pytest.raises(AttributeError, match=r"'experimental': use tf.data; for CSV files numpy"):
+        tf.data.experimental.make_csv_dataset("a.csv")
+    with pytest.raises(AttributeError, match=r"'list_files': use a loop over sorted\(pathlib"):
+        tf.data.Dataset.list_files("*.csv")

@@ -279,7 +279,7 @@ def test_what_a_program_refuses():
     for f, error, words in [
         (beyond, IndexError, "index 3 is outside of 3 rows"),
         (reads_beyond, IndexError, "3"),
-        (grows, AutographError, "`ta` grows or shrinks in a loop"),
+        (grows, AutographError, "`ta` grows in a loop"),
         (other_shape, ValueError, "Incompatible shape"),
         (other_dtype, InvalidArgumentError, "does not match TensorArray dtype"),
         (

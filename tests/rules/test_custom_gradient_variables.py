@@ -618,7 +618,7 @@ def test_a_scratch_variable_does_not_hide_others():
         scratch = tf.Variable(1.0)
         return x * scratch * w, lambda dy: dy
 
-    with pytest.raises(TypeError, match=r"keyword argument 'variables'.*'w:0'") as caught:
+    with pytest.raises(TypeError, match=r"'w:0'.*keyword argument 'variables'") as caught:
         f(tf.constant(1.0))
     assert "Variable:0" not in str(caught.value)
 

@@ -3,6 +3,7 @@
 Numbers are the original's, measured on TensorFlow 2.21.
 """
 
+import re
 import warnings
 
 import pytest
@@ -343,3 +344,26 @@ def test_a_tape_that_was_never_entered_says_so(persistent):
     tape = tf.GradientTape(persistent=persistent)
     with pytest.raises(RuntimeError, match="never entered"):
         tape.gradient(tf.constant(1.0), tf.constant(1.0))
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("source", [tf.constant(1.0), tf.Variable(1.0)])
+def test_a_tape_that_watches_but_was_never_entered_says_so(persistent, source):
+    tape = tf.GradientTape(persistent=persistent)
+    tape.watch(source)
+    y = source * source
+    words = "never entered: compute the target in the block `with tf.GradientTape\\(\\) as tape:`"
+    assert re.search(words, tape.explain(y, source))
+    with pytest.warns(tf.errors.TapeWarning, match=words) as caught:
+        assert tape.gradient(y, source) is None
+    assert "closed" not in str(caught[0].message)
+
+
+def test_a_tape_that_watches_before_it_is_entered_differentiates():
+    tape, x = tf.GradientTape(), tf.constant(3.0)
+    tape.watch(x)
+    with tape:
+        y = x * x
+    z = y * x
+    assert "closed" in tape.explain(z, x)
+    assert tape.gradient(y, x).numpy() == 6.0

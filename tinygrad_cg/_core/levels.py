@@ -43,6 +43,7 @@ class Token(_OnStack):
     """The identity of one recording of one tape, from its first operation to its reset."""
 
     alive = True  # False when the tape is gone
+    entered = True  # False for a tape that was told what to watch, but never entered
     asks = False  # whether rules that it recorded ask which sweep runs them
     everything = False  # True for a graph: it records operations on unwatched tensors too
     large = False  # whether it recorded arrays that sweeps may overwrite

@@ -78,7 +78,8 @@ def refuse_name(module: str, name: str) -> NoReturn:
     home = sys.modules.get(module)
     is_package = getattr(home, "__path__", None) is not None
     is_module = is_package and find_spec(f"{module}.{name}") is not None  # an import loads it now
-    suggestion = "" if is_module else suggest(name)
+    key = f"{module.rpartition('.')[2]}.{name}"
+    suggestion = "" if is_module else f"use {NAMES[key]}" if key in NAMES else suggest(name)
     if not suggestion:
         raise AttributeError(message)  # Python suggests what is spelled alike
     if _is_asked_by_import():
@@ -106,10 +107,29 @@ def reads_own_arguments(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         if kwargs and not own.issuperset(kwargs):
-            refuse_arguments(function.__name__, own, [name for name in kwargs if name not in own])
+            others = [name for name in kwargs if name not in own]
+            _refuse_keyword_of(args, function.__name__, others)
+            refuse_arguments(function.__name__, own, others)
         return function(*args, **kwargs)
 
     return run
+
+
+def _refuse_keyword_of(args: tuple, function: str, others: Iterable[str]) -> None:
+    """Raise TypeError if the first argument is a function that takes one of these keywords."""
+    try:
+        parameters = inspect.signature(args[0]).parameters
+    except (IndexError, TypeError, ValueError):  # it is not a function, or has no signature
+        return
+    for name in others:
+        if name in parameters:
+            called = getattr(args[0], "__name__", "<lambda>")
+            called = "f" if called == "<lambda>" else called
+            raise TypeError(
+                f"{function}() got an unexpected keyword argument {name!r}: to pass it to "
+                f"`{called}`, write {function}(functools.partial({called}, {name}=...), ...), or "
+                f"use a lambda"
+            )
 
 
 class AbsentAttribute:

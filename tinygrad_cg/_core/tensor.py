@@ -583,7 +583,10 @@ class ArrayLike(NamesOfOtherLibraries):
 
     def __iter__(self) -> Iterator[Tensor]:
         if not self._data.ndim:
-            raise TypeError("Cannot iterate over a scalar tensor.")
+            raise TypeError(
+                "Cannot iterate over a scalar tensor. To zip it with another value, put both into "
+                "lists: zip([a], [b])"
+            )
         data = self._data
         if (
             type(data) is np.ndarray and data.dtype.kind in "biu"

@@ -139,7 +139,15 @@ def softmax_cross_entropy(labels: Any, logits: Any, axis: Any = -1) -> Tensor:
     rank = logits._data.ndim
     dim = normalize_axis("softmax_cross_entropy", axis, rank) - rank  # labels may have more axes
     if labels._data.shape != logits._data.shape:
-        broadcast_shapes("softmax_cross_entropy", labels._data.shape, logits._data.shape)
+        try:
+            broadcast_shapes("softmax_cross_entropy", labels._data.shape, logits._data.shape)
+        except InvalidArgumentError as error:
+            if labels._data.shape != logits._data.shape[:-1]:
+                raise
+            raise InvalidArgumentError(
+                f"{error}: for labels that are the numbers of classes, use "
+                "sparse_softmax_cross_entropy_with_logits"
+            ) from None
     chances = log_softmax(logits, dim)
     return negative(reduce_sum(multiply(cast(labels, chances.dtype), chances), dim))
 

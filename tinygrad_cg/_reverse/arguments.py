@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import reprlib
 from typing import Any, NoReturn
 
 from .. import nest
@@ -37,7 +38,8 @@ def flat_targets(target: Any) -> list:
 
 def check_source(source: Any) -> None:
     if not is_tensor(source):
-        _refuse("source must be a Tensor or Variable, got {}: pass one that target uses", source)
+        words = "source must be a Tensor or Variable, got {}: pass a tensor that the target uses"
+        _refuse(words, source, _brief(source))
     if not is_differentiable(source._data.dtype):
         warn(
             "The dtype of the source tensor must be floating (e.g. float32) when calling "
@@ -52,8 +54,16 @@ def class_name(value: Any) -> str:
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 
 
-def _refuse(words: str, value: Any) -> NoReturn:
-    name = class_name(value)
+def _brief(value: Any) -> str:
+    """Return the text of a number or string, or the shape of an array, after a space."""
+    if isinstance(value, (bool, int, float, complex, str)):
+        return f" {reprlib.repr(value)}"
+    shape = getattr(value, "shape", None)
+    return f" of shape {shape}" if isinstance(shape, tuple) else ""
+
+
+def _refuse(words: str, value: Any, text: str = "") -> NoReturn:
+    name = class_name(value) + text
     if value is None:
         theirs = "Cannot convert the argument `type_value`: None to a TensorFlow DType."
         words, name = f'{words} (TensorFlow raises this as "{theirs}")', "None"

@@ -86,6 +86,12 @@ def differentiate(
     return results, visited
 
 
+NEVER_ENTERED = (
+    "this tape recorded nothing, because it was never entered: compute the target in the block "
+    "`with tf.GradientTape() as tape:`"
+)
+
+
 def _bring_home(sources: list, gradients: list) -> list:
     """Return each gradient on the device of its source.
 
@@ -119,7 +125,9 @@ def _add_unrecorded(
         total, seed = results[i], _seed(target, gradient)
         results[i] = seed if total is None else add(total, seed)
     _refuse_example(target, token)
-    if not positions and _is_expired(target._rec, token):
+    if not positions and not token.entered:
+        warn(f"{NEVER_ENTERED}; its gradient is None", TapeWarning)
+    elif not positions and _is_expired(target._rec, token):
         reason = explain(token, target, sources)
         warn(
             "target was computed after the tape closed (or in a thread where it does not "

@@ -184,6 +184,9 @@ class _Decorated:
                     result = function(*args, **kwargs)
             else:
                 result = function(*args, **kwargs) if kwargs else function(*args)
+        except TypeError as error:
+            definition.refuse_context(error)
+            raise
         finally:
             if listeners[-1] is accessed:
                 listeners.pop()

@@ -178,11 +178,13 @@ class Definition:
                 "`use_resource=False`."
             )
         if not rule.takes_variables:
+            names = ", ".join(f"{v.name!r} of shape {tuple(v.shape)}" for v in variables)
             raise TypeError(
-                "@tf.custom_gradient grad_fn must accept keyword argument 'variables', since "
-                f"function uses variables: {variables}. `{self.name}`: write grad_fn(*dys, "
-                "variables=None), and return (gradients of the inputs, list of gradients of the "
-                f"variables) ({self.where()})"
+                f"`{self.name}` uses Variables that are not its arguments ({names}): give its rule "
+                "the parameter `variables=None`, and return a pair: (gradients of the inputs, list "
+                f"of the gradients of the Variables) ({self.where()}) (TensorFlow raises this as "
+                "\"@tf.custom_gradient grad_fn must accept keyword argument 'variables', since "
+                'function uses variables: [...]")'
             )
 
     def keyword_order(self, kwargs: dict[str, Any]) -> list[str]:
@@ -210,6 +212,16 @@ class Definition:
         return names
 
     # Words -----------------------------------------------------------------------------------
+
+    def refuse_context(self, error: TypeError) -> None:
+        """Raise TypeError if a call failed because the function takes PyTorch's ``ctx``."""
+        trace: Any = error.__traceback__
+        parameters = () if trace.tb_next else _parameters(self.function)  # it never began to run
+        if "missing" in str(error) and parameters and parameters[0].name == "ctx":
+            raise TypeError(
+                f"{error}. A custom gradient takes no ctx: write `def {self.name}(x, ...)`, which "
+                f"returns (y, grad_fn); grad_fn can use all values of its function ({self.where()})"
+            ) from None
 
     def add_note(self, error: Exception, grad_fn: Any) -> None:
         """Say in an exception of the user's rule whose rule it is, and where that stands."""

@@ -59,9 +59,9 @@ def gradients_of_variables(call: Any, returned: Any) -> tuple[Any, list]:
         is_scalar = is_tensor(returned) and getattr(returned, "shape", None) == ()
         theirs = ' (TensorFlow raises this as "Cannot iterate over a scalar tensor.")' * is_scalar
         raise TypeError(
-            f"`{name}` uses variables, so its grad_fn must return a pair: (gradients of the "
-            f"inputs, list of gradients of the {variables}), got {type(returned).__name__} "
-            f"({_where(call)}){theirs}"
+            f"`{name}` uses {variables} ({', '.join(v.name for v in used)}), so its rule must "
+            "return a pair, (gradients of the inputs, list of the gradients of its variables), got "
+            f"{type(returned).__name__} ({_where(call)}){theirs}"
         )
     inputs, flat = returned
     if not isinstance(flat, (tuple, list)):

@@ -21,7 +21,7 @@ from .._core.record import (
     watched_since,
 )
 from .._ops.creation import ones_like
-from .._reverse.sweep import sweep
+from .._reverse.sweep import NEVER_ENTERED, sweep
 from .._reverse.variable import Variable
 from .._rules.definition import closure
 from ..errors import users_line
@@ -53,7 +53,8 @@ class _MissingGradient:
         target, source = self.target_name, self.source_name
         if self.target is self.source:
             return f"{target} is the source itself: its gradient is 1."
-        reason = self._dtype_reason() or self._watch_reason()
+        reason = "" if self.token.entered else NEVER_ENTERED
+        reason = reason or self._dtype_reason() or self._watch_reason()
         if not reason and self.goal is not None:
             if not self.token.alive and self.goal.rule is None and not self.goal.inputs:
                 reason = self._cut_reason()

@@ -28,7 +28,7 @@ from .._reverse.arguments import (
     flat_targets,
     wants_zeros,
 )
-from .._reverse.sweep import differentiate, release
+from .._reverse.sweep import NEVER_ENTERED, differentiate, release
 from .._reverse.variable import Variable
 from ..errors import ArgumentTypeError, InvalidArgumentError, TapeWarning, warn
 from .explanation import explain, operation_name, reason_by_text
@@ -93,6 +93,8 @@ class GradientTape(levels.Listener):
             token = self._token = Token()
             if self._watched:
                 self._watched = {}
+        elif not token.entered:
+            token.entered = True
         here = state.__dict__  # of this thread, looked for once
         here["frame"] = add_level(here["frame"], token)
         if self._watch_accessed:
@@ -123,6 +125,7 @@ class GradientTape(levels.Listener):
 
     def _ready(self) -> Token:
         self._token = token = Token()
+        token.entered = self._recording  # True after `reset`
         if self._watched:
             self._watched = {}
         return token
@@ -361,9 +364,8 @@ class GradientTape(levels.Listener):
             f"{_ONE_SET}. Use GradientTape(persistent=True) for more, or a second tape around this "
             "one for a second derivative."
             if self._consumed
-            else "GradientTape.gradient: this tape recorded nothing, because it was never entered: "
-            "compute the target in the block `with tf.GradientTape() as tape:` "
-            f'(TensorFlow raises this as "{_ONE_SET}")'
+            else f"GradientTape.gradient: {NEVER_ENTERED} (TensorFlow raises this as "
+            f'"{_ONE_SET}")'
         )
 
     def _stop_or_warn(self, token: Token) -> None:

@@ -161,7 +161,7 @@ class Helper:
         line = self._line()
         refusal = self.refusal(
             line,
-            f"`raise` in a branch on a tensor: whether {error!r} is raised is only known at run "
+            f"`raise` in a branch or loop whose condition is a tensor: whether {error!r} is raised is only known at run "
             "time",
             "Use `assert`, or tf.debugging.assert_..., which check at each call",
         )
@@ -217,7 +217,7 @@ class Helper:
             if site.has_yield:
                 raise self.refusal(
                     site.line,
-                    "`yield` in a branch or loop on a tensor",
+                    "`yield` in a branch or loop whose condition is a tensor",
                     "Yield outside of it, or collect results in a tensor",
                 )
             tree = region(site, which)

@@ -104,8 +104,8 @@ class Plan(NamedTuple):
             elif is_tensor(leaf) and leaf is not kind.value:
                 raise AutographError(
                     f"{describe(leaf)} is assigned, but {describe(kind.value)} was not assigned "
-                    "when types were learned: a branch or loop on a tensor must do the same each "
-                    "time that it is traced"
+                    "when types were learned: a branch or loop whose condition is a tensor must "
+                    "do the same each time that it is traced"
                 )
         return tensors
 

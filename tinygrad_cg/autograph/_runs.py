@@ -365,10 +365,10 @@ class SiteRun(Watch):
         if isinstance(key, int) or not any(key in self.site.live[way] for way in ways):
             return
         is_loop = self.site.kind in ("while", "for")
-        when = "if a loop on a tensor runs" if is_loop else "in one branch of an `if` on a tensor"
+        when = "if the loop runs" if is_loop else "in one branch of the `if`"
         raise self.helper.refusal(
             self.site.line,
-            f"`{key}` has a value only {when}, and is read later",
+            f"`{key}` has a value only {when}, and is read later: the condition is a tensor",
             f"Assign `{key}` before the {'loop' if is_loop else '`if`'}",
         )
 
@@ -379,17 +379,20 @@ class SiteRun(Watch):
             return plan(value, other)
         except Mismatch as error:
             what = "the result" if key == "@ret" else f"`{self.text(key)}`"
-            text = "{} is {} after one branch and {} after the other. The condition is a tensor"
-            remedy = "Give it the same structure, shape and dtype in both branches"
+            text = "{} is {} after one branch and {} after the other"
+            remedy = (
+                "The condition is a tensor, so both branches must give the same structure, shape "
+                "and dtype"
+            )
             if self.site.kind in ("while", "for"):
-                text = "{} is {} before the loop body and {} after it. The condition is a tensor"
+                text = "{} is {} before the loop body and {} after it"
                 remedy = (
-                    "Start with a value of the same shape and dtype. To collect values, use a "
-                    "TensorArray"
+                    "The number of rounds depends on a tensor, so the structure, shape and dtype "
+                    "must stay the same. To collect values, use a TensorArray"
                 )
             raise self.helper.refusal(
                 self.site.line,
-                f"{text.format(what, *error.args)}, so the type of {what} must not change",
+                text.format(what, *error.args),
                 remedy,
                 isinstance(value, list) and isinstance(other, list) and len(value) != len(other),
             ) from None
@@ -518,7 +521,8 @@ class LoopRun(SiteRun):
                 is_array = isinstance(self.locations[key], ElementsLocation)
                 raise self.helper.refusal(
                     self.site.line,
-                    f"`{self.text(key)}` grows or shrinks in a loop on a tensor",
+                    f"`{self.text(key)}` {'grows' if len(other) > len(value) else 'shrinks'} in a "
+                    "loop whose number of rounds depends on a tensor",
                     "Give the TensorArray a known `size`, or use map_fn or scan"
                     if is_array
                     else "Collect results in a TensorArray of known `size`, or use map_fn or scan",
@@ -527,14 +531,15 @@ class LoopRun(SiteRun):
         elif value is undefined and other is not undefined and not self.may_begin_without(key):
             raise self.helper.refusal(
                 self.site.line,
-                f"`{key}` has no value before a loop on a tensor, and is read after it: "
-                "the loop may run zero times",
+                f"`{key}` has no value before the loop, and is read after it: the number of rounds "
+                "depends on a tensor, and may be zero",
                 f"Assign `{key}` before the loop",
             )
         if value is not other and value is not undefined and other is undefined:
             raise self.helper.refusal(
                 self.site.line,
-                f"`{self.text(key)}` is deleted in a loop on a tensor",
+                f"`{self.text(key)}` is deleted in a loop whose number of rounds depends on a "
+                "tensor",
                 "Assign it in each round",
             )
         return self._plan(key, value, other)

@@ -86,8 +86,8 @@ class BranchTrace(FunctionTrace):
     def variable_created(self, variable: Variable) -> None:
         """Refuse to create a Variable: only the chosen branch would create it."""
         raise ValueError(
-            f"`{self.name}` creates a tf.Variable ({variable.name!r}) in a branch on a tensor: "
-            "create Variables outside the branches"
+            f"`{self.name}` creates a tf.Variable ({variable.name!r}) in a branch whose condition "
+            "is a tensor: create Variables outside the branches"
         )
 
     def captured_tensors(self) -> list[tuple[Any, Value, Any]]:

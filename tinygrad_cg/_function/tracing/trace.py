@@ -143,7 +143,7 @@ def refuse_value(what: str, level: FunctionTrace, size_of: Any = None) -> NoRetu
         f"`{level.name}` is traced ({location_of(file, line)}: `{text}`){_reason()}. "
         f"{hint}Replace what needs a value, such as float() and numpy(), by tensor operations. To "
         "choose element by element, use where(). If an argument must be a Python value, make it "
-        "static, function(static_argnums=...). Call other code that needs values through "
+        "static with function(static_argnums=...). Call other code that needs values through "
         "numpy_function or py_function, or move it out of the function"
     )
     error.size_of = size_of
@@ -429,10 +429,12 @@ class FunctionTrace(Level, Listener):
             run.take_values()
             return
         if not self.may_create:
+            file, line, _ = users_line()
             raise ValueError(
-                "This function creates a new Variable each time it is traced: create the Variable "
-                "outside the function, or only on the first call (TensorFlow raises this as "
-                '"tf.function only supports singleton tf.Variables created on the first call.")'
+                f"`{self.name}` creates a new Variable each time it is traced: {variable.name!r} "
+                f"({location_of(file, line)}). Create the Variable outside the function, or only "
+                'on the first call (TensorFlow raises this as "tf.function only supports singleton '
+                'tf.Variables created on the first call.")'
             )
         self.created.append(variable)
 
