@@ -33,6 +33,11 @@ CASES = {
         (5,),
         (6,),
     ),
+    "no rounds inside": (
+        "s = 0.0\nfor i in range(-9, k):\n    for j in range(i):\n        s += x[j]\nreturn s",
+        (6, -2),
+        (7,),
+    ),
     "flat": (
         "y = m.ravel()\ns = 0.0\nfor i in range(2):\n    for j in range(k):\n"
         "        s += y[i * k + j]\nreturn s",

@@ -7,14 +7,13 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..autograph._names import Names
 from ..errors import UnsupportedCodeError, location_of
 from . import program as ir
-from .index_checks import IndexCheck, IndexRanges
 from .scalar_operations import OpBuilder
 from .views import Axis, Lazy, View, broadcast, element, element_of, elementwise, is_one, whole
 
@@ -40,6 +39,18 @@ def tree(function: Callable[[Any], Any], value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(tree(function, item) for item in value)
     return function(value)
+
+
+class IndexCheck(NamedTuple):
+    """A check that integers from `least` to `most` are indices of an axis of some size.
+
+    Nothing is checked if the `loop` has no round.
+    """
+
+    least: ir.Number
+    most: ir.Number
+    size: ir.Number
+    loop: ir.For | None = None
 
 
 Step = Callable[[ir.Index, ir.Numbers], ir.Numbers]
@@ -69,7 +80,6 @@ class BlockReader:
         self.node: ast.AST | None = None
         self.choices: dict[ir.Number, ir.Op] = {}  # results of branches
         self.ranges: dict[ir.Number, ir.Bounds] = {}  # of loops' indices
-        self.index_ranges = IndexRanges(self.definitions, self.ranges)
         self.index_checks: dict[ir.Statement, tuple[IndexCheck, ir.Block]] = {}
         self.checked: set[Any] = set()  # indices, with sizes, that this block has checked
         self.sizes: set[ir.Number] = set()  # inputs, and what follows from these alone
@@ -114,31 +124,71 @@ class BlockReader:
     def check_index(self, index: ir.Number, size: ir.Number) -> None:
         """Add a check that an index is in range, unless that is known."""
         key = ir.term_of(index, self.definitions), size
-        check = self.index_ranges.check(index, size)
-        if key in self.checked or check.least is check.most is None:
+        is_low = index.low is not None and index.low >= 0
+        if key in self.checked or (is_low and self.is_below(index, size)):
             return
         self.checked.add(key)
         self.program.errors.append((IndexError, f"{self.place(self.node)}: {_OUT_OF_RANGE}"))
-        self._require(check, len(self.program.errors))
+        self.require(IndexCheck(index, index, size), len(self.program.errors))
+
+    def require(self, check: IndexCheck, error: int) -> None:
+        """Add a check of indices."""
+        count, b = len(self.b.block), self.b
+        test = b.op("less", check.most, check.size)
+        if check.least.low is None or check.least.low < 0:
+            is_low = b.op("greater_equal", check.least, b.op("negative", check.size))
+            test = b.op("and", is_low, test)
+        if check.loop is not None:
+            name = "less" if check.loop.step.number > 0 else "greater"
+            ends = check.loop.start, check.loop.stop
+            test = b.op("or", b.op("not", b.op(name, *ends)), test)
+        if not isinstance(test, ir.FixedNumber) or not test.number:
+            require = ir.Require(test, error)
+            b.block.append(require)
+            self.index_checks[require] = check, b.block[count:]
 
     def check_before(self, loop: ir.For) -> None:
-        """Check before a loop what its rounds check of indices, where all of them run."""
+        """Check before a loop what its rounds check of its index, where all of them run."""
         checks = {x for x in ir.walk(loop.body) if isinstance(x, ir.Require)}
         if loop.leaves is not None or not self.index_checks.keys() >= checks:
             return
+        inside, jump = ir.defined([loop]), int(loop.step.number)
         for require in [x for x in loop.body if x in checks]:
             check, statements = self.index_checks[require]
-            check = self.index_ranges.before(self.b, check, loop)
-            if check is not None:
+            base, gap = ir.term_of(check.most, self.definitions)
+            is_inside = check.size in inside or check.loop is not None
+            if base is loop.index and not is_inside and abs(jump) == 1:
                 loop.body[:] = [x for x in loop.body if x not in statements]
-                self._require(check, require.error)
+                ends = loop.start, self.b.op("subtract", loop.stop, loop.step)
+                least, most = [self.b.op("add", x, gap) for x in ends[::jump]]
+                self.require(IndexCheck(least, most, check.size, loop), require.error)
 
-    def _require(self, check: IndexCheck, error: int) -> None:
-        count = len(self.b.block)
-        require = ir.Require(self.index_ranges.test(self.b, check), error)
-        if not isinstance(require.test, ir.FixedNumber) or not require.test.number:
-            self.b.block.append(require)
-            self.index_checks[require] = check, self.b.block[count:]
+    def is_below(self, index: ir.Number, size: ir.Number) -> bool:
+        """Return whether an index is known to be less than the size of its axis."""
+        if isinstance(index, ir.FixedNumber) and index.number < (size.low or 0):
+            return True
+        own, constant = ir.term_of(size, self.definitions)
+        return any(base is own and most < constant for base, most in self.upper_bounds(index))
+
+    def upper_bounds(self, value: ir.Number) -> Iterator[tuple[ir.Number | None, int]]:
+        """Yield numbers, or None for 0, and constants: an integer is at most their sum."""
+        base, constant = ir.term_of(value, self.definitions)
+        yield base, constant
+        bounds: list[tuple[ir.Number, int]] = []
+        if base is not None and base in self.ranges:
+            start, stop, step = self.ranges[base]
+            bounds = [(stop, -1)] if step.number > 0 else [(start, 0)]
+        elif base is not None:
+            match self.definitions.get(base):
+                case ir.Op(_, "minimum", args):
+                    bounds = [(x, 0) for x in args]
+                case ir.Op(_, "mod", (_, y)) if y.low is not None and y.low >= 0:
+                    bounds = [(y, -1)]
+                case ir.Op(_, "subtract", (x, y)) if y.low is not None:
+                    bounds = [(x, -y.low)]
+        for bound, more in bounds:
+            for other, own in self.upper_bounds(bound):
+                yield other, own + constant + more
 
     def check_equal(self, x: ir.Number, y: ir.Number) -> None:
         if x != y:
@@ -491,7 +541,4 @@ class BlockReader:
         begin, end = (ir.constant(0), top) if jump > 0 else (top, ir.constant(-1))
         first = begin if start is None else clipped(start, low, top)
         last = end if stop is None else clipped(stop, low, top)
-        span = b.op("subtract", *((last, first) if jump > 0 else (first, last)))
-        if abs(jump) > 1:
-            span = b.op("floor_divide", b.op("add", span, abs(jump) - 1), abs(jump))
-        return first, step, b.op("maximum", span, 0, hint="n")
+        return first, step, b.op("maximum", b.rounds(first, last, jump), 0, hint="n")
