@@ -868,7 +868,7 @@ def rayleigh(x):
             "lambda dy: -dy * tf.exp(-r) / r - dy * (tf.exp(-r) / r) / r",
         ),
         (
-            *(boltzmann, np.outer(V, V) + STIFFNESS, "of a softmax over axis 0; the outputs are a"),
+            *(boltzmann, np.outer(V, V) + STIFFNESS, "The rule has axis 0 where it needs axis 1."),
             "tf.reduce_sum(p * dy, axis=1, keepdims=True)",
         ),
         (

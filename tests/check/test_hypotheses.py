@@ -280,15 +280,15 @@ TRUE = {
         "gradient of order 1 has a kink there.", "There is a kink",
     ),
     "an element beside a kink of the gradient": (
-        huber(tf.ones_like), (POINT,), "at x[2] (gradient dy instead of -dy).", "x[1] (",
+        huber(tf.ones_like), (POINT,), "at x[2] (expected -dy[2], got dy[2]).", "x[1] (",
     ),
     "gradients in units of the upstream": (
         huber(lambda x: 2.0 * tf.sign(x)), (np.array([0.5, -1.6, 0.2, 3.0]),),
-        "only at x[1] (gradient -2 * dy instead of -dy) and x[3] (gradient 2 * dy", "0.76",
+        "only at x[1] (expected -dy[1], got -2 * dy[1]) and x[3] (", "0.76",
     ),
     "a derivative of order 2 at zero": (
         log_cosh_by_sign, (np.array([0.0, 0.5]),),
-        "It is wrong only where x is 0 (1 of 2 elements), at x[0] (gradient", "<= 0",
+        "It is wrong only where x is 0 (1 of 2 elements), at x[0] (expected", "<= 0",
     ),
     "a derivative of a rule that returns 0 rightly": (
         log_cosh_by_sign, (np.array([0.0, 0.5]),), "The derivative of the rule is 0 there.",
@@ -330,6 +330,45 @@ def test_arguments_whose_gradients_are_linear_are_not_accused():
     report = tf.check_gradients(kinetic, 1.3, 2.1)
     false = {row.argument for row in report.rows if row.verdict == "not linear in the upstream"}
     assert false == {"p"}
+
+
+@tf.custom_gradient
+def kepler(mean, e):
+    anomaly = mean
+    for _ in range(8):
+        anomaly -= (anomaly - e * tf.sin(anomaly) - mean) / (1.0 - e * tf.cos(anomaly))
+
+    def grad(dy):
+        held = tf.stop_gradient(anomaly)
+        slope = 1.0 - e * tf.sin(held)
+        return dy / slope, tf.reduce_sum(dy * tf.sin(anomaly) / slope)
+
+    return anomaly, grad
+
+
+@tf.custom_gradient
+def clipped(x):
+    return x * x, lambda dy: tf.clip_by_value(2.0 * x * dy, -0.5, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("f", "args"), [(kepler, (np.array([0.3, 1.0, 2.0]), 0.4)), (clipped, (V[:3],))]
+)
+def test_what_follows_from_the_first_finding_is_not_another_one(f, args):
+    (finding,) = tf.check_gradients(f, *args).findings
+    assert finding.order == 1
+
+
+def test_findings_are_in_the_order_of_their_derivatives():
+    @tf.custom_gradient
+    def cube(x):
+        values = x.numpy()
+        return x**3, lambda dy: 2.0 * dy * tf.constant(values) ** 2
+
+    first, second = tf.check_gradients(cube, V[:3]).findings
+    assert first.text.startswith("Order 1 is wrong")
+    assert (first.order, second.order) == (1, 2)
+    assert "from `x.numpy()` (test_hypotheses.py:" in words(second.text)
 
 
 def test_arguments_in_a_tuple_are_to_be_passed_one_by_one():

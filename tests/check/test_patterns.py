@@ -111,7 +111,7 @@ RULES = {
     "negative x": (
         rule(lambda x: tf.where(x > 0, x**2, 0.1 * x), lambda dy, x: dy * 2 * x),
         V,
-        "It is wrong only where x < 0 (1 of 4 elements), at x[1] (gradient -3 * dy instead of 0.1",
+        "It is wrong only where x < 0 (1 of 4 elements), at x[1] (expected 0.1 * dy[1], got -3 ",
     ),
     "negative x, a ratio": (
         rule(

@@ -253,8 +253,8 @@ def test_reports_say_to_how_many_digits():
     f = with_rule(tf.sin, lambda x, dy: dy * tf.cos(x))
     text = str(tf.check_gradients(f, np.array(0.7)))
     assert (
-        "complex step (10 digits); central differences (6 digits); for upstream rows, the rule "
-        "at other values of dy (6 digits)." in " ".join(text.split())
+        "complex step (10 digits); central differences (6 digits); for `upstream` rows, results "
+        "of the same rule for another dy (6 digits)." in " ".join(text.split())
     )
     report = tf.check_gradients(lambda x: tf.sin(tf.cast(x, "float32")), np.float32(0.7), order=1)
     assert "References: central differences (4 digits)." in str(report)

@@ -318,9 +318,7 @@ WRONG = {
     "clipping": Case(
         clips, (2.0,), 1, "not linear in the upstream", path="upstream", words="clipping"
     ),
-    "None": Case(
-        forgets_an_argument, (2.0, 3.0), 1, "detached", "y", words="the rule returns None"
-    ),
+    "None": Case(forgets_an_argument, (2.0, 3.0), 1, "detached", "y", words="returns None for y."),
     "not summed": Case(
         not_summed, (MATRIX, VECTOR), 1, "raises", words="tf.reduce_sum(dy * x, axis=[0])"
     ),

@@ -294,8 +294,8 @@ wrong(
     huber_loss_slope,
     X4,
     said=(
-        "It is wrong only at x[1] (gradient -dy instead of -1.2 * dy) and x[3] (gradient dy "
-        "instead of 1.2 * dy). There it is 0.833333 times the correct gradient."
+        "It is wrong only at x[1] (expected -1.2 * dy[1], got -dy[1]) and x[3] (expected "
+        "1.2 * dy[3], got dy[3]). There it is 0.833333 times the correct gradient."
     ),
 )
 right(quantile_loss, X4)
@@ -309,16 +309,16 @@ wrong(
     contrastive_loss_pulls_all,
     *PAIRS,
     said=(
-        "It is wrong only at distance[1] (gradient 0.8 * dy instead of -0.8 * dy) and distance[2] "
-        "(gradient 1.4 * dy instead of -1.4 * dy). There the sign is wrong."
+        "It is wrong only at distance[1] (expected -0.8 * dy[1], got 0.8 * dy[1]) and "
+        "distance[2] (expected -1.4 * dy[2], got 1.4 * dy[2]). There the sign is wrong."
     ),
 )
 right(path_loss, SCORES)
 wrong(
     path_loss_without_backward_pass,
     SCORES,
-    said="It is wrong at 4 of 6 elements, first at scores[0, 0] (gradient -0.668188 instead of "
-    "-0.771058).",
+    said="It is wrong at 4 of 6 elements, first at scores[0, 0] (expected -0.771058, got "
+    "-0.668188).",
 )
 right(cosine_distance, X3, X3[::-1] + 0.3)
 wrong(cosine_distance_not_divided, X3, X3[::-1] + 0.3, said="It has an extra factor: `length`.")
@@ -721,7 +721,7 @@ wrong(
     binarise_wide_window,
     X5,
     against=hard_tanh,
-    said="It is wrong only at x[1] (gradient dy instead of 0).",
+    said="It is wrong only at x[1] (expected 0, got dy[1]).",
     has_code=False,
 )
 right(spectral_norm, MATRIX)
@@ -960,7 +960,8 @@ wrong(
 wrong(
     equilibrium_of_one_step,
     0.4 * X3,
-    said="The rule treats `tf.linalg.matvec(RECURRENT, z)`, which depends on x, as a constant.",
+    said="The rule treats the last of 80 values of `tf.linalg.matvec(RECURRENT, z)`, which depends "
+    "on x, as a constant.",
 )
 right(root_of_cubic, X3)
 wrong(root_of_cubic_sign, X3, said="The sign is wrong.")
@@ -1606,3 +1607,85 @@ wrong(nested_power, X4, order=2, said="It is 0.333333 times the correct gradient
 wrong(nested_of_upstream, X3, order=2, said="the direct dependence on x is lost")
 wrong(solver_in_numpy, X3, order=2, said="takes NumPy or Python values from a tensor")
 wrong(detached_residual, X3, order=2, said="uses `stop_gradient`, where derivatives end")
+
+
+# Mistakes that one edit of the rule corrects -------------------------------------------------
+
+
+@tf.custom_gradient
+def row_variances(x):
+    """The mean is taken over the other axis."""
+    y, n = tf.math.reduce_variance(x, axis=1), x.shape[1]
+    return y, lambda dy: dy[:, None] * 2.0 * (x - tf.reduce_mean(x, 0, keepdims=True)) / n
+
+
+@tf.custom_gradient
+def row_norms(x):
+    """The norms of the other axis are in the gradient."""
+    y = tf.sqrt(tf.reduce_sum(x * x, axis=1, keepdims=True))
+    return y, lambda dy: dy * x / tf.sqrt(tf.reduce_sum(x * x, axis=0, keepdims=True))
+
+
+@tf.custom_gradient
+def row_log_sums(x):
+    """The softmax is over the other axis."""
+    y = tf.reduce_logsumexp(x, axis=1)
+    return y, lambda dy: dy[:, None] * tf.nn.softmax(x, axis=0)
+
+
+@tf.custom_gradient
+def square_of_integers(x):
+    """The slope is rounded towards zero."""
+    return x * x, lambda dy: 2.0 * dy * tf.cast(tf.cast(x, tf.int32), tf.float64)
+
+
+@tf.custom_gradient
+def log_determinant_of_symmetric_part(a):
+    """The inverse is that of the matrix, not of its symmetric part."""
+    factor = tf.linalg.cholesky(0.5 * (a + tf.transpose(a)))
+    value = 2.0 * tf.reduce_sum(tf.math.log(tf.linalg.diag_part(factor)))
+    return value, lambda dy: dy * tf.linalg.inv(a)
+
+
+@tf.custom_gradient
+def gelu_of_four_digits(x):
+    """The factor 1 / sqrt(2 pi) has four digits."""
+    cdf = 0.5 * (1.0 + tf.math.erf(x / np.sqrt(2.0)))
+    return x * cdf, lambda dy: dy * (cdf + 0.3989 * x * tf.exp(-0.5 * x * x))
+
+
+@tf.custom_gradient
+def cosines(a):
+    """The result of the round before is held constant."""
+    x = tf.ones_like(a)
+    for _ in range(4):
+        before = x
+        x = tf.cos(a * x)
+    return x, lambda dy: -dy * tf.sin(a * before) * before
+
+
+wrong(row_variances, BATCH, said="The rule has axis 0 where it needs axis 1.")
+wrong(row_norms, BATCH, said="The rule has axis 0 where it needs axis 1.")
+wrong(row_log_sums, BATCH, said="The rule has axis 0 where it needs axis 1.")
+wrong(
+    square_of_integers,
+    X3 + 0.2,
+    said="`tf.cast(x, tf.int32)` drops the fractions.",
+)
+wrong(
+    log_determinant_of_symmetric_part,
+    MATRIX,
+    said="The rule is right only for a symmetric matrix a: use the symmetric part.",
+)
+wrong(
+    gelu_of_four_digits,
+    X3,
+    said="Is 0.3989 meant to be 1 / np.sqrt(2.0 * np.pi) = 0.39894228? This would explain the "
+    "error.",
+)
+wrong(
+    cosines,
+    np.array([0.4, 1.3, 2.1]),
+    said="The rule treats value 3 of 4 of `x`, which depends on a, as a constant.",
+    has_code=False,
+)

@@ -300,7 +300,7 @@ wrong(
     doubtful=("kink", "inconclusive"),
 )
 wrong(exact_at_integers, np.array([1.0, 2.0, -3.0]), at="integers", false="1 x* nearby")
-wrong(masked_loss, V, words="), at x[1] (gradient -3 instead of 0).")
+wrong(masked_loss, V, words="), at x[1] (expected 0, got -3).")
 wrong(dropout, V, words="It is 0.8 times the correct gradient.")
 wrong(differences, V, words="The rule treats `x[1:]` (")
 wrong(
@@ -437,7 +437,7 @@ wrong(softmax_of_one_element, V, words="It has only the diagonal of the Jacobian
 wrong(
     softmax_over_rows,
     SQUARE,
-    words="It is the gradient of a softmax over axis 0; the outputs are a softmax over axis 1.",
+    words="The rule has axis 0 where it needs axis 1.",
 )
 wrong(running_sum_forwards, V, words="must be summed in reverse, along axis 0")
 wrong(backwards, V, words="Its elements are in reverse order.")
@@ -709,7 +709,7 @@ wrong(
     false="1 log_scale*",
     words="The factor that multiplies the upstream gradient is 1 too large",
 )
-wrong(none_for_second, V, V, false="1 y*: detached", words="the rule returns None")
+wrong(none_for_second, V, V, false="1 y*: detached", words="returns None for y. Return a")
 wrong(zero_for_second, V, V, false="1 y*", words="The rule returns 0 for it.")
 wrong(
     one_too_many,

@@ -6,19 +6,20 @@ import math
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any
 
 import numpy as np
 
 from .. import nest
 from .._core.conversion import is_tensor
+from .._core.wording import in_words
 from .._rules.definition import source_line
 from ..errors import GradientCountError, GradientShapeError, NotLinearError, is_ours, users_line
 from . import evaluate, rewrite, verdicts
 from .check import DOUBTFUL, REPEATS
 from .evidence import Evidence, acquit_detached
-from .hypotheses import MAX_NAMED, Fix, in_words
+from .hypotheses import MAX_NAMED, Fix
 from .patterns import Explanation, describe_patterns, describe_upstreams
 from .recorder import CustomCall, DetachSite, NonFinite, Recorder, SourceLine, find_captures
 from .reference import SECOND_DIFFERENCES
@@ -29,18 +30,18 @@ from .surrogates import recognise_surrogate
 from .trials import try_change
 from .verdicts import DerivativeRow
 
+MAX_REPAIRS = 6  # corrections to try
+
 
 def diagnose(evidence: Evidence, rules: Sequence[RuleReport]) -> list[Finding]:
-    """Return the findings, each once; those that explain most come first."""
+    """Return the findings, each once, by their order; those that explain most come first."""
     if not evidence.check.repeats:
         return list(_not_repeated(evidence))
     deliberate = recognise_surrogate(evidence.check)
-    first_error = min((order for order, *_ in evidence.check.errors), default=1)
-    late = [_errors] * any(row.false and row.order < first_error for row in evidence.rows)
     if deliberate is None:
         acquit_detached(evidence)
         parts = (
-            *[_errors] * (not late),
+            _errors,
             _captures,
             _detachments,
             _upstreams,
@@ -52,7 +53,7 @@ def diagnose(evidence: Evidence, rules: Sequence[RuleReport]) -> list[Finding]:
         parts = (_upstreams, _not_linear)
     findings = [finding for part in parts for finding in part(evidence)]
     findings += _wrong(evidence, rules, deliberate)
-    findings += [finding for part in late for finding in part(evidence)]
+    findings.sort(key=lambda finding: (finding.remark, finding.order))
     findings += _values_not_finite(evidence)
     findings += [Finding(words, remark=True) for words in _remarks(evidence)]
     return list(dict.fromkeys(findings))
@@ -109,15 +110,16 @@ def _errors(evidence: Evidence) -> Iterator[Finding]:
             errors.setdefault(str(error), (order, error))
     for words, (order, error) in errors.items():
         if isinstance(error, GradientCountError):
-            yield _of_count(evidence, order, error)
+            yield _of_count(evidence, order, error)._replace(order=order)
         elif isinstance(error, GradientShapeError) and error.index is not None:
-            yield _of_shape(evidence, error)
+            yield _of_shape(evidence, error)._replace(order=order)
         else:
             frames = traceback.extract_tb(error.__traceback__)
             users = [frame for frame in frames if not is_ours(frame.filename)]
             location = f" ({where((users[-1].filename, users[-1].lineno or 0))})" if users else ""
             name = type(error).__name__
-            yield Finding(f"Order {order} cannot be computed: {name}: {words}{location}")
+            text = f"Order {order} cannot be computed: {name}: {words}{location}"
+            yield Finding(text, order=order)
 
 
 def _of_count(evidence: Evidence, order: int, error: GradientCountError) -> Finding:
@@ -177,10 +179,10 @@ def _captures(evidence: Evidence) -> Iterator[Finding]:
     for seen in evidence.calls:
         rows = [row for row in evidence.rows if row.false and row.argument in seen.captured]
         false = [row for row in rows if row.order >= seen.order]
-        if seen.is_gradient_function and false:
-            yield _of_gradient_function(evidence, seen, false)
-        elif false and seen.used:
-            yield _of_captured(evidence, seen, false)
+        if false and (seen.is_gradient_function or seen.used):
+            of = _of_gradient_function if seen.is_gradient_function else _of_captured
+            order = min(row.order for row in false)
+            yield of(evidence, seen, false)._replace(order=order)
         elif seen.captured and seen.bypassed and not seen.used:
             names = in_words(sorted(seen.captured))
             yield Finding(
@@ -229,16 +231,22 @@ def _detachments(evidence: Evidence) -> Iterator[Finding]:
         rows = [row for row in false if row.order >= point.order]
         if rows and point.site not in explained:
             code = None if explained else evidence.attached
-            explained[point.site] = _of_detach_site(evidence, point, rows, code)
+            finding = _of_detach_site(evidence, point, rows, code)
+            explained[point.site] = finding._replace(order=min(row.order for row in rows))
     yield from explained.values()
     if explained or any(seen.captured for seen in evidence.calls):
         return
+    wrong = [row.order for row in evidence.rows if row.verdict == verdicts.WRONG]
+    taken = any(recorder.taken for recorder in evidence.check.recorders.values())
+    if wrong and not taken:  # no sign of another cause than that of the first wrong order
+        false = [row for row in false if row.order <= min(wrong)]
     first = {row.argument: row.order for row in sorted(false, key=lambda row: -row.order)}
     missing = [argument for argument in sorted(first) if first[argument] == 1]
     for names in (missing, [argument for argument in sorted(first) if first[argument] > 1]):
         if names:
             rows = [row for row in false if row.argument in names]
-            yield _of_unrecorded(evidence, names, rows, min(map(first.__getitem__, names)))
+            order = min(map(first.__getitem__, names))
+            yield _of_unrecorded(evidence, names, rows, order)._replace(order=order)
 
 
 def _of_unrecorded(
@@ -248,19 +256,23 @@ def _of_unrecorded(
     name = evidence.check.problem.name
     lines = []
     if first == 1:
-        text = (
-            f"The gradient with respect to {in_words(names)} is None: either the rule "
-            "returns None, or the function does not use it in tensor operations. An array that "
-            "needs no gradient, such as labels, is better captured by the function than passed to "
-            "it."
-        )
+        passes = (r for (order, _), r in evidence.check.recorders.items() if order == 1)
+        nones = {text for recorder in passes for text in recorder.nones}
+        why = f"No operation that tapes record leads from there to the value of `{name}`."
+        if nones:
+            why = (
+                f"{' '.join(sorted(nones))} Return a gradient. An array that needs none, such as "
+                "labels, is better captured by the function than passed to it."
+            )
+        text = f"The gradient with respect to {in_words(names)} is None. {why}"
     else:
         recorders = evidence.check.recorders.values()
-        sites = dict.fromkeys(site for recorder in recorders for site in recorder.taken)
+        sites = {site: how for recorder in recorders for site, how in recorder.taken.items()}
+        origins = " and ".join(f"`{how}`{_location(site)}" for site, how in sites.items() if how)
         text = (
             "The rule uses values that tapes do not record: numbers, NumPy arrays or tensors made "
-            f"of them{'; '.join(map(_location, sites))}. So tapes do not see how the gradient of "
-            f"order {first - 1} depends on {in_words(names)}. Use tensor operations, or call "
+            f"of them{f', from {origins}' * bool(origins)}. So tapes do not see how the gradient "
+            f"of order {first - 1} depends on {in_words(names)}. Use tensor operations, or call "
             f"`{name}` itself in the rule for its value."
         )
         lines = [line for _, line in sites]
@@ -281,6 +293,7 @@ def _of_detach_site(
     how, result = f"uses `{point.what}`, where derivatives end", "this result as a constant"
     if point.what == "NumPy":
         how, result = "takes NumPy or Python values from a tensor", "these values as constants"
+        how += f" in `{point.expression}`" * bool(point.expression)
     used = ", and its rule uses the result" * (point.in_body and code is not None)
     text = (
         f"{whose} {how}{_location(point.site)}{used}: derivatives of order {point.order} and "
@@ -308,7 +321,8 @@ def _upstreams(evidence: Evidence) -> Iterator[Finding]:
             yield Finding(
                 f"With respect to the upstream gradient, the rule of `{name}` is not the "
                 f"derivative: expected {_pair(row)}. A gradient is linear in {upstream}: its "
-                f"derivative with respect to {upstream}, times ddy, is the rule for ddy."
+                f"derivative with respect to {upstream}, times ddy, is the rule for ddy.",
+                order=row.order,
             )
             return
 
@@ -319,7 +333,8 @@ def _upstreams_of_own_dtype(evidence: Evidence) -> Iterator[Finding]:
         if row.path == "upstream" and row.verdict == verdicts.WRONG and ", right in" in row.detail:
             yield Finding(
                 f"With respect to the upstream gradient, order {row.order} is {row.verdict} "
-                f"{row.detail}: expected {_pair(row)}. Operations overflow there, or lose digits."
+                f"{row.detail}: expected {_pair(row)}. Operations overflow there, or lose digits.",
+                order=row.order,
             )
             return
 
@@ -344,7 +359,8 @@ def _not_finite(evidence: Evidence) -> Iterator[Finding]:
     functions = [*evidence.calls, None]
     findings = [_corrected(evidence, text, seen, rewrite.stabilise) for seen in functions]
     finding = next((finding for finding in findings if finding.code), None)
-    yield finding or _differentiated(evidence, text, evidence.check.names)
+    finding = finding or _differentiated(evidence, text, evidence.check.names)
+    yield finding._replace(order=row.order)
 
 
 def _values_not_finite(evidence: Evidence) -> Iterator[Finding]:
@@ -473,7 +489,8 @@ def _wrong(
         whose = f"order {order - 2}" if order > 2 else "the function"
         yield Finding(
             f"Order {order - 1} is right at this point only: order {order}, which is its "
-            f"derivative, is not the second derivative of {whose}. {_describe(evidence, rows)}"
+            f"derivative, is not the second derivative of {whose}. {_describe(evidence, rows)}",
+            order=order,
         )
         return
     head, texts = f"Order {order} is wrong", []
@@ -495,11 +512,14 @@ def _wrong(
             f"the result of `{name}`."
         )
     explanation = _explain(evidence, rows, order, bool(blamed))
+    is_explained = bool(explanation.text or blame or deliberate)
+    if not is_explained and any(row.verdict == verdicts.NOT_LINEAR for row in evidence.rows):
+        return  # a consequence: a rule that is not linear is not the derivative
     text = " ".join(filter(None, (text, explanation.text, blame, deliberate)))
     code, ending = None, ""
     if not deliberate:
         code, ending = _fixed(evidence, explanation, inner[-1] if inner else None)
-    yield Finding(f"{text}{ending}", code)
+    yield Finding(f"{text}{ending}", code, order=order)
 
 
 def _explain(
@@ -526,7 +546,7 @@ def _fixed(
     problem = evidence.check.problem
     is_sure = all(row.verdict in (verdicts.TRUE, verdicts.WRONG) for row in evidence.rows)
     is_sure &= not any(row.nearby or row.index is not None for row in evidence.rows)
-    if not is_sure or not problem.is_one_rule:
+    if not problem.is_one_rule:
         return None, ""
     name, names = problem.name, evidence.check.names
     if inner is not None:
@@ -538,14 +558,20 @@ def _fixed(
             fix(source, name, positions.get(j, len(names)))
 
     value_words = f" Differentiating the operations of `{name}` gives the correct gradient:"
-    for fixes, words in (
-        (explanation.fixes, " Write it like this:"),
-        (explanation.others, value_words),
-    ):
-        trial = try_change(evidence.check, None, change, fixes) if fixes else None
-        if trial is not None and trial.right:
-            return trial.code, words
-    return None, ""
+    trial = try_change(evidence.check, None, change, explanation.fixes) if is_sure else None
+    if trial is not None and trial.right:
+        return trial.code, " Write it like this:"
+    squares = {n for n, x in zip(names, problem.point, strict=False) if _is_square(x)}
+    for words, repair in islice(rewrite.repairs(problem.f, name, sorted(squares)), MAX_REPAIRS):
+        trial = try_change(evidence.check, None, repair)
+        if trial is not None and trial.right_everywhere:
+            return trial.code, f" {words} Write it like this:"
+    trial = try_change(evidence.check, None, change, explanation.others) if is_sure else None
+    return (trial.code, value_words) if trial is not None and trial.right else (None, "")
+
+
+def _is_square(x: np.ndarray) -> bool:
+    return x.ndim == 2 and 1 < x.shape[0] == x.shape[1]
 
 
 def _describe_swap(evidence: Evidence, order: int) -> Explanation:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._core.wording import in_words
 from .elements import NOTHING, Elements
 from .problem import largest
 from .rewrite import (
@@ -440,6 +441,7 @@ def _approximations(elements: Elements) -> Iterator[Hypothesis]:
                         largest(sample.actual - sample.expected)
                         <= 10.0 * error * largest(sample.expected)
                     ),
+                    fix=partial(replace_number, number=number, code=code),
                 )
         return
     ratio = _fitted_ratio(elements, lambda sample: sample.derivation.gradient)
@@ -697,16 +699,22 @@ def _quadratic(elements: Elements) -> Iterator[Hypothesis]:
         )
 
     x = elements.name
-    for degree in (2.0, 0.0) if elements.runs("matmul") or elements.runs("matvec") else (2.0,):
+    texts = {
+        2.0: f"For a matrix A, the gradient of {x}^T A {x} is (A + A^T) {x}; it is 2 A {x} only if "
+        "A is symmetric.",
+        0.0: "There it is 0, as for a function that is the same for each positive multiple of "
+        f"{x}. If it has a matrix A, does the rule take A where it needs (A + A^T) / 2?",
+    }
+    has_matrix = elements.runs("matmul") or elements.runs("matvec")
+    for degree, text in texts.items() if has_matrix else ((2.0, texts[2.0]),):
         yield Hypothesis(
-            f"The gradient is right along {x}, and wrong in other directions. For a matrix A, the "
-            f"gradient of {x}^T A {x} is (A + A^T) {x}; it is 2 A {x} only if A is symmetric.",
+            f"The gradient is right along {x}, and wrong in other directions. {text}",
             partial(has_degree, degree=degree),
             fix=partial(add_transpose, ratio=degree, is_mean=not degree),
         )
 
 
-# Means, norms, softmax and terms -------------------------------------------------------------
+# Means, norms and terms ----------------------------------------------------------------------
 
 
 def _sets_of_axes(ndim: int) -> list[tuple[int, ...]]:
@@ -716,47 +724,6 @@ def _sets_of_axes(ndim: int) -> list[tuple[int, ...]]:
 def _other_axis(wrong: tuple[int, ...], right: tuple[int, ...]) -> Any:
     is_single = len(wrong) == len(right) == 1
     return partial(change_axis, old=wrong[0], new=right[0]) if is_single else None
-
-
-def _softmax(elements: Elements) -> Iterator[Hypothesis]:
-    """Yield the axes of a softmax, or of its logarithm, whose rule sums over others."""
-    y, dy = elements.outputs, elements.upstream
-    if not y.shape == dy.shape == elements.x.shape:
-        return
-
-    def pull(sample: Elements, p: np.ndarray, axes: tuple[int, ...], is_log: bool) -> np.ndarray:
-        dy = sample.upstream
-        if is_log:
-            return dy - p * dy.sum(axis=axes, keepdims=True)
-        return p * (dy - (dy * p).sum(axis=axes, keepdims=True))
-
-    def outputs(sample: Elements, axes: tuple[int, ...], is_log: bool, scale: Any) -> np.ndarray:
-        return np.exp(sample.outputs) if is_log else sample.outputs
-
-    def own(sample: Elements, axes: tuple[int, ...], is_log: bool, scale: Any) -> np.ndarray:
-        x = scale * sample.x
-        powers = np.exp(x - x.max(axis=axes, keepdims=True))
-        return powers / powers.sum(axis=axes, keepdims=True)
-
-    sets = _sets_of_axes(y.ndim)
-    for is_log in (False, True):
-        p, right, scale = outputs(elements, (), is_log, 1.0), (), 1.0
-        for axes in sets:
-            pulled = pull(elements, p, axes, is_log)
-            factor = np.vdot(pulled, elements.expected) / (np.vdot(pulled, pulled) or np.nan)
-            if elements.match(factor * pulled):
-                right, scale = axes, factor  # of x, which an energy has negative
-                break
-        for axes in sets if right else ():
-            for of in (outputs, own) if axes != right else ():
-                yield gives(
-                    f"It is the gradient of a softmax over {_axes(axes)}; the outputs are a "
-                    f"softmax over {_axes(right)}.",
-                    lambda sample, of=of, axes=axes, is_log=is_log, scale=scale: (
-                        scale * pull(sample, of(sample, axes, is_log, scale), axes, is_log)
-                    ),
-                    fix=_other_axis(axes, right),
-                )
 
 
 def _centred(elements: Elements) -> Iterator[Hypothesis]:
@@ -957,13 +924,12 @@ def _named(elements: Elements, false: np.ndarray) -> Iterator[str]:
     gradients, correct = (array / elements.upstream for array in pair) if is_product else pair
     for index in np.argwhere(false):
         position = tuple(int(i) for i in index)
-        texts = [f"{array[position] + 0.0:.6g}" for array in (gradients, correct)]
+        got, expected = (f"{array[position] + 0.0:.6g}" for array in (gradients, correct))
         if is_product:
-            texts = [TIMES_DY.get(text, f"{text} * dy") for text in texts]
-        yield f"{elements.name}{list(position)} (gradient {' instead of '.join(texts)})"
-
-
-TIMES_DY = {"0": "0", "1": "dy", "-1": "-dy"}
+            dy = f"dy{list(position)}"
+            times = {"0": "0", "1": dy, "-1": f"-{dy}"}
+            got, expected = (times.get(text, f"{text} * {dy}") for text in (got, expected))
+        yield f"{elements.name}{list(position)} (expected {expected}, got {got})"
 
 
 def _is_product_with_upstream(elements: Elements) -> bool:
@@ -998,17 +964,11 @@ def _axes(axes: Sequence[int]) -> str:
     return f"{'axis' if len(axes) == 1 else 'axes'} {', '.join(map(str, axes))}"
 
 
-def in_words(names: Any) -> str:
-    """Return names as a list in words."""
-    names = list(names)
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
-
-
 FAMILIES: tuple[Callable[[Elements], Iterator[Hypothesis]], ...] = (
     *(_zero, _approximations, _ratio, _of_complex, _of_outputs),
     *(_permuted, _summed, _permuted_upstream, _parts),
     partial(_factors, named=_named_arguments),
-    *(_quadratic, _softmax, _centred, _offset, _terms, _left_out, _where, _by_sign),
+    *(_quadratic, _centred, _offset, _terms, _left_out, _where, _by_sign),
     partial(_missing_terms, named=_named_arguments),
     _through,
     partial(_factors, named=_named_variables),

@@ -69,12 +69,25 @@ class _Results(ObservingLevel):
         is_last = self._last[site] == id(data)
         return assigned.group(1) if assigned and is_last else None
 
-    def ordinal(self, data: Any) -> str:
-        """Return "the first " or the like if its line has the expression of a result twice."""
+    def words_for(self, data: Any) -> str:
+        """Return words for a result: its variable or expression, and which of its values it is.
+
+        A line has several if it has the expression twice, or runs several times.
+        """
         expression, site, _ = self._computed[id(data)]
         twins = [key for key, other in self._computed.items() if other[:2] == (expression, site)]
-        is_known = 1 < len(twins) == line_of(*site).count(expression) <= len(ORDINALS)
-        return f"the {ORDINALS[twins.index(id(data))]} " if is_known else ""
+        place, count = twins.index(id(data)), line_of(*site).count(expression)
+        if variable := self.variable_of(data, site):
+            return f"`{variable}`"
+        if 1 < len(twins) == count <= len(ORDINALS):
+            return f"the {ORDINALS[place]} `{expression}`"
+        if len(twins) == 1 or count != 1:
+            return f"`{expression}`"
+        name = self.variable_of(self._computed[self._last[site]][2], site)
+        is_assigned = name and self._computed[self._last[site]][0] == expression
+        which = f"value {place + 1} of {len(twins)}"
+        which = f"the last of {len(twins)} values" if place + 1 == len(twins) else which
+        return f"{which} of `{name if is_assigned else expression}`"
 
     @property
     def variables(self) -> dict[str, np.ndarray]:
@@ -116,12 +129,11 @@ def _shares(
     taken = list(results.taken.values())[-MAX_RESULTS:]
     slopes = tape.gradient(output, [result for _, _, result in taken], dy)
     ranked: list[tuple[int, Share]] = []
-    for (expression, site, result), slope in zip(taken, slopes, strict=True):
+    for (_, site, result), slope in zip(taken, slopes, strict=True):
         if slope is None or (part := tape.gradient(result, x, slope)) is None:
             continue
         variable = results.variable_of(result._data, site)
-        what = f"`{variable or expression}`"
-        what = what if variable else f"{results.ordinal(result._data)}{what}"
+        what = results.words_for(result._data)
         site_text = f"{where(site)}: {line_of(*site)}"
         ranked.append((0 if variable else 1, Share(what, site_text, None, part._values())))
         size = result.shape[0] if result.shape else 0

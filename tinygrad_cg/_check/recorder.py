@@ -34,7 +34,7 @@ class DetachSite(NamedTuple):
     """A place where a derivative ends: values taken out of a tensor, or a detaching operation.
 
     From `order` on, derivatives lack the paths through it. It is `in_body` if it is in a function
-    that has a rule, and not in the rule.
+    that has a rule, and not in the rule. `expression` is the source of what takes the values.
     """
 
     what: str
@@ -42,6 +42,7 @@ class DetachSite(NamedTuple):
     site: SourceLine
     order: int
     in_body: bool
+    expression: str = ""
 
 
 class NonFinite(NamedTuple):
@@ -119,7 +120,8 @@ class Recorder(ObservingLevel, Observer):
         self.keeps_non_finite = keeps_non_finite
         self.calls: list[CustomCall] = []
         self.detached: list[DetachSite] = []
-        self.taken: list[SourceLine] = []  # where functions with rules took values out of tensors
+        self.taken: dict[SourceLine, str] = {}  # where functions with rules take values, and how
+        self.nones: set[str] = set()  # sentences: where rules return None for what a tape watches
         self.adapted: list[str] = []  # warnings: how gradients were changed to fit
         self.non_finite: list[NonFinite] = []
         self.coarsest = 0.0  # the precision of the least precise result that depends on sources
@@ -183,11 +185,18 @@ class Recorder(ObservingLevel, Observer):
     # The observer ----------------------------------------------------------------------------
 
     def run_rule(self, call: Callable[[Node, Any], Any], node: Node, dy: Any) -> Any:
-        self._rules.append(getattr(node.saved, "definition", None))
+        definition = getattr(node.saved, "definition", None)
+        self._rules.append(definition)
         try:
-            return call(node, dy)
+            results = list(call(node, dy))
         finally:
             self._rules.pop()
+        seen = self._by_definition.get(id(definition))
+        if seen is not None and dy is not None:
+            for name, result, operand in zip(seen.names, results, node.inputs, strict=False):
+                if result is None and operand is not None:
+                    self.nones.add(f"The rule of `{seen.name}` returns None for {name}.")
+        return results
 
     def begin_tangents(self, definition: Any) -> None:
         self._rules.append(definition)
@@ -210,14 +219,15 @@ class Recorder(ObservingLevel, Observer):
         order = 1 if running is None else running.order + 1
         if inside := running_functions():
             if what != "stop_gradient":  # the function has a rule, which ignores its operations
-                self.taken += [site] if site else []
+                self.taken |= {site: users_expression()} if site else {}
                 return
             definition, order = inside[-1], order + 1  # but the rule may use the result
         if definition is None and running is not None:
             definition = running.definition
         site = site or users_line()[:2]
         if all((point.what, point.site) != (what, site) for point in self.detached):
-            self.detached.append(DetachSite(what, definition, site, order, bool(inside)))
+            end = DetachSite(what, definition, site, order, bool(inside), users_expression())
+            self.detached.append(end)
 
     def _running(self) -> CustomCall | None:
         """Return the custom gradient whose rule is running."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .._core.wording import in_columns
 from .._rules.definition import source_line
 from ..errors import GradientError, is_ours
 from .check import DOUBTFUL, Property
@@ -29,6 +30,8 @@ class Finding(NamedTuple):
     code: str | None = None
     remark: bool = False
     """True if it is not a fault: the derivatives are right."""
+    order: int = 1
+    """The lowest order of the derivatives that it is about."""
 
 
 @dataclass
@@ -120,9 +123,7 @@ class GradientReport:
         parts = [self.summary()]
         if self.rows:
             cells = [HEADINGS, *map(_cells, self.rows)]
-            widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-            texts = (map("{:{}{}}".format, line, "><<<>>>><", widths) for line in cells)
-            parts.append("\n".join("  ".join(text).rstrip() for text in texts))
+            parts.append("\n".join(in_columns(cells, "><<<>>>><")))
         parts.append("\n".join(map(_wrap_text, _lines(self).splitlines())))
         for number, finding in enumerate(self.findings, 1):
             parts.append(_wrap_text(f"{number}. {finding.text}"))

@@ -12,6 +12,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
@@ -627,6 +628,72 @@ def change_axis(source: SourceCode, name: str, index: int, old: int, new: int) -
                 axis.value = new
 
 
+def keep_fractions(source: SourceCode, call: str) -> None:
+    """Remove a cast to integers."""
+
+    class Keep(ast.NodeTransformer):
+        def visit_Call(self, node: ast.Call) -> ast.AST:
+            self.generic_visit(node)
+            return _value_cast(node) or node if ast.unparse(node) == call else node
+
+    Keep().visit(source.tree)
+
+
+def _value_cast(node: ast.AST) -> ast.expr | None:
+    """Return what a node casts to integers, if it does."""
+    match node:
+        case ast.Call(ast.Name("int"), [value]):
+            return value
+        case ast.Call(function, [value, dtype]) if last_name(function) == "cast":
+            return value if last_name(dtype).startswith("int") else None
+        case ast.Call(ast.Attribute(value, "astype"), [dtype]):
+            return value if last_name(dtype).startswith("int") else None
+    return None
+
+
+def symmetrise(source: SourceCode, name: str, argument: str) -> None:
+    """Let a function begin with the symmetric part of an argument."""
+    target = _find_function(source.tree, name)
+    if target is not None:
+        code = f"{argument} = ({argument} + {source.prefix}transpose({argument})) / 2.0"
+        target.body.insert(ast.get_docstring(target) is not None, ast.parse(code).body[0])
+
+
+Repair = tuple[str, Callable[[SourceCode], None]]
+"""What may be wrong with a function, in words, and how to correct it."""
+
+
+def repairs(function: Any, name: str, matrices: Sequence[str]) -> Iterator[Repair]:
+    """Yield corrections of a function with a rule, to try; `matrices` are its square arguments."""
+    source = _source_of(function)
+    rule = source and _rule_of(source, name)
+    if source is None or rule is None:
+        return
+    for code in dict.fromkeys(ast.unparse(n) for n in ast.walk(source.tree) if _value_cast(n)):
+        yield f"`{code}` drops the fractions.", partial(keep_fractions, call=code)
+    axes, others = (_axes_in(tree) for tree in (rule, source.tree))
+    for old in axes:
+        for new in [*dict.fromkeys((*others, *({0: (1,), 1: (0,)}.get(old, ()))))]:
+            if new != old:
+                words = f"The rule has axis {old} where it needs axis {new}."
+                yield words, partial(change_axis, name=name, index=0, old=old, new=new)
+    for argument in matrices:
+        words = f"The rule is right only for a symmetric matrix {argument}: use the symmetric part."
+        yield words, partial(symmetrise, name=name, argument=argument)
+
+
+def _axes_in(tree: ast.AST) -> dict[int, None]:
+    """Return the axes that calls in a tree have as constants."""
+    axes = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.keyword("axis", ast.Constant(int() as axis)):
+                axes[axis] = None
+            case ast.Call(_, [_, ast.Constant(int() as axis), *_]):
+                axes[axis] = None
+    return axes
+
+
 def change_gradient(
     source: SourceCode, name: str, index: int, change: Callable[[ast.expr], ast.expr]
 ) -> None:
@@ -771,7 +838,8 @@ def _as_operation(node: ast.Call, source: SourceCode) -> None:
 def _replace_aliases(source: SourceCode) -> None:
     """Write x for a name that is assigned x alone, and operations for NumPy functions of it."""
     statements = [node for node in ast.walk(source.tree) if isinstance(node, ast.Assign)]
-    names = [name for statement in statements for name in _assigned(statement)]
+    nodes = (node for node in ast.walk(source.tree) if isinstance(node, ast.Name))
+    names = [node.id for node in nodes if isinstance(node.ctx, ast.Store)]
     aliases = {
         _assigned(statement)[0]: statement.value
         for statement in statements

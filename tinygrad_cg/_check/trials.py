@@ -41,6 +41,12 @@ class Trial(NamedTuple):
         wrong = any(x.false for x in rows) or any(x.holds is False for x in self.check.properties)
         return not wrong and true == set(range(1, self.check.order + 1))
 
+    @property
+    def right_everywhere(self) -> bool:
+        """Return whether it is right, and nothing in its check is in doubt."""
+        rows = self.check.rows if self.check is not None else []
+        return self.right and all(row.verdict == TRUE for row in rows)
+
 
 def try_change(
     check: Check,

@@ -146,8 +146,8 @@ def sizes_of_draws(name: str, shape: Any, second: Any) -> tuple[int, ...]:
     if isinstance(shape, Integral):
         sizes = (shape, second) if isinstance(second, Integral) and second else (shape,)
         raise TypeError(
-            f"{name}: shape must be a tuple or a list, got the number {shape}: write {sizes}, as in "
-            f"tf.random.{name}({sizes})"
+            f"{name}: shape must be a tuple or a list, got the number {shape}: write {sizes}, as "
+            f"in tf.random.{name}({sizes})"
         )
     return as_sizes(name, shape)
 

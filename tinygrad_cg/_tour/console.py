@@ -4,6 +4,8 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from .._core.wording import in_columns
+
 WIDTH = 88
 
 
@@ -33,10 +35,6 @@ def number(value: Any) -> str:
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print rows under their headers: the first column to the left, the others to the right."""
-    lines = [list(headers), *(list(row) for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(headers))]
-    lines.insert(1, ["-" * width for width in widths])
-    print()
-    for first, *others in lines:
-        cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
-        print("  " + "  ".join([first.ljust(widths[0]), *cells]).rstrip())
+    lines = [headers, *rows]
+    lines.insert(1, ["-" * max(map(len, column)) for column in zip(*lines, strict=True)])
+    print("", *in_columns(lines, "<" + ">" * (len(headers) - 1)), sep="\n  ")

@@ -7,6 +7,7 @@ import os
 from html import escape
 from typing import Any, NamedTuple
 
+from .._core.wording import in_columns
 from ._watcher import CallSite, Line
 
 HEADERS = ("", "way", "order", "operation", "in the rule of", "operands", "result")
@@ -77,9 +78,7 @@ def _select_rows(rows: list[TableRow], limit: int) -> tuple[list[TableRow], int,
 def text(rows: list[TableRow], summary: str, limit: int) -> str:
     first, left_out, last = _select_rows(rows, limit)
     cells = [HEADERS, *[row.cells() for row in (*first, *last)]]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    signs = [">" if header in _NUMBERS else "<" for header in HEADERS]
-    lines = ["  ".join(map("{:{}{}}".format, row, signs, widths)).rstrip() for row in cells]
+    lines = in_columns(cells, [">" if header in _NUMBERS else "<" for header in HEADERS])
     if left_out:
         lines.insert(1 + len(first), f"... {left_out} more rows ...")
     return "\n".join([*lines, summary])

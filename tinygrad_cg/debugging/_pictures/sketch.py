@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ..._core.wording import in_words
+
 TIMES = "\u00d7"
 
 
@@ -73,12 +75,8 @@ class Item:
             return ""
         orders = sorted({order for _, order in self.serves if order is not None})
         if orders:
-            return "rule serves order " + _list_words([str(order) for order in orders])
-        return "rule serves " + _list_words([name for name, _ in self.serves])
-
-
-def _list_words(words: list[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+            return "rule serves order " + in_words([str(order) for order in orders])
+        return "rule serves " + in_words([name for name, _ in self.serves])
 
 
 @dataclass(eq=False)
@@ -153,7 +151,7 @@ class Sketch:
         tapes = [frame for frame in self.around(item) if frame.kind == "tape"]
         recorded = item.kind not in ("constant", "update")
         strange = recorded and any(item not in frame.items for frame in tapes)
-        only = f"only {_list_words([frame.name for frame in self.tapes(item)])}" if strange else ""
+        only = f"only {in_words([frame.name for frame in self.tapes(item)])}" if strange else ""
         return ", ".join(filter(None, (item.role, only)))
 
     def edges(self) -> list[tuple[Item, Item, str]]:
