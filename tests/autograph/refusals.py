@@ -44,14 +44,20 @@ def dtypes_differ(x):
     return y
 
 
-@case("`y` has a value only in one branch of the `if`, and is read later: the condition is", "if x > 0:")
+@case(
+    "`y` has a value only in one branch of the `if`, and is read later: the condition is",
+    "if x > 0:",
+)
 def assigned_in_one_case(x):
     if x > 0:
         y = x * 2.0
     return y
 
 
-@case("`y` has a value only in one branch of the `if`, and is read later: the condition is", "if x > 0:")
+@case(
+    "`y` has a value only in one branch of the `if`, and is read later: the condition is",
+    "if x > 0:",
+)
 def deleted_in_one_case(x):
     y = x * 2.0
     if x > 0:

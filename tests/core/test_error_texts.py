@@ -408,7 +408,7 @@ NAMED = {  # by the function that is called, though another one raises the error
     "zeros: 3 is not a supported dtype: pass sizes as one list": lambda: tf.zeros(2, 3),
     "constant: Cannot convert 1.5 to EagerTensor": lambda: tf.constant(1.5, tf.int32),
     "inv: Singular": lambda: tf.map_fn(tf.linalg.inv, np.zeros((1, 2, 2))),
-    "source must be a Tensor or Variable, got str 'a': pass a tensor that the target uses": lambda: (
+    "source must be a Tensor or Variable, got str 'a': pass a tensor that the target u": lambda: (
         tape_of_square("a")
     ),
     "matmul: shapes (2, 3) and (2, 3) do not fit: axis -1 of the first (3) and axis -2 of the "

@@ -633,7 +633,7 @@ def test_code_of_other_libraries_that_calls_differently_says_what_to_write():
     cross_entropy, logits = tf.nn.softmax_cross_entropy_with_logits, tf.ones((2, 3))
     with pytest.raises(ValueError, match="numbers of classes, use sparse_softmax_cross_entropy"):
         cross_entropy(tf.constant([1, 2]), logits)
-    with pytest.raises(ValueError, match="do not broadcast$"):
+    with pytest.raises(ValueError, match=r"do not broadcast$"):
         cross_entropy(tf.constant([1, 2, 0, 0]), logits)
     with pytest.raises(AttributeError, match=r"'experimental': use tf.data; for CSV files numpy"):
         tf.data.experimental.make_csv_dataset("a.csv")

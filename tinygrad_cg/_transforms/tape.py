@@ -364,8 +364,7 @@ class GradientTape(levels.Listener):
             f"{_ONE_SET}. Use GradientTape(persistent=True) for more, or a second tape around this "
             "one for a second derivative."
             if self._consumed
-            else f"GradientTape.gradient: {NEVER_ENTERED} (TensorFlow raises this as "
-            f'"{_ONE_SET}")'
+            else f'GradientTape.gradient: {NEVER_ENTERED} (TensorFlow raises this as "{_ONE_SET}")'
         )
 
     def _stop_or_warn(self, token: Token) -> None:

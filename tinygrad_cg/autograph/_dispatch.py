@@ -161,8 +161,8 @@ class Helper:
         line = self._line()
         refusal = self.refusal(
             line,
-            f"`raise` in a branch or loop whose condition is a tensor: whether {error!r} is raised is only known at run "
-            "time",
+            f"`raise` in a branch or loop whose condition is a tensor: whether {error!r} is raised "
+            "is only known at run time",
             "Use `assert`, or tf.debugging.assert_..., which check at each call",
         )
         if isinstance(error, BaseException):
