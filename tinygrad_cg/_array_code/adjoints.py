@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 from . import program as ir
 from .program import Thing
-from .reloading import Reloading
-from .scalar_operations import OpBuilder, scaled
+from .reloading import Access, Reloading
+from .scalar_operations import TEXTS, OpBuilder, scaled
 
 
 def adjoint(
@@ -42,6 +42,8 @@ def adjoint(
 
 
 ACCESSES = ir.LoadElement, ir.Store, ir.Fill
+QUICK = {name for name in TEXTS if name not in ("divide", "mod")}
+"""Functions that take less time than an element of an array that is loaded."""
 
 
 class _BackwardScope:
@@ -86,7 +88,7 @@ class _BackwardScope:
                 args = tuple(self.fetch(arg, False) for arg in args)
                 self.prologue.append(ir.Op(out, function, args))
                 return out
-            case ir.LoadElement(_, _, index):
+            case ir.LoadElement(_, _, index) | ir.Store(_, index):
                 array = self.owner.memory_of(source)
                 if array is not None:
                     index = tuple(self.fetch(i, False) for i in index)
@@ -165,8 +167,19 @@ class _Adjoints:
         return self.arrays.get(x) or result.add_zeros(x, f"{x.hint}_bar")
 
     def source_of(self, value: ir.Number) -> ir.Statement | None:
-        """Return what gives a value in the backward sweep; None for one that is saved."""
-        return None if value in self.cut else self.definitions.get(value)
+        """Return what gives a value in the backward sweep: its definition, or where it is stored.
+
+        It is loaded if it cannot be computed again, or if that takes long and a forward sweep for
+        the outputs has stored it.
+        """
+        if value in self.cut:
+            return None
+        definition, store = self.definitions.get(value), self.reloading.stored.get(value)
+        is_op = isinstance(definition, ir.Op)
+        is_quick = is_op and (not self.values or definition.function in QUICK)
+        if store is None or is_quick or isinstance(definition, ir.LoadElement):
+            return definition
+        return store if self.reloading.is_safe(store) else definition
 
     def cuts(self) -> set[ir.Number]:
         """Return values to save instead of several others from which they would be computed."""
@@ -195,7 +208,7 @@ class _Adjoints:
         seen = {x for x in ir.reachable(asked, following) if self.home.get(x) is home}
         return seen.intersection(ends), seen.difference(ends)
 
-    def memory_of(self, load: ir.LoadElement) -> ir.Array | None:
+    def memory_of(self, load: Access) -> ir.Array | None:
         """Return the array that has an element in the backward sweep: itself, or a copy."""
         if self.reloading.is_safe(load):
             return load.array
@@ -405,8 +418,9 @@ class _Adjoints:
         elif abs(jump) == 1:
             last = b.op("subtract", stop, jump)
         else:
-            whole = b.op("maximum", b.rounds(start, stop, jump), 0)
-            last = b.op("add", end, b.op("multiply", whole, jump))
+            span = b.op("subtract", stop, start) if jump > 0 else b.op("subtract", start, stop)
+            whole = b.op("floor_divide", b.op("add", span, abs(jump) - 1), abs(jump))
+            last = b.op("add", end, b.op("multiply", b.op("maximum", whole, 0), jump))
         return last, end, ir.constant(-jump)
 
     def saves(self, block: ir.Block) -> bool:

@@ -21,11 +21,18 @@ from tinygrad_cg_kernels import elementary
 
 from . import array_forms
 from .blocks_of_code import BlockReader, unwrapped
-from .program import DTYPES, FLOATS, FixedNumber, Number, constant, fixed
+from .program import DTYPES, FLOATS, FixedNumber, Number, Op, constant, fixed
 from .scalar_operations import OpBuilder, join
 from .views import Arraylike, Lazy, View, element_of, transposed
 
 Handler = Callable[..., Any]
+
+
+def is_harmless(statement: Any) -> bool:
+    """Return whether a statement can be carried out where its result is not wanted."""
+    if not isinstance(statement, Op) or not isinstance(statement.function, str):
+        return False
+    return statement.function not in ("floor_divide", "mod", "left_shift", "right_shift")
 
 
 def arithmetic(reader: BlockReader, b: OpBuilder, name: str, x: Number, y: Number) -> Number:
@@ -223,7 +230,10 @@ def _arange(reader: BlockReader, start: Any, stop: Any = None, step: Any = None)
     else:
         if not isinstance(jump, FixedNumber) or jump.number <= 0:
             raise reader.refuse("the step of np.arange must be a positive constant")
-        size, kind = b.rounds(first, last, int(jump.number)), "i64"
+        size = b.op("subtract", last, first)
+        if jump.number != 1:
+            size = b.op("floor_divide", b.op("add", size, jump.number - 1), jump)
+        kind = "i64"
     size = b.op("maximum", size, 0, hint="n")
 
     def at(b: OpBuilder, index: Any) -> Number:
@@ -272,8 +282,8 @@ def _as_is(reader: BlockReader, value: Any, dtype: Any = None) -> Any:
     return _copy(reader, value, dtype)
 
 
-def _transpose(reader: BlockReader, array: Any, axes: Any = None) -> View:
-    array = reader.kept(_array(reader, array))
+def _transpose(reader: BlockReader, array: Any, axes: Any = None) -> Arraylike:
+    array = _array(reader, array)
     order = range(len(array.shape))[::-1]
     if not _is_none(axes):
         order = [int(axis.number) for axis in axes]

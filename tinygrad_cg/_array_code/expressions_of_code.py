@@ -12,7 +12,7 @@ import numpy as np
 from ..autograph._names import Names
 from . import called_functions as functions
 from .blocks_of_code import BlockReader, Known, tree, unwrapped
-from .program import FLOATS, Block, FixedNumber, If, Merge, Number, constant, fixed
+from .program import FLOATS, Block, FixedNumber, If, Merge, Number, constant, fixed, results
 from .scalar_operations import OpBuilder
 from .views import Index, Lazy, View
 
@@ -187,6 +187,12 @@ class ExpressionReader(BlockReader):
             block: Block = []
             with self.into(block):
                 second = self.test(operand)
+            if all(map(functions.is_harmless, block)):
+                self.b.block += block
+                for statement in block:
+                    self.hidden.difference_update(results(statement))
+                value = self.b.op("and" if is_and else "or", value, second)
+                continue
             out = Number("b1", "test")
             shortcut = constant(not is_and)
             sides = (block, []) if is_and else ([], block)

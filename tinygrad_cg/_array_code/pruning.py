@@ -63,36 +63,58 @@ def _live_nested(statement: Any, live: set[Thing]) -> Any:
 
 def share(program: ir.ArrayProgram) -> ir.ArrayProgram:
     """Return a program that does the same, with each value computed once in a block."""
-    replaced: dict[Any, ir.Number] = {}
-    body = _shared(program.body, {}, replaced)
-    return replace(program, outputs=[replaced.get(x, x) for x in program.outputs], body=body)
+    sharing = _Sharing()
+    body = sharing.block(program.body, {})
+    outputs = [x if isinstance(x, ir.Array) else sharing.now(x) for x in program.outputs]
+    return replace(program, outputs=outputs, body=body)
 
 
-def _shared(block: ir.Block, available: Available, replaced: dict[Any, ir.Number]) -> ir.Block:
-    """Return a block without what is `available`, which is added to `replaced`."""
-    result: ir.Block = []
-    for statement in block:
-        written = ir.arrays_of([statement], ir.Store, ir.Fill)
-        if isinstance(statement, ir.Loop):  # whose rounds see what earlier ones have written
+class _Sharing:
+    def __init__(self) -> None:
+        self.replaced: dict[ir.Number, ir.Number] = {}
+
+    def now(self, value: ir.Number) -> ir.Number:
+        return self.replaced.get(value, value)
+
+    def block(self, block: ir.Block, available: Available) -> ir.Block:
+        result: ir.Block = []
+        for statement in block:
+            self.statement(statement, available, result)
+        return result
+
+    def statement(self, statement: ir.Statement, available: Available, block: ir.Block) -> None:
+        blocks: list[ir.Block] = []
+        if isinstance(statement, (ir.If, ir.For, ir.While)):
+            written = ir.arrays_of([statement], ir.Store, ir.Fill)
+            if isinstance(statement, ir.If):  # whose branches begin with what is available
+                blocks = [self.block(side, dict(available)) for side in ir.blocks_of(statement)]
             _forget(available, written)
-        blocks = [_shared(x, dict(available), replaced) for x in ir.blocks_of(statement)]
-        new = ir.rebuilt(statement, lambda x: replaced.get(x, x), lambda x: x, blocks)
-        _forget(available, written)
-        out = same = None
+            if not isinstance(statement, ir.If):  # a loop's body sees nothing of its test
+                blocks = [self.block(part, dict(available)) for part in ir.blocks_of(statement)]
+        new = ir.rebuilt(statement, self.now, lambda value: value, blocks)
         match new:
             case ir.Op(out, function, args):
-                same = available.setdefault((function, *args, out.type), out)
+                if self.is_available(out, (function, *args, out.type), available):
+                    return
             case ir.LoadElement(out, array, index):
-                same = available.setdefault((array, *index), out)
-            case ir.Store(array, index, value, False) if value.type == array.element:
-                available[(array, *index)] = value
-        if same is None or same is out:
-            result.append(new)
-        else:
-            replaced[out] = same
-    return result
+                if self.is_available(out, (array, *index), available):
+                    return
+            case ir.Store(array, index, value, adds):
+                _forget(available, {array})
+                if not adds and value.type == array.element:
+                    available[(array, *index)] = value
+            case ir.Fill(array):
+                _forget(available, {array})
+        block.append(new)
+
+    def is_available(self, out: ir.Number, key: tuple, available: Available) -> bool:
+        """Return whether there is a value for a key, which `out` is from now on."""
+        found = available.setdefault(key, out)
+        if found is not out:
+            self.replaced[out] = found
+        return found is not out
 
 
 def _forget(available: Available, arrays: Collection[ir.Array]) -> None:
-    for key in [x for x in available if x[0] in arrays] if arrays else ():
+    for key in [key for key in available if isinstance(key[0], ir.Array) and key[0] in arrays]:
         del available[key]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import program as ir
 
+Access = ir.LoadElement | ir.Store
 Place = tuple[int, tuple[ir.Loop, ...]]
 """When a statement runs: its number in the program's text, and the loops around it."""
 
@@ -19,14 +20,22 @@ class Reloading:
         self.counts: dict[ir.Statement, ir.Number] = {}
         """Rounds of loops that the program does not know before."""
         self.stores: dict[ir.Array, list[ir.Store | ir.Fill]] = {}
+        self.stored: dict[ir.Number, ir.Store] = {}
+        """Where values are stored in the block that computes them."""
         self.number(program.body, ())
-        self.safe: dict[ir.LoadElement, bool] = {}
+        self.safe: dict[Access, bool] = {}
 
     def number(self, block: ir.Block, loops: tuple[ir.Loop, ...]) -> None:
+        own: set[ir.Number] = set()
         for statement in block:
+            own.update(ir.results(statement))
             self.home |= dict.fromkeys(ir.results(statement), block)
             self.sources |= dict.fromkeys(ir.results(statement), statement)
             self.places[statement] = len(self.places), loops
+            match statement:
+                case ir.Store(array, _, value, False) if value in own:
+                    if value.type == array.element:  # it is stored as it is
+                        self.stored[value] = statement
             if isinstance(statement, (ir.Store, ir.Fill)):
                 self.stores.setdefault(statement.array, []).append(statement)
             inner = loops
@@ -39,14 +48,14 @@ class Reloading:
             for part in ir.blocks_of(statement):
                 self.number(part, inner)
 
-    def is_safe(self, load: ir.LoadElement) -> bool:
+    def is_safe(self, load: Access) -> bool:
         """Return whether the element keeps its value until the program ends."""
         if load not in self.safe:
             stores = self.stores.get(load.array, ())
             self.safe[load] = not any(self.may_follow(store, load) for store in stores)
         return self.safe[load]
 
-    def unchanged_in(self, load: ir.LoadElement) -> ir.Loop | None:
+    def unchanged_in(self, load: Access) -> ir.Loop | None:
         """Return the outermost loop that goes over an array and leaves it as it is.
 
         Its loops have to go over at least one axis of the array: then it is worth saving all of it
@@ -59,7 +68,7 @@ class Reloading:
                 return loop if self.goes_over(loops[k:], load) else None
         return None
 
-    def goes_over(self, loops: tuple[ir.Loop, ...], load: ir.LoadElement) -> bool:
+    def goes_over(self, loops: tuple[ir.Loop, ...], load: Access) -> bool:
         """Return whether loops go over all indices of some axes, and the others are the same."""
         spanned = 0
         for size, i in zip(load.array.shape, load.index, strict=True):
@@ -81,8 +90,8 @@ class Reloading:
         gap = self.offset(ends[1], size)
         return gap is not None and abs(gap) < 16 and abs(ends[0].number) < 16
 
-    def may_follow(self, store: ir.Store | ir.Fill, load: ir.LoadElement) -> bool:
-        """Return whether a store may overwrite an element after a load has read it."""
+    def may_follow(self, store: ir.Store | ir.Fill, load: Access) -> bool:
+        """Return whether a store may overwrite an element after a load, or store, was there."""
         (when, loops), (then, others) = self.places[store], self.places[load]
         common = [x for x, y in zip(loops, others, strict=False) if x is y]
         if isinstance(store, ir.Fill):

@@ -19,6 +19,8 @@ from .scalar_operations import OpBuilder
 
 CHUNK = 256
 """Rounds that are computed before their terms are added."""
+PAD = 8
+"""Zeros in front of and behind the terms: the largest distance of elements that are one group."""
 MIN_ROUNDS = 16
 """Loops of fewer rounds are left as they are."""
 
@@ -203,7 +205,8 @@ class _Splitting:
     def both(self, loop: ir.For, stores: Sequence[ir.Store], sums: Sequence[ir.Carry]) -> ir.Block:
         """Return the loop in chunks where it has many rounds, else as it is."""
         b = OpBuilder()
-        rounds = b.rounds(loop.start, loop.stop, int(loop.step.number))
+        ends = (loop.stop, loop.start) if loop.step.number < 0 else (loop.start, loop.stop)
+        rounds = b.op("subtract", ends[1], ends[0], hint="rounds")
         pairs = [(c, ir.like(c.out)) for c in loop.carries]
         short = replace(loop, carries=[replace(c, out=out) for c, out in pairs])
         chunks, ends_of = self.chunks(loop, stores, sums, rounds)
@@ -218,11 +221,11 @@ class _Splitting:
         count = b.op("minimum", b.op("subtract", rounds, first), CHUNK, hint="count")
         forward = "add" if jump > 0 else "subtract"
         start = lowest = b.op(forward, loop.start, first)
-        stop = end = b.op(forward, start, count)
+        stop = b.op(forward, start, count)
         if jump < 0:
-            lowest, end = b.op("add", stop, 1), b.op("add", start, 1)
+            lowest = b.op("add", stop, 1)
             if are_rounds_independent(loop, stores):
-                start, stop, jump = lowest, end, 1
+                start, stop, jump = lowest, b.op("add", start, 1), 1
         places = {x: k for k, x in enumerate(dict.fromkeys(store.value for store in stores))}
         terms: dict[ir.Statement, tuple[ir.Array, ir.Number]] = {
             x: (self.buffer(places[x.value], x.array.element), x.value) for x in stores
@@ -234,35 +237,37 @@ class _Splitting:
             if c in sums:
                 buffer, op = self.buffer(len(terms), c.inside.type), ops[c.result]
                 terms[op] = buffer, next(x for x in op.args if x not in insides)
-                total, addition = self.ordered_addition(c, around, buffer, count)
+                end, addition = self.ordered_addition(c, around, buffer, count)
                 additions.append(addition)
             else:
-                total = ir.like(c.inside)
-                carries.append(replace(c, init=around, out=total))
-            outer.append(ir.Carry(around, c.init, total, ir.like(c.out)))
+                end = ir.like(c.inside)
+                carries.append(replace(c, init=around, out=end))
+            outer.append(ir.Carry(around, c.init, end, ir.like(c.out)))
         inner = OpBuilder()  # one operation gives the place: `are_rounds_independent` knows it
-        place = (inner.op("subtract", loop.index, lowest, hint="k"),)
+        place = inner.op("subtract", loop.index, b.op("subtract", lowest, PAD), hint="k")
         for statement in loop.body:
-            if statement not in terms:
+            if statement in terms:
+                buffer, value = terms[statement]
+                inner.store(buffer, (place,), value)
+            else:
                 inner.block.append(statement)
-                continue
-            buffer, value = terms[statement]
-            inner.store(buffer, place, value)
-            if isinstance(statement, ir.Store):
-                own = OpBuilder([ops[x] for x in dict.fromkeys(statement.index) if x in ops])
-                position = own.op("subtract", loop.index, lowest, hint="k")
-                term = own.load(buffer, (position,), "term")
-                own.store(statement.array, statement.index, term, adds=True)
-                additions.append(ir.For(loop.index, lowest, end, ir.constant(1), own.block, []))
         chunk = ir.For(loop.index, start, stop, ir.constant(jump), inner.block, carries)
         b.block += [chunk, *additions]
+        groups: dict[Any, list[tuple[ir.Store, int]]] = {}
+        for store in stores:
+            offset = self.offset(loop, store)
+            key = store if offset is None else (store.array, store.index[:-1])
+            groups.setdefault(key, []).append((store, offset or 0))
+        for group in groups.values():
+            own = [(store, terms[store][0], offset) for store, offset in group]
+            self.addition(b, loop, own, lowest, count)
         step = ir.constant(CHUNK)
         return [ir.For(first, ir.constant(0), rounds, step, b.block, outer)], [c.out for c in outer]
 
     def buffer(self, k: int, element: str) -> ir.Array:
         key = k, element
         if key not in self.buffers:
-            self.buffers[key] = ir.Array(element, (ir.constant(CHUNK),), "terms")
+            self.buffers[key] = ir.Array(element, (ir.constant(CHUNK + 2 * PAD),), "terms")
         return self.buffers[key]
 
     @staticmethod
@@ -272,9 +277,58 @@ class _Splitting:
         """Return a sum after the terms of a chunk, and the loop that adds them in their order."""
         position, b = ir.Number("i64", "k", 0), OpBuilder()
         inside, out = (ir.like(carry.inside) for _ in range(2))
-        term = b.load(buffer, (position,), inside.hint)
+        term = b.load(buffer, (b.op("add", position, PAD),), inside.hint)
         own = ir.Carry(inside, init, b.op("add", inside, term), out)
         return out, ir.counting(position, count, b.block, [own])
+
+    def offset(self, loop: ir.For, store: ir.Store) -> int | None:
+        """Return what is added to the loop's index for a place, if only the last axis has it."""
+
+        def depends(value: ir.Number) -> bool:
+            op = self.definitions.get(value)
+            return value is loop.index or (op is not None and any(map(depends, op.args)))
+
+        base, gap = ir.term_of(store.index[-1], self.definitions)
+        is_near = base is loop.index and abs(gap) <= PAD
+        return gap if is_near and not any(map(depends, store.index[:-1])) else None
+
+    def addition(
+        self,
+        b: OpBuilder,
+        loop: ir.For,
+        group: Sequence[tuple[ir.Store, ir.Array, int]],
+        lowest: ir.Number,
+        count: ir.Number,
+    ) -> None:
+        """Add the loop that adds the terms of a chunk to elements of an array."""
+        offsets = [offset for _, _, offset in group]
+        least, most, place = min(offsets), max(offsets), group[0][0].index
+        if most > least:
+            end = b.op("add", count, PAD)
+            for buffer in dict.fromkeys(buffer for _, buffer, _ in group):
+                self.clear(b, buffer, ir.constant(PAD + least - most), most - least)
+                self.clear(b, buffer, end, most - least)
+            place = (*place[:-1], loop.index)
+        else:  # the loop's index is that of the rounds
+            least, most, group = 0, 0, [(store, buffer, 0) for store, buffer, _ in group]
+        ops, inner = ir.definitions(loop.body), OpBuilder()
+        inner.block += [ops[x] for x in dict.fromkeys(place) if x in ops]
+        position = inner.op("subtract", loop.index, lowest)
+        total: ir.Number | None = None
+        for _, buffer, offset in group:
+            term = inner.load(buffer, (inner.op("add", position, PAD - offset, hint="k"),), "term")
+            total = term if total is None else inner.op("add", total, term)
+        assert total is not None
+        inner.store(group[0][0].array, place, total, adds=True)
+        start, stop = b.op("add", lowest, least), b.op("add", b.op("add", lowest, count), most)
+        b.block.append(ir.For(loop.index, start, stop, ir.constant(1), inner.block, []))
+
+    @staticmethod
+    def clear(b: OpBuilder, buffer: ir.Array, start: ir.Number, count: int) -> None:
+        """Set some elements of a buffer to zero, in front of or behind the terms."""
+        position, inner = ir.Number("i64", "k", 0), OpBuilder()
+        inner.store(buffer, (inner.op("add", start, position, hint="k"),), ir.zero(buffer))
+        b.block.append(ir.counting(position, ir.constant(count), inner.block))
 
 
 def _is_simple(value: ir.Number, index: ir.Number, inner: dict[ir.Number, ir.Statement]) -> bool:
