@@ -133,6 +133,8 @@ DOMAINS = {
     "tanh_slope": Domain(points=(0.12, 0.92, 20.0, 44.18, 354.8)),
     "sigmoid_slope": Domain(points=(1.1, 36.75, 87.3, 708.3)),
     "logit": Domain(low=0.0, high=1.0, points=(0.25, 0.5, 0.75)),
+    "gelu": Domain(low=-37.5, points=(-37.0, -13.0, -1.06, 1.06)),
+    "normal_density": Domain(points=(1.1, 13.0, 15.5, 38.0, 39.5)),
     "ndtr": Domain(high=38.6, low=-1e4, points=(-37.5, -13.0, -1.06, 1.06)),
     "gamma": Domain(low=-170.0, high=171.6, points=(-0.5, 1.5, 2.5, 10.0, 34.0, -10.0, -33.5)),
     "rgamma": Domain(low=-170.0, high=171.6, points=(-0.5, 1.5, 2.5, 10.0, 34.0, -10.0, -33.5)),

@@ -17,7 +17,7 @@ from ..errors import InvalidArgumentError
 from .comparison import greater, greater_equal, less, less_equal
 from .creation import arange
 from .cumulative import cumsum
-from .distribution_functions import ndtr
+from .distribution_functions import gelu as exact_gelu
 from .elementwise import (
     absolute,
     add,
@@ -57,7 +57,7 @@ def gelu(x: Any, approximate: bool = False) -> Tensor:
     if approximate:
         inner = multiply(x, add(1, multiply(square(x), 0.044715)))
         return _weigh(x, sigmoid(multiply(inner, math.sqrt(8 / math.pi))))
-    return _weigh(x, ndtr(x))
+    return exact_gelu(x)
 
 
 def silu(x: Any, beta: Any = 1.0) -> Tensor:

@@ -17,31 +17,36 @@ from .elementwise import (
     POSITIVE,
     add,
     divide_upstream,
-    exp,
     multiply,
     multiply_upstream,
     negative,
     of_real,
     of_reals,
-    square,
     subtract,
 )
 from .reductions import reduce_sum
 from .special_functions import digamma, erfcinv
 
-SCALE = 1 / math.sqrt(2 * math.pi)  # of the normal density
-
-
-def _density(x: Tensor) -> Tensor:
-    """Return the density of the normal distribution."""
-    return multiply(exp(multiply(square(x), -0.5)), SCALE)
-
-
+normal_density = of_real(
+    "normal_density",
+    "Return the density of the normal distribution, exp(-x**2 / 2) / sqrt(2 pi).",
+    vjp=lambda dy, x, out: negative(multiply_upstream(dy, multiply_upstream(out, x))),
+    ulps=(2.0, 1.0),
+    spellings=(),
+)
 ndtr = of_real(
     "ndtr",
     "Return the distribution function of the normal distribution, accurate in its left tail.",
     kernel=ndtr_kernel,
-    vjp=lambda dy, x: multiply_upstream(dy, _density(x)),
+    vjp=lambda dy, x: multiply_upstream(dy, normal_density(x)),
+    ulps=(4.0, 1.0),
+    spellings=(),
+)
+gelu = of_real(
+    "gelu",
+    "Return x times the normal distribution function at x, which is 0 at -inf.",
+    vjp=lambda dy, x: multiply_upstream(dy, add(ndtr(x), multiply_upstream(normal_density(x), x))),
+    decomposition=lambda ops, x: ops.multiply_upstream(ops.ndtr(x), x),
     ulps=(4.0, 1.0),
     spellings=(),
 )

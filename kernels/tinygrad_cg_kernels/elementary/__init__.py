@@ -107,8 +107,10 @@ from tinygrad_cg_kernels.elementary.special import (
     erfc,
     erfcinv,
     erfinv,
+    gelu,
     lgamma,
     ndtr,
+    normal_density,
     polygamma,
     sinc,
     sinc_derivative,
@@ -136,6 +138,7 @@ __all__ += ["equal", "greater", "greater_equal", "isfinite", "isinf", "isnan", "
 __all__ += ["less_equal", "logical_and", "logical_not", "logical_or", "logical_xor", "not_equal"]
 __all__ += ["cbrt", "direction", "hypot", "rsqrt", "xlogy"]
 __all__ += ["digamma", "erf", "erfc", "erfinv", "lgamma", "polygamma", "sinc", "sinc_derivative"]
+__all__ += ["gelu", "normal_density"]
 __all__ += ["bessel_i", "bessel_ie", "erfcinv", "zeta"]
 __all__ += ["cos", "sin", "tan"]
 

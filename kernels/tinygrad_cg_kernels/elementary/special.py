@@ -103,6 +103,10 @@ ERFCX = (
     *(-6.741890322593815e-08, 8.314894954490433e-08),
 )
 SQRT_HALF, SQRT_HALF_LOW = 0.7071067811865476, -4.833646656726457e-17
+DENSITY_AT_0, DENSITY_AT_0_LOW = (
+    0.3989422804014327,
+    -2.49232720227773e-17,
+)  # 1 / sqrt(2 pi), in two parts
 ERFCX_LOW = 2.6599543606771002e-17  # what rounding took from the first
 # (x + 3) exp(x**2) erfc(x) in the same, 0 <= x <= 11.
 ERFCX_BRIEF = (
@@ -132,6 +136,18 @@ def _erf_real(x):
 
 
 @jitable
+def _decay64(square, square_low):
+    """Return n and r with exp(-square - square_low) = 2**n (1 + r)."""
+    inlined()
+    exponent, n = nearest_product(square, -LOG2E)
+    nearly = float_fma(-n, LN2_HI, -square)
+    low = float_fma(-n, LN2_LO, -square_low)
+    r = nearly + low
+    low -= r - nearly
+    return exponent, r + (low + (r * r) * polynomial(r, EXP_TAIL))
+
+
+@jitable
 def _tail64(a, square, square_low):
     """Return erfc(a) as exp(-a**2) erfcx(a) / (1 + 2 a), errors carried along, for a >= 3/4.
 
@@ -147,12 +163,7 @@ def _tail64(a, square, square_low):
     inverse = 1.0 / under
     quotient = over * inverse
     lost = float_fma(-quotient, under, over) + (over_low - quotient * under_low)
-    exponent, n = nearest_product(square, -LOG2E)
-    nearly = float_fma(-n, LN2_HI, -square)
-    low = float_fma(-n, LN2_LO, -square_low)
-    r = nearly + low
-    low -= r - nearly
-    grown = r + (low + (r * r) * polynomial(r, EXP_TAIL))
+    exponent, grown = _decay64(square, square_low)
     value = quotient + (quotient * grown + lost * inverse * (1.0 + grown))
     return scale_by_power(value, exponent)
 
@@ -192,15 +203,21 @@ def _ndtr64(x):
 
 
 @jitable
+def _decay32(square):
+    """Return exp(-square), for float32."""
+    inlined()
+    missing = square * LOG2E
+    exponent, n = nearest(missing)
+    f = n - missing
+    return power_of_two(-exponent) * (1.0 + f * polynomial(f, EXP2_BRIEF))
+
+
+@jitable
 def _tail32(a, square):
     """Return erfc(a) to the precision of float32, for a >= 0; `square` is a**2."""
     inlined()
     inverse = 1.0 / (a + 3.0)
-    missing = square * LOG2E
-    exponent, n = nearest(missing)
-    f = n - missing
-    power = power_of_two(-exponent) * (1.0 + f * polynomial(f, EXP2_BRIEF))
-    return polynomial((a - 3.0) * inverse, ERFCX_BRIEF) * inverse * power
+    return polynomial((a - 3.0) * inverse, ERFCX_BRIEF) * inverse * _decay32(square)
 
 
 @jitable
@@ -213,12 +230,50 @@ def _erfc32(x):
 
 
 @jitable
+def _ndtr_wide(x):
+    """Return the distribution function to the precision of float32, in float64."""
+    inlined()
+    size = float_absolute(x)
+    size = 15.5 if size > 15.5 else size
+    value = 0.5 * _tail32(size * SQRT_HALF, 0.5 * (size * size))
+    return 1.0 - value if x > 0 else value
+
+
+@jitable
 def _ndtr32(x):
+    inlined()
+    return np.float32(_ndtr_wide(np.float64(x)))
+
+
+@jitable
+def _density64(x):
+    inlined()
+    size = float_absolute(x)
+    size = 39.5 if size > 39.5 else size
+    square = size * size
+    exponent, grown = _decay64(0.5 * square, 0.5 * float_fma(size, size, -square))
+    return scale_by_power(DENSITY_AT_0 + (DENSITY_AT_0 * grown + DENSITY_AT_0_LOW), exponent)
+
+
+@jitable
+def _density32(x):
     inlined()
     size = float_absolute(np.float64(x))
     size = 15.5 if size > 15.5 else size
-    value = 0.5 * _tail32(size * SQRT_HALF, 0.5 * (size * size))
-    return np.float32(1.0 - value if x > 0 else value)
+    return np.float32(DENSITY_AT_0 * _decay32(0.5 * (size * size)))
+
+
+@jitable
+def _gelu64(x):
+    inlined()
+    return _ndtr64(x) * (-39.5 if x < -39.5 else x)
+
+
+@jitable
+def _gelu32(x):
+    inlined()
+    wide = np.float64(x)
+    return np.float32(_ndtr_wide(wide) * (-15.5 if wide < -15.5 else wide))
 
 
 def erf(x):
@@ -239,6 +294,18 @@ def ndtr(x):
     return 0.5 * erfc(-SQRT_HALF * x)
 
 
+def normal_density(x):
+    """Return the density of the normal distribution, exp(-x**2 / 2) / sqrt(2 pi)."""
+    return np.exp(-0.5 * x * x) * DENSITY_AT_0
+
+
+def gelu(x):
+    """Return x times the normal distribution function at x; -0 at -inf."""
+    return np.maximum(x, -39.5) * ndtr(x)
+
+
+by_type(normal_density, {kinds.FLOAT64: _density64, kinds.FLOAT32: _density32})
+by_type(gelu, {kinds.FLOAT64: _gelu64, kinds.FLOAT32: _gelu32})
 by_type(erfc, {kinds.FLOAT64: _erfc64, kinds.FLOAT32: _erfc32})
 by_type(ndtr, {kinds.FLOAT64: _ndtr64, kinds.FLOAT32: _ndtr32})
 

@@ -420,7 +420,7 @@ def _norm(value: Value, x: FusionNode) -> FusionNode | None:
     return _composite(value, x) if x.size <= MAX_FUSED_NORM else None
 
 
-COMPOSITE = ["log_softmax", "log_softmax_pull", "logsumexp", "mean", "scalar_power"]
+COMPOSITE = ["gelu", "log_softmax", "log_softmax_pull", "logsumexp", "mean", "scalar_power"]
 COMPOSITE += ["softmax", "softmax_pull", "variance"]
 
 RULES: dict[str, Callable[..., FusionNode | None]] = {
