@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_kernels.loops import small
 from tinygrad_cg_kernels.runtime.locks import no_collection
 
 from ... import nest
@@ -195,6 +196,7 @@ class Traced:
 
         `leaves` are those of the call, if they have values.
         """
+        small.expect_calls()  # most scripts also run operations outside of the program
         result = self._trace(may_create, leaves)
         if result is None:  # a captured tensor is on another device
             result = self._trace(False, leaves)

@@ -5,6 +5,7 @@ would triple the time to compile a kernel.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import llvmlite.binding
@@ -196,6 +197,7 @@ def _wanted(most: int, in_place: bool) -> tuple[service.KernelSource, signatures
     return service.KernelSource(function, name), signatures.words(count)
 
 
+@cache
 def begin(most: int, in_place: bool = False) -> None:
     """Have another core compile the function that small kernels call, until `ready` is called."""
     if in_place not in _prepared:
