@@ -418,9 +418,8 @@ class _Adjoints:
         elif abs(jump) == 1:
             last = b.op("subtract", stop, jump)
         else:
-            span = b.op("subtract", stop, start) if jump > 0 else b.op("subtract", start, stop)
-            whole = b.op("floor_divide", b.op("add", span, abs(jump) - 1), abs(jump))
-            last = b.op("add", end, b.op("multiply", b.op("maximum", whole, 0), jump))
+            whole = b.op("maximum", b.rounds(start, stop, jump), 0)
+            last = b.op("add", end, b.op("multiply", whole, jump))
         return last, end, ir.constant(-jump)
 
     def saves(self, block: ir.Block) -> bool:

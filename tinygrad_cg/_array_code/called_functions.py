@@ -230,10 +230,7 @@ def _arange(reader: BlockReader, start: Any, stop: Any = None, step: Any = None)
     else:
         if not isinstance(jump, FixedNumber) or jump.number <= 0:
             raise reader.refuse("the step of np.arange must be a positive constant")
-        size = b.op("subtract", last, first)
-        if jump.number != 1:
-            size = b.op("floor_divide", b.op("add", size, jump.number - 1), jump)
-        kind = "i64"
+        size, kind = b.rounds(first, last, int(jump.number)), "i64"
     size = b.op("maximum", size, 0, hint="n")
 
     def at(b: OpBuilder, index: Any) -> Number:

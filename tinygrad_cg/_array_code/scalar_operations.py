@@ -61,6 +61,8 @@ those of integers, and `accumulate` is a sum of floats in any order, as in a bac
 _COMPARISONS = "less", "less_equal", "greater", "greater_equal", "equal", "not_equal"
 _NEUTRAL = {"add": 0, "subtract": 0, "multiply": 1}
 """Integers with which an operation on integers returns the other operand."""
+_POSITIVE = {"multiply", "floor_divide", "mod", "right_shift", "left_shift", "bit_and", "bit_or"}
+"""Functions of integers that are at least 0 for operands that are."""
 _BOOLEAN = {*_COMPARISONS, "not", "and", "or", "as_b1"}
 _SYMBOLS: dict[Any, str] = {
     getattr(elementary, name): name
@@ -158,6 +160,13 @@ class OpBuilder:
     def store(self, array: ir.Array, index: ir.Index, value: ir.Number, adds: bool = False) -> None:
         self.block.append(ir.Store(array, index, value, adds))
 
+    def rounds(self, start: ir.Number, stop: ir.Number, step: int) -> ir.Number:
+        """Return how many numbers a range has; 0 or less if it is empty."""
+        span = self.op("subtract", *((stop, start) if step > 0 else (start, stop)))
+        if abs(step) > 1:
+            span = self.op("floor_divide", self.op("add", span, abs(step) - 1), abs(step))
+        return span
+
     def multiply(self, x: ir.Number, y: ir.Number) -> ir.Number:
         """Multiply; by the numbers 1 and -1 without a product."""
         for factor, other in ((x, y), (y, x)):
@@ -193,17 +202,7 @@ def _low(name: str, values: Sequence[ir.Number]) -> int | None:
             return known[0] - known[1]
         case "minimum" | "select":
             return min(known)
-        case (
-            "multiply"
-            | "floor_divide"
-            | "mod"
-            | "right_shift"
-            | "left_shift"
-            | "bit_and"
-            | "bit_or"
-        ):
-            return 0 if min(known) >= 0 else None
-    return None
+    return 0 if name in _POSITIVE and min(known) >= 0 else None
 
 
 def scaled(
