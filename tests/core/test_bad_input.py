@@ -39,8 +39,8 @@ RECORD = np.zeros(2, dtype=[("a", "f4"), ("b", "f4")])
     [
         (np.array([1.0, 2.0], dtype=object), r"dtype=object; call \.astype\(float\)"),
         (np.array([1.0, None], dtype=object), "dtype=object"),
-        (np.array(["a", "b"]), "string dtype"),
-        (np.array([b"a"]), "string dtype"),
+        (np.array(["a", "b"]), "it holds strings"),
+        (np.array([b"a"]), "it holds strings"),
         (RECORD, "structured dtype; pass .*fields separately"),
         (np.array(["2020-01-01"], dtype="datetime64[D]"), "datetime64"),
         (np.array([1], dtype="timedelta64[D]"), "timedelta64"),

@@ -267,7 +267,7 @@ TENSORS = [
         "dtype=object; call .astype(float)",
         lambda: tf.constant(np.array([1.0, 2.0], object)),
     ),
-    ("4.4 string", TypeError, "string dtype", lambda: tf.constant(np.array(["a"]))),
+    ("4.4 string", TypeError, "it holds strings", lambda: tf.constant(np.array(["a"]))),
     (
         "4.4 structured",
         TypeError,
@@ -493,7 +493,7 @@ NAMED = {  # by the function that is called, though another one raises the error
     "inside vmap or another transformation, tensors have no values yet: use tensor operations": (
         lambda: tf.vmap(float)(tf.ones(2))
     ),
-    "the custom gradient `identity` has no attribute 'defvjp': the rule": lambda: (
+    "the custom gradient `identity` has no attribute 'defvjp': return the rule": lambda: (
         tf.custom_gradient(identity).defvjp
     ),
     "custom_derivatives: vjp of order 1 must take (dy, *args), where": lambda: (

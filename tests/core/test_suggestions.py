@@ -41,6 +41,8 @@ def find(path):
         (".linalg", "mm", "tf.matmul"),
         ("", "erf", "tf.math.erf"),  # the same name elsewhere
         ("", "interp", "tf.numpy.interp"),
+        (".math", "bessel_j0", "tf.math.special.bessel_j0"),
+        ("", "odeint", "tinygrad_cg.autograd.scipy.integrate.odeint"),
         (".math", "matmul", "tf.matmul"),
         ("", "jit", "tf.function"),
         ("", "tree", "tf.nest"),
@@ -55,6 +57,15 @@ def test_a_name_is_suggested_by_its_meaning(module, name, instead):
         getattr(home, name)
     assert caught.value.name is None  # Python would add what is spelled alike
     assert not hasattr(home, name)
+
+
+def test_a_function_of_another_order_is_not_suggested():
+    words = "module 'tinygrad_cg.math' has no attribute 'bessel_i2'"
+    with pytest.raises(AttributeError, match=f"^{re.escape(words)}$"):
+        tf.math.bessel_i2  # noqa: B018
+    words = "module 'tinygrad_cg.math.special' has no attribute 'j1': use tf.math.special.bessel_j1"
+    with pytest.raises(AttributeError, match=f"^{re.escape(words)}$"):
+        tf.math.special.j1  # noqa: B018
 
 
 @pytest.mark.parametrize(
@@ -335,7 +346,7 @@ def test_rules_of_jax_and_pytorch_say_what_to_write():
         return x * x, lambda dy: dy * 2.0 * x
 
     for name, words in (
-        ("defvjp", r"returns \(y, grad_fn\)"),
+        ("defvjp", r"return the rule from the decorated function, `return y, grad_fn`"),
         ("defjvp", "tf.custom_derivatives"),
         ("apply", "call the custom gradient"),
     ):

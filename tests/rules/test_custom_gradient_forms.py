@@ -390,7 +390,7 @@ def test_bound_rule_that_cannot_take_the_upstreams(rule):
     def my_fn(x):
         return (x * 2.0, x * 3.0), rule
 
-    with pytest.raises(TypeError, match="my_fn: grad_fn must take 2 arguments"):
+    with pytest.raises(TypeError, match=r"my_fn: the rule.* must take 2 arguments"):
         my_fn(tf.constant(1.0))
     assert_next_gradient_is_right()
 
@@ -465,7 +465,9 @@ def test_each_call_may_bring_a_rule_of_its_own():
     x = tf.constant(7.0)
     assert gradient(lambda x: f(x, positional), x) == [3.0]
     assert gradient(lambda x: f(x, by_name), x) == [35.0]
-    with pytest.raises(TypeError, match="grad_fn must take 1 argument, the upstream gradient"):
+    with pytest.raises(
+        TypeError, match="the rule `wrong` must take 1 argument, the upstream gradient"
+    ):
         f(x, wrong)
     assert gradient(lambda x: f(x, positional), x) == [3.0]
     assert_next_gradient_is_right()

@@ -208,7 +208,7 @@ def test_rule_that_cannot_take_the_upstreams(rule, outputs, recording):
     def my_fn(x):
         return [x * 2.0] * outputs, rule
 
-    words = rf"grad_fn must take {outputs} argument"
+    words = rf"the rule must take {outputs} argument"
     x = tf.constant(1.0)
     call = (lambda: gradient(my_fn, x)) if recording else (lambda: my_fn(x))
     with pytest.raises(TypeError, match=words) as caught:

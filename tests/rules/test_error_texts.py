@@ -55,6 +55,11 @@ def of_old_variable():
     return custom(lambda a: (a * v, lambda dy, variables=None: (dy, [dy])))(tf.constant(1.0))
 
 
+@tf.custom_gradient
+def power(x, n):
+    return x**n, lambda dy: dy * n * x ** (n - 1)
+
+
 RULES = [
     (
         "1.2 count",
@@ -77,13 +82,19 @@ RULES = [
     (
         "4.1 1 for 2",
         ValueError,
-        "the rule of `my_fn` returned 1 gradient, but `my_fn` has 2 differentiable inputs (a, b)",
+        "the rule of `my_fn` returned 1 gradient, but `my_fn` has 2 inputs (a, b)",
         with_two_inputs(lambda dy: dy),
+    ),
+    (
+        "4.1 an integer input has no gradient",
+        ValueError,
+        "`power` has 2 inputs (x, n). Return one gradient for each input, or None if",
+        lambda: tf.grad(power)(2.0, 3),
     ),
     (
         "4.1 3 for 2",
         ValueError,
-        "the rule of `my_fn` returned 3 gradients, but `my_fn` has 2 differentiable inputs (a, b)",
+        "the rule of `my_fn` returned 3 gradients, but `my_fn` has 2 inputs (a, b)",
         with_two_inputs(lambda dy: (dy, dy, dy)),
     ),
     (
@@ -95,7 +106,7 @@ RULES = [
     (
         "4.1 2 for 1 output",
         TypeError,
-        "my_fn: grad_fn must take 1 argument, the upstream gradient of the output of `my_fn`",
+        "my_fn: the rule must take 1 argument, the upstream gradient of the output of `my_fn`",
         called(lambda a: (a, lambda dy, more: dy)),
     ),
     (
@@ -167,8 +178,8 @@ RULES = [
          called(lambda a: a * 2.0, [1.0, 2.0, 3.0])),
         ("my_fn must return (output, grad_fn), and grad_fn must be callable, got Tensor: ",
          called(lambda a: (a, a))),
-        ("my_fn: grad_fn must take 0 arguments, an upstream gradient for each output of `my_fn`, "
-         "but it takes 1: my_fn returned no tensor", called(lambda a: (None, lambda dy: dy))),
+        ("my_fn: the rule must take 0 arguments, an upstream gradient for each output of `my_fn`, "
+         "but the rule takes 1: my_fn returned no tensor", called(lambda a: (None, lambda dy: dy))),
         ("`my_fn` uses 1 variable (vv:0), so its rule must return a pair, ",
          with_variable(lambda dy, variables=None: dy * tf.ones(3))),
     ],

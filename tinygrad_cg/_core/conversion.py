@@ -29,7 +29,7 @@ COMPLEX64, COMPLEX128 = np.dtype(np.complex64), np.dtype(np.complex128)
 
 _REMEDIES = {
     "O": "dtype=object; call .astype(float) on it first",
-    **dict.fromkeys("US", "string dtype; tensors hold numbers"),
+    **dict.fromkeys("US", "it holds strings; tensors hold numbers only"),
     "M": "datetime64; subtract an epoch and convert to a number first",
     "m": "timedelta64; divide by a unit and convert to a number first",
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import sys
 from collections.abc import Callable, Container, Iterable
 from importlib import import_module
@@ -38,8 +39,9 @@ MODULES, RULES = _tables["MODULES"], _tables["RULES"]
 ARGUMENTS, NO_ARGUMENTS = _tables["ARGUMENTS"], _tables["NO_ARGUMENTS"]
 
 _NAMESPACES = ("", "math", "nn", "linalg", "signal", "random", "keras.ops", "numpy", "nest")
-_NAMESPACES += ("autograd.scipy.special", "keras.losses", "keras.metrics")
+_NAMESPACES += ("math.special", "autograd.scipy.special", "keras.losses", "keras.metrics")
 _LIBRARY = __name__.partition(".")[0]
+_PRIVATE = {"math.special": f"{_LIBRARY}._ops.namespaces.math_special"}
 
 
 def suggest(name: str) -> str:
@@ -53,15 +55,19 @@ def suggest(name: str) -> str:
     for namespace in _NAMESPACES:
         path = f"{_LIBRARY}.{namespace}".rstrip(".")
         try:
-            names = getattr(import_module(path), "__all__", ())
+            names = getattr(import_module(_PRIVATE.get(namespace, path)), "__all__", ())
         except ImportError:  # it is being loaded, and asks for something itself
             continue
-        paths = {other: f"{path}.{other}".replace(_LIBRARY, "tf", 1) for other in names} | paths
+        if not namespace.startswith("autograd."):  # `import tinygrad_cg as tf` does not load these
+            path = path.replace(_LIBRARY, "tf", 1)
+        paths = {other: f"{path}.{other}" for other in names} | paths
     paths.pop("experimental", None)  # each namespace of TensorFlow has another
     from difflib import get_close_matches  # for an error only
 
     if name in paths:
         return f"use {paths[name]}"
+    digits = re.findall(r"\d", name)  # a function of another order or kind is a different one
+    paths = {other: path for other, path in paths.items() if re.findall(r"\d", other) == digits}
     alike = get_close_matches(name, paths, 1, 0.85)
     return f"did you mean {paths[alike[0]]}?" if alike else ""
 

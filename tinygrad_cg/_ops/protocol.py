@@ -92,6 +92,12 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any
     package = _packages[_getframe(1).f_globals.get("__name__")]
     if package is not None and _gets_arrays(package, inputs, options):
         return getattr(ufunc, method)(*_as_values(inputs), **_as_values(options))
+    if method == "at" and is_tensor(inputs[0]):
+        change = _CHANGES.get(ufunc.__name__, f"set(np.{ufunc.__name__}(...))")
+        raise TypeError(
+            f"np.{name}: the first argument cannot be a tensor, which is immutable: write "
+            f"`x = x.at[index].{change}`"
+        )
     if method == "at" and not any(
         is_tensor(operand) and _is_recorded(operand) for operand in inputs
     ):
@@ -115,12 +121,22 @@ def _call(name: str, ufunc: Any, op: Callable, inputs: tuple, options: dict) -> 
     return op(*[shape.cast(operand, dtype) for operand in inputs])
 
 
+_CHANGES = {
+    name: f"{change}(y)"
+    for name, change in {
+        **{name: name for name in ("add", "subtract", "multiply", "divide", "power")},
+        "maximum": "max",
+        "minimum": "min",
+    }.items()
+}
+
+
 def _write(name: str, ufunc: Any, method: str, targets: tuple, inputs: tuple, options: dict) -> Any:
     """Let NumPy write values into arrays, as ``w -= rate * gradient`` does."""
     if any(is_tensor(target) for target in targets):
         raise TypeError(
-            f"np.{name}: out= cannot be a tensor, which is immutable: write `x = x + y` instead of "
-            "np.add(x, y, out=x)"
+            f"np.{name}: out= cannot be a tensor, which is immutable: write `x = np.{name}(...)` "
+            "without out="
         )
     if any(
         is_tensor(operand) and _is_recorded(operand) for operand in (*inputs, *options.values())

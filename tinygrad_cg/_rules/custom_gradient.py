@@ -19,7 +19,7 @@ from .._core import devices
 from .._core.conversion import convert, convert_result, is_tensor, is_weak
 from .._core.kinds import is_differentiable
 from .._core.levels import Listener, remove_listener, state
-from .._core.suggestions import RULES, absent_attributes
+from .._core.suggestions import RULES, absent_attributes, reads_own_arguments
 from .._core.tensor import Tensor
 from .._core.transformed import returns_transformed
 from .._ops.validation import as_int
@@ -82,6 +82,7 @@ def custom_gradient(
 def custom_gradient(
     f: None = None, *, max_order: int | None = None
 ) -> Callable[[Callable[P, tuple[Y, Any]]], Callable[P, Y]]: ...
+@reads_own_arguments
 def custom_gradient(f: Any = None, *, max_order: int | None = None) -> Any:
     """Decorate a function that returns its value together with its gradient rule.
 

@@ -166,8 +166,11 @@ class Definition:
             wanted = f"{outputs} arguments, an upstream gradient for each output of `{self.name}`"
         if not outputs:
             takes += f": {self.name} returned no tensor as its output: return (tensor, grad_fn)"
+        name = getattr(grad_fn, "__name__", "<lambda>")
+        rule_name = "the rule" if name == "<lambda>" else f"the rule `{name}`"
         raise TypeError(
-            f"{self.name}: grad_fn must take {wanted}, but it takes {takes} ({self.where(grad_fn)})"
+            f"{self.name}: {rule_name} must take {wanted}, but the rule takes {takes} "
+            f"({self.where(grad_fn)})"
         )
 
     def _check_variables(self, variables: list[Variable], rule: RuleSignature) -> None:

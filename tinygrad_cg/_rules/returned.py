@@ -39,9 +39,9 @@ def gradients_of_inputs(call: Any, returned: Any, targets: Sequence) -> list:
         name = call.definition.name
         call.definition.warn(
             "return",
-            f"the rule of `{name}` has no `return`, so `{input_names(call)[0]}` has no gradient: "
-            "end it with `return gradient`, or with `return None` on purpose; the rule: "
-            f"{_where(call)}; `{name}`:",
+            f"the rule of `{name}` has no `return`, so the gradient with respect to "
+            f"`{input_names(call)[0]}` is None. End the rule with `return gradient`, or, if None "
+            f"is intended, with `return None` (the rule: {_where(call)}); `{name}`:",
         )
     homes = call.homes or [None] * call.count
     return [
@@ -217,9 +217,10 @@ def _refuse_count(call: Any, returned: int, is_none: bool = False) -> None:
     hint = "grad_fn has no `return`: it returned None. " if forgotten else ""
     raise GradientCountError(
         f"the rule of `{name}` returned {returned} {gradients}, but `{name}` has {expected} "
-        f"differentiable {inputs} ({', '.join(names)}). {hint}Return one gradient, or None, for "
-        f'each input (the rule: {_where(call)}). TensorFlow raises this as "custom_gradient '
-        f'function expected to return {expected} gradients, but returned {returned} instead."',
+        f"{inputs} ({', '.join(names)}). {hint}Return one gradient for each input, or None if an "
+        f"input has no gradient, such as an integer (the rule: {_where(call)}). TensorFlow raises "
+        f'this as "custom_gradient function expected to return '
+        f'{expected} gradients, but returned {returned} instead."',
         function=name,
         line=source_line(call.grad_fn),
         expected=expected,

@@ -37,11 +37,13 @@ class Declared:
     def refuse_order(self) -> NoReturn:
         """Raise an error: no derivative after the last one is declared."""
         name, last = self.definition.name, self.last
-        declared, remedy = "none is declared", "Declare one"
+        declared = "none is declared"
+        remedy = "To declare it, decorate a function that computes it with "
+        remedy += f"`@{name}.derivative`, or pass this function to custom_derivatives"
         if last:
             declared = f"the last declared one is of order {last}"
-            remedy = "Declare the next one, or pass beyond='differentiate' to differentiate the "
-            remedy += "operations of the last one"
+            remedy = f"Declare the derivative of order {last + 1}, or pass "
+            remedy += "beyond='differentiate' to differentiate the operations of the last one"
         raise DerivativeOrderError(
             f"`{name}`: the derivative of order {last + 1} was requested, but {declared} "
             f"({self.definition.where()}). {remedy}",

@@ -261,7 +261,8 @@ def fit_tensors(
             nest.assert_same_structure(structure, values, check_types=False)
         except (TypeError, ValueError) as error:
             raise type(error)(
-                f"{transform.name}: the {role} must have the structure of its tensors: {error}"
+                f"{transform.name}: the {role} must have the structure {_skeleton(structure)}, "
+                f"where * is a tensor or a number, got {_skeleton(values)}"
             ) from None
         flat = nest.flatten(values)
     else:
@@ -270,6 +271,16 @@ def fit_tensors(
         _fit_tensor(transform, f"{role} {i}", *pair)
         for i, pair in enumerate(zip(flat, tensors, strict=True))
     ]
+
+
+class _Star:
+    def __repr__(self) -> str:
+        return "*"
+
+
+def _skeleton(values: Any) -> Any:
+    """Return nested values with a star for each; it prints the nesting alone."""
+    return nest.map_structure(lambda _: _Star(), values)
 
 
 def _fit_tensor(transform: Differentiable, what: str, value: Any, tensor: Tensor) -> Tensor:

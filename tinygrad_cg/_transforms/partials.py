@@ -91,10 +91,11 @@ class PartialDerivatives(Declared):
     def _part(self, context: CallContext, order: int, parts: Any, position: int) -> Any:
         count = len(context.positions)
         if not isinstance(parts, (tuple, list)) or len(parts) != count:
-            got = len(parts) if isinstance(parts, (tuple, list)) else f"one {type(parts).__name__}"
+            got = len(parts) if isinstance(parts, (tuple, list)) else f"a {type(parts).__name__}"
             raise ValueError(
-                f"`{self.definition.name}`: the derivative of order {order} must return one value "
-                f"for each argument, {count}, got {got} ({self.definition.where()})"
+                f"`{self.definition.name}`: the derivative of order {order} must return {count} "
+                f"value{'s' * (count != 1)}, one for each argument, but it returned {got} "
+                f"({self.definition.where()})"
             )
         return parts[position]
 

@@ -104,8 +104,8 @@ def reason(code: CodeType) -> str:
     if cached is not None and isinstance(cached[1], str):
         return cached[1]
     return (
-        f"`{code.co_name}` is not transformed: it is under do_not_convert or autograph=False, "
-        "belongs to another library, or is called by one"
+        f"`{code.co_name}` is not transformed: it belongs to another library, is called by one, "
+        "or is marked with autograph.experimental.do_not_convert or autograph=False"
     )
 
 

@@ -140,7 +140,7 @@ def refuse_value(what: str, level: FunctionTrace, size_of: Any = None) -> NoRetu
     hint = f"Use tf.math.{of_math[1]} instead of math.{of_math[1]}. " if of_math else ""
     error = OperatorNotAllowedInGraphError(
         f"Using a symbolic `tf.Tensor` as a Python value is not allowed: {what} has no value while "
-        f"`{level.name}` is traced ({location_of(file, line)}: `{text}`){_reason()}. "
+        f"`{level.name}` is traced ({location_of(file, line)}: `{text}`). {_reason()}"
         f"{hint}Replace what needs a value, such as float() and numpy(), by tensor operations. To "
         "choose element by element, use where(). If an argument must be a Python value, make it "
         "static with function(static_argnums=...). Call other code that needs values through "
@@ -158,7 +158,7 @@ def _reason() -> str:
     from ...autograph._convert import reason  # for an error only
 
     why = reason(frame.f_code)
-    return f", and Python code cannot branch on tensors here, since {why}" if why else ""
+    return f"This code runs as plain Python, in which tensors need values: {why}. " if why else ""
 
 
 @contextlib.contextmanager

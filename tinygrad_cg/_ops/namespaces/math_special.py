@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from ..._core.suggestions import refuse_name
 from .. import bessel, integrals, special_functions
 from .namespace import export_functions, named_unary
 
@@ -23,4 +26,4 @@ fresnel_cos = named_unary(integrals.fresnel_cos, __name__)
 fresnel_sin = named_unary(integrals.fresnel_sin, __name__)
 spence = named_unary(integrals.spence, __name__)
 
-__all__ = export_functions(globals())
+__all__ = export_functions(globals(), partial(refuse_name, "tinygrad_cg.math.special"))
