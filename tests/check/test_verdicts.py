@@ -844,3 +844,79 @@ def test_why_a_row_is_inconclusive(f, x, why):
     text = " ".join(str(tf.check_gradients(f, x)).split())
     assert text.count("inconclusive, because ") == 1, text
     assert f" are inconclusive, because {why}" in text
+
+
+# Rules that compute in float32 outside of tensors --------------------------------------------
+
+
+@tf.custom_gradient
+def scaled_in_float32(x):
+    def grad(dy):
+        return tf.constant(dy.numpy().astype(np.float32) * np.float32(3.0))
+
+    return 3.0 * x, grad
+
+
+@tf.custom_gradient
+def gathered_in_float32(x):
+    def grad(dy):
+        g = np.zeros((5, 2), np.float32)
+        np.add.at(g, [1, 3, 1, 0], dy.numpy())
+        return tf.constant(g)
+
+    return tf.gather(x, [1, 3, 1, 0]), grad
+
+
+@tf.custom_gradient
+def softmax_in_float32(x):
+    def grad(dy):
+        y, d = (np.asarray(a).astype(np.float32) for a in (tf.nn.softmax(x), dy))
+        return tf.constant(y * (d - np.sum(d * y, -1, keepdims=True)), x.dtype)
+
+    return tf.nn.softmax(x), grad
+
+
+@tf.custom_gradient
+def atan_in_float32(x):
+    slope = 1.0 / (1.0 + np.asarray(x, np.float32) ** 2)
+    return tf.atan(x), lambda dy: dy * tf.constant(slope.astype(np.float64), x.dtype)
+
+
+IN_FLOAT32 = (scaled_in_float32, gathered_in_float32, softmax_in_float32, atan_in_float32)
+
+
+@pytest.mark.parametrize("f", IN_FLOAT32)
+def test_rounding_of_a_rule_that_computes_in_float32_is_not_called_wrong(f):
+    for seed in range(12):
+        x = np.random.default_rng(seed).normal(size=(5, 2)).astype(np.float32)
+        report = tf.check_gradients(f, tf.constant(x), order=1)
+        assert report.ok, report
+
+
+@pytest.mark.parametrize("f", IN_FLOAT32[:2])
+def test_a_rule_that_rounds_float64_to_float32_is_wrong(f):
+    x = np.random.default_rng(3).normal(size=(5, 2))
+    assert tf.check_gradients(f, tf.constant(x), order=1).first_false_order == 1
+
+
+@pytest.mark.parametrize("factor", [1.001, 1.0 + 1e-5])
+@pytest.mark.parametrize("f", IN_FLOAT32)
+def test_a_wrong_factor_of_a_rule_in_float32_is_found(f, factor):
+    @tf.custom_gradient
+    def wrong(x):
+        value, rule = f._function(x)
+        return value, lambda dy: rule(factor * dy)
+
+    x = np.random.default_rng(1).normal(size=(5, 2)).astype(np.float32)
+    assert tf.check_gradients(wrong, tf.constant(x), order=1).first_false_order == 1
+
+
+def test_a_rounded_constant_is_found_for_float32():
+    @tf.custom_gradient
+    def area(r):
+        return np.pi * r**2, lambda dy: dy * 2.0 * 3.1416 * r
+
+    for size in (1, 10, 100, 1000):
+        r = tf.constant(np.random.default_rng(2).uniform(1, 2, size), tf.float32)
+        report = tf.check_gradients(area, r)
+        assert report.first_false_order == 1, report

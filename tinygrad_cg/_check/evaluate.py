@@ -415,7 +415,8 @@ def product(way: np.ndarray, gradient: Any) -> InnerProduct:
         terms = np.real(np.conj(way) * array.astype(widened(array.dtype)))
         terms = np.where(way == 0, 0.0, terms)  # elements that are left out may be infinite
         size = float(np.abs(terms).sum())
-        return InnerProduct(float(terms.sum()), size, precision_of_dtype(array.dtype) * size)
+        rounding, norm = precision_of_dtype(array.dtype) * size, float(np.linalg.norm(terms))
+        return InnerProduct(float(terms.sum()), size, rounding, norm)
 
 
 def total(ways: Sequence, computed: Sequence) -> InnerProduct:

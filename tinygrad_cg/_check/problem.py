@@ -27,7 +27,7 @@ class Primal(NamedTuple):
 
 
 class InnerProduct(NamedTuple):
-    """A product of a gradient with a direction, and the sum of its terms' magnitudes.
+    """A product of a gradient with a direction, and the sum and the norm of its terms' magnitudes.
 
     `value` is None where the gradient is None: not connected. `rounding` bounds the effect of the
     gradient's dtype.
@@ -36,6 +36,7 @@ class InnerProduct(NamedTuple):
     value: float | None
     size: float
     rounding: float = 0.0
+    norm: float = 0.0
 
     @property
     def number(self) -> float:
