@@ -313,7 +313,12 @@ WRONG = {
     "constant": Case(constant_rule, (2.0,), 1, "wrong", words="expected 12, got 100"),
     "swapped": Case(swapped, (TWO, VECTOR[:2]), 1, "wrong", "y", words="are swapped"),
     "no upstream": Case(
-        forgets_upstream, (2.0,), 1, "not linear in the upstream", path="upstream", words="product"
+        forgets_upstream,
+        (2.0,),
+        1,
+        "not linear in the upstream",
+        path="upstream",
+        words="lack a factor dy",
     ),
     "clipping": Case(
         clips, (2.0,), 1, "not linear in the upstream", path="upstream", words="clipping"

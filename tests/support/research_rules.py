@@ -732,7 +732,7 @@ wrong(
     X3,
     1.7,
     said=(
-        "Of a product or a quotient, it differentiates only v: the term with the "
+        "Of a product or a quotient, the rule differentiates only v: the term with the "
         "derivative of the other factor (or the divisor) is missing."
     ),
 )

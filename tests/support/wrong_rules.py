@@ -164,7 +164,7 @@ wrong(
     np.array([0.0, -1.0]),
     at="a kink",
     false=("1 x* nearby", "1 x[1]"),
-    words="with respect to x[1]: ",
+    words="with respect to x[1] is wrong: ",
     doubtful="kink",
 )
 wrong(gaussian_of_wrong_sign, V, words="The sign is wrong.")
@@ -274,7 +274,7 @@ wrong(
     np.array([7e-5, 8e-5, 7e-7, 1e-5, 13.5]),
     at="mixed scale",
     false=("1 x[4]", "1 x[4] nearby"),
-    words="with respect to x[4]: ",
+    words="with respect to x[4] is wrong: ",
     doubtful="kink",
 )
 wrong(relu_six, POINTS, words="wrong only at x[3] (")
@@ -310,7 +310,10 @@ wrong(
     words=("It is wrong only at index 2 of axis 0 (3 of 9", "The rule returns 0 there."),
 )
 wrong(
-    mixed_scale, np.array([1e4, 1e-4, 3.0]), false=("1 x", "1 x[1]"), words="with respect to x[1]: "
+    mixed_scale,
+    np.array([1e4, 1e-4, 3.0]),
+    false=("1 x", "1 x[1]"),
+    words="with respect to x[1] is wrong: ",
 )
 
 
@@ -723,7 +726,7 @@ wrong(
     false="1 inputs['b']*",
     words="It is 2 times the correct gradient.",
 )
-wrong(of_a_variable, V, false="1 coupling:0*", words="It has an extra factor: x.")
+wrong(of_a_variable, V, false="1 coupling*", words="It has an extra factor: x.")
 wrong(
     rate_without_count,
     np.array([0.5, 1.5, 1.0]),
@@ -782,7 +785,7 @@ wrong(
     words="or is divided by its size",
 )
 wrong(clipped, V, false=(*OF_UPSTREAM, "1 x reverse"), words="clipping")
-wrong(without_upstream, V, false=(*OF_UPSTREAM, "1 x reverse"), words="with it missing?")
+wrong(without_upstream, V, false=(*OF_UPSTREAM, "1 x reverse"), words="lack a factor dy?")
 
 
 # Second orders -------------------------------------------------------------------------------

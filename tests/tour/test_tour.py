@@ -104,7 +104,7 @@ def test_timings_are_ratios(output):
 
 def test_a_wrong_rule_is_found_and_drawn(output, prose):
     assert "op: wrong from order 2 onwards" in output
-    assert "Order 2: for op(x)**2, expected 480, got 288." in prose
+    assert "The gradient of order 2 is wrong: for op(x)**2, expected 480, got 288." in prose
     assert "def grad_fn(dy): return 3 * x**2 * dy return x**3, grad_fn" in prose
     assert "tape inner: computes gradients of order 1, inside tape outer" in output
     assert "uses x, but is not differentiated with respect to it is dy/dx" in prose

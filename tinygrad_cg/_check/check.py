@@ -99,12 +99,14 @@ class Check:
         is_plain = max(sizes) == 1 and not any(is_complex(a.dtype) for a in self.problem.point)
         what = ["one random direction of each argument"] * (not is_plain)
         what += ["one random upstream gradient"] * (sum(others) > 1)
+        is_computed = any(row.kind for row in self.rows)
         has_index = any(row.index is not None for row in self.rows)
         rows = "Rows without an index have values" if has_index else "Values are"
-        sentences = [f"{rows} for {' and '.join(what)}."] if what and self.rows else []
+        sentences = [f"{rows} for {' and '.join(what)}."] if what and is_computed else []
         if len(sizes) > 1 and any(row.order > 1 for row in self.rows):
             sentences.append(
-                "From order 2 onwards, values are for a randomly weighted sum of all gradients."
+                "From order 2 onwards, each value is a derivative of a randomly weighted sum of "
+                "the gradients with respect to all arguments."
             )
         return " ".join(sentences)
 

@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import combinations, islice
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from .patterns import Explanation, describe_patterns, describe_upstreams
 from .recorder import CustomCall, DetachSite, NonFinite, Recorder, SourceLine, find_captures
 from .reference import SECOND_DIFFERENCES
 from .report import Finding, RuleReport, number
-from .rewrite import where
+from .rewrite import quote, where
 from .state import name_overwritten, name_randomness
 from .surrogates import recognise_surrogate
 from .trials import try_change
@@ -52,7 +53,7 @@ def diagnose(evidence: Evidence, rules: Sequence[RuleReport]) -> list[Finding]:
     else:
         parts = (_upstreams, _not_linear)
     findings = [finding for part in parts for finding in part(evidence)]
-    findings += _wrong(evidence, rules, deliberate)
+    findings += _wrong(evidence, rules, deliberate, findings)
     findings.sort(key=lambda finding: (finding.remark, finding.order))
     findings += _values_not_finite(evidence)
     findings += [Finding(words, remark=True) for words in _remarks(evidence)]
@@ -135,9 +136,9 @@ def _of_count(evidence: Evidence, order: int, error: GradientCountError) -> Find
     if seen.parent is not None and returned > expected:
         text += (
             " Remove the last gradient. It is the derivative with respect to the upstream gradient "
-            f"of `{seen.parent.name}`, and that is not an input of `{name}`. The rule of "
-            f"`{seen.parent.name}` multiplies by this upstream gradient outside `{name}`, and that "
-            "product is differentiated automatically."
+            f"of `{seen.parent.name}`, but this upstream gradient is not an input of `{name}`. The "
+            f"rule of `{seen.parent.name}` uses the upstream gradient outside `{name}`, where "
+            "operations are differentiated automatically."
         )
         return _corrected(evidence, text, seen, rewrite.drop_gradients, name, expected)
     if any(is_tensor(leaf) for leaf in nest.flatten(seen.kwargs)):
@@ -150,7 +151,7 @@ def _of_count(evidence: Evidence, order: int, error: GradientCountError) -> Find
             " In a list or tuple, each number is an input: to pass them as one vector, use "
             "np.array(...)."
         )
-    elif returned < expected:
+    elif returned < expected and any(isinstance(leaf, Number) for leaf in seen.args):
         text += (
             " Positional arguments that are numbers are inputs, too: return None for those that "
             "have no gradient."
@@ -272,8 +273,8 @@ def _of_unrecorded(
         text = (
             "The rule uses values that tapes do not record: numbers, NumPy arrays or tensors made "
             f"of them{f', from {origins}' * bool(origins)}. So tapes do not see how the gradient "
-            f"of order {first - 1} depends on {in_words(names)}. Use tensor operations, or call "
-            f"`{name}` itself in the rule for its value."
+            f"of order {first - 1} depends on {in_words(names)}. Compute these values in "
+            f"the rule by tensor operations, or by calling `{name}`."
         )
         lines = [line for _, line in sites]
     text = f"{text} {_describe(evidence, rows)}"
@@ -331,9 +332,11 @@ def _upstreams_of_own_dtype(evidence: Evidence) -> Iterator[Finding]:
     """Find rules that are wrong with respect to the upstream in the arguments' dtype alone."""
     for row in evidence.rows:
         if row.path == "upstream" and row.verdict == verdicts.WRONG and ", right in" in row.detail:
+            where_wrong = row.detail.partition(",")[0].capitalize()
             yield Finding(
-                f"With respect to the upstream gradient, order {row.order} is {row.verdict} "
-                f"{row.detail}: expected {_pair(row)}. Operations overflow there, or lose digits.",
+                f"The derivative of order {row.order} with respect to the upstream gradient is "
+                f"{row.verdict} {row.detail}: expected {_pair(row)}. {where_wrong}, "
+                "operations of the rule overflow or lose digits.",
                 order=row.order,
             )
             return
@@ -454,15 +457,16 @@ def _not_linear(evidence: Evidence) -> Iterator[Finding]:
             row = next(row for row in evidence.rows if row.path == "upstream" and row.order == 1)
             why = describe_upstreams(evidence.check, row.argument) or (
                 "Usual causes: clipping the upstream gradient, a mask computed from it, or a "
-                "division by its norm. The rule then is not a vector-Jacobian product, and forward "
-                "mode is not defined."
+                "division by its norm. Because the rule is not linear, it is not a vector-Jacobian "
+                "product, and forward mode is not defined. To clip on purpose, clip the results of "
+                "`tape.gradient` instead."
             )
             comparison = f"{row.detail}, expected {_pair(row)}"
             if not row.detail:
                 got, whole = number(row.value), number(row.reference)
                 comparison = (
-                    f"along a random direction, the gradient for dy = u + v is {got}; those for "
-                    f"dy = u and dy = v add up to {whole}"
+                    f"along a random direction, the gradients for two values of dy add up to "
+                    f"{whole}, but the gradient for the sum of both values is {got}"
                 )
             yield Finding(
                 f"The gradient with respect to {row.argument} is not linear in the upstream "
@@ -474,7 +478,10 @@ def _not_linear(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _wrong(
-    evidence: Evidence, rules: Sequence[RuleReport], deliberate: str | None
+    evidence: Evidence,
+    rules: Sequence[RuleReport],
+    deliberate: str | None,
+    others: Sequence[Finding],
 ) -> Iterator[Finding]:
     kinds = (verdicts.WRONG, verdicts.DETACHED) if deliberate else (verdicts.WRONG,)
     false = [row for row in evidence.rows if row.verdict in kinds and row.path != "upstream"]
@@ -483,6 +490,13 @@ def _wrong(
     order = min(row.order for row in false)
     if any(row.false and row.order < order for row in evidence.rows):
         return  # a consequence
+    is_finite = all(row.verdict != verdicts.NOT_FINITE for row in evidence.rows)
+    if (
+        evidence.check.problem.is_one_rule
+        and is_finite
+        and any(other.code and other.order <= order for other in others)
+    ):
+        return  # the same: that code makes every row right
     rows = [row for row in false if row.order == order]
     rows = [row for row in rows if row.path == "x"] or rows
     if all(row.kind == SECOND_DIFFERENCES for row in rows):
@@ -493,12 +507,9 @@ def _wrong(
             order=order,
         )
         return
-    head, texts = f"Order {order} is wrong", []
-    for name in [*dict.fromkeys(row.argument for row in rows)][:MAX_NAMED]:
-        mine = [row for row in rows if row.argument == name]
-        texts.append(_describe(evidence, mine, head).removesuffix("."))
-        head = "also"
-    text = f"{'; '.join(texts)}."
+    names = [*dict.fromkeys(row.argument for row in rows)][:MAX_NAMED]
+    groups = ([row for row in rows if row.argument == name] for name in names)
+    text = " ".join(_describe(evidence, group, is_next=k > 0) for k, group in enumerate(groups))
     blame = ""
     blamed = [rule for rule in rules if rule.first_false_order is not None]
     inner = [seen for seen in evidence.calls if seen.order == order > 1]
@@ -664,18 +675,17 @@ def _location(site: SourceLine, expression: str = "") -> str:
     """Return a user's line, or a part of it, in parentheses; nothing for that of the check."""
     if site == users_line()[:2]:
         return ""
-    line = expression or rewrite.line_of(*site)
-    return f" ({where(site)}: {line})" if line else f" ({where(site)})"
+    return f" ({quote(site, expression)})"
 
 
-def _describe(evidence: Evidence, rows: Sequence[DerivativeRow], head: str = "") -> str:
+def _describe(evidence: Evidence, rows: Sequence[DerivativeRow], is_next: bool = False) -> str:
     """Describe a wrong row of the lowest order; of both paths together if one is missing.
 
-    After the words of the `head`, by default the order.
+    `is_next` says that a row of the same order was described before.
     """
     rows = [row for row in rows if row.verdict != verdicts.FAILED and not math.isnan(row.reference)]
     if not rows:
-        return f"{head}." if head else ""
+        return ""
     rows = [row for row in rows if row.order == min(other.order for other in rows)]
     row = rows[0]
     if row.relative_error <= 1e-6:
@@ -688,12 +698,13 @@ def _describe(evidence: Evidence, rows: Sequence[DerivativeRow], head: str = "")
     what = what if row.path == "both" else ""
     index = "" if row.index is None else str(list(row.index))
     by = f" with respect to {row.argument}{index}" if len(names) > 1 or index or not what else ""
-    by += " in forward mode" if all(row.mode == "forward" for row in rows) else ""
+    mode = " in forward mode" if all(row.mode == "forward" for row in rows) else ""
     location = f"at a nearby point, {row.nearby}, " if row.nearby else ""
     if not index and row.path == "x" and row.order == 1:
         sizes = dict(zip(evidence.check.names, (x.size for x in problem.point), strict=True))
         location += "in a random direction, " * (sizes[row.argument] > 1)
-    text = f"{head or f'Order {row.order}'}{by}: {what}{location}"
+    of = f"The gradient of order {row.order}{by} is" if not is_next else f"The gradient{by} is also"
+    text = f"{of} wrong{mode}: {what}{location}"
     if row.detail.startswith(verdicts.OUTSIDE):
         value = number(row.value)
         return f"{text}there is a kink; {row.detail}: got {value}."

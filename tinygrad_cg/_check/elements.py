@@ -114,7 +114,11 @@ class Elements(NamedTuple):
 
 
 class TooMuch(Exception):
-    """The cost of looking at the elements of an argument, in words."""
+    """How many elements or evaluations are too many, and of what; "" for elements."""
+
+    def __init__(self, count: int, of: str):
+        super().__init__(count, of)
+        self.count, self.of = count, of
 
 
 def look_at_elements(check: Check, order: int, j: int) -> Elements | None:
@@ -124,7 +128,7 @@ def look_at_elements(check: Check, order: int, j: int) -> Elements | None:
     """
     point = check.base
     if point[j].size > MAX_ELEMENTS:
-        raise TooMuch(f"there are {point[j].size}, and the limit is {MAX_ELEMENTS}")
+        raise TooMuch(point[j].size, "")
     if not point[j].size:
         return None
     at_point = check.first[j] if order == 1 and check.first else None
@@ -145,13 +149,12 @@ def _elements(
     problem, order, x = argument.problem, argument.order, argument.x
     values = problem.values
     count = len(STEPS) * x.size * (2 if np.iscomplexobj(x) else 1)
-    argument.cost = f"that takes {count} evaluations of "
-    argument.cost += "f" if order == 1 else f"the gradient of order {order - 1}"
-    argument.cost += "" if argument.is_full else "; full=True does so"
+    of = f"`{problem.name}`" if order == 1 else f"the gradient of order {order - 1}"
+    argument.cost = TooMuch(count, of.replace("`<lambda>`", "the function"))
     if problem.look is not None:
         work = (2 * problem.look.work + CALL_WORK * len(problem.look.taken)) * (2 * order - 1)
         if count * work > MAX_WORK and not argument.is_full:
-            raise TooMuch(argument.cost)
+            raise argument.cost
     if order == 1 and problem.against is None:
         middle = _flat(problem.base_values)[None]
     else:
@@ -272,7 +275,7 @@ class _Argument:
     """The function to differentiate, and its gradient, as functions of one argument.
 
     They are computed at several points at once; one after the other if the function cannot be
-    batched, at a `cost` in words, which `is_full` allows. `weights` multiply the values.
+    batched, at a `cost`, which `is_full` allows. `weights` multiply the values.
     """
 
     def __init__(self, problem: Problem, order: int, point: Point, j: int, is_full: bool):
@@ -285,7 +288,7 @@ class _Argument:
         self.accuracy = 1e-5 if self.is_precise else 0.02
         self.weights: np.ndarray | None = None
         self.is_batched = True
-        self.cost = ""
+        self.cost = TooMuch(0, "")
         self.others = {
             source.name: value
             for i, (source, value) in enumerate(zip(problem.sources, point, strict=True))
@@ -341,7 +344,7 @@ class _Argument:
         except _NotBatched:
             self.is_batched = False
             if count > MAX_UNBATCHED and not self.is_full:
-                raise TooMuch(self.cost) from None
+                raise self.cost from None
             points = points[: 1 + MAX_UNBATCHED // (10 * self.x.size)]
             rows = self.values(self._around(points, units))
         slopes = []

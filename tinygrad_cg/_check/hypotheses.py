@@ -805,8 +805,8 @@ def _terms(elements: Elements) -> Iterator[Hypothesis]:
     other = partner(elements.read().value, x)
     if other is None:
         words = (
-            f"Of a product or a quotient, it differentiates only {x}: the term with the derivative "
-            "of the other factor (or the divisor) is missing."
+            f"Of a product or a quotient, the rule differentiates only {x}: the term with the "
+            "derivative of the other factor (or the divisor) is missing."
         )
     else:
         words = (
@@ -983,12 +983,12 @@ OfUpstream = Callable[[np.ndarray, np.ndarray, float], Any]
 """The gradient for k times an upstream gradient, from those for none and for one, and k."""
 
 OF_UPSTREAMS: dict[str, OfUpstream] = {
-    "It does not depend on the upstream gradient: is the product with it missing?": (
+    "It is the same for each upstream gradient: does the rule lack a factor dy?": (
         lambda none, once, k: once
     ),
     "For a zero upstream gradient it is {constant:.6g}, not 0: one term is not multiplied by the "
     "upstream gradient.": lambda none, once, k: none + k * (once - none),
-    "It grows with the square of the upstream gradient: does the rule multiply by it twice?": (
+    "It grows with the square of the upstream gradient: does the rule multiply by dy twice?": (
         lambda none, once, k: k * k * once
     ),
     "It depends on the absolute value of the upstream gradient, whose sign is lost.": (

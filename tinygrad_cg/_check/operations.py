@@ -16,7 +16,7 @@ from .evaluate import at, run_body
 from .observing import ObservingLevel
 from .problem import Point, Problem
 from .recorder import SourceLine
-from .rewrite import line_of, where
+from .rewrite import line_of, quote
 
 MAX_RESULTS = 24  # results of operations to look at
 ORDINALS = ("first", "second", "third", "fourth")
@@ -134,14 +134,13 @@ def _shares(
             continue
         variable = results.variable_of(result._data, site)
         what = results.words_for(result._data)
-        site_text = f"{where(site)}: {line_of(*site)}"
-        ranked.append((0 if variable else 1, Share(what, site_text, None, part._values())))
+        ranked.append((0 if variable else 1, Share(what, quote(site), None, part._values())))
         size = result.shape[0] if result.shape else 0
         for index in (size - 1, 0) if variable and 1 < size <= MAX_EXAMPLES else ():
             mask = np.zeros(result.shape, result.dtype)
             mask[index] = 1.0
             part = tape.gradient(result, x, Tensor(mask * slope._values()))
             if part is not None:
-                ranked.append((2, Share(what, site_text, index, part._values())))
+                ranked.append((2, Share(what, quote(site), index, part._values())))
     ranked.reverse()
     return [share for _, share in sorted(ranked, key=lambda pair: pair[0])]

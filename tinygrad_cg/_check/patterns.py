@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._core.wording import in_words
 from . import evaluate
 from .check import Check
-from .elements import TooMuch, look_at_elements
+from .elements import MAX_ELEMENTS, TooMuch, look_at_elements
 from .hypotheses import Fix, Hypothesis, explain, explain_upstreams, gives, times_correct
 from .judges import along_another
 from .rewrite import differentiate_value, scale_gradient
@@ -47,13 +48,13 @@ def describe_patterns(check: Check, rows: Sequence[DerivativeRow]) -> Explanatio
 def _describe(check: Check, rows: Sequence[DerivativeRow], names: list[str]) -> Explanation:
     false = {row.argument: row for row in rows[::-1] if row.path == "x" and row.argument in names}
     hypotheses: dict[str, Hypothesis] = {}
-    left = []
+    left: dict[str, dict[str, int]] = {}
     for name, row in reversed(false.items()):
         j = names.index(name)
         try:
             elements = look_at_elements(check, row.order, j)
         except TooMuch as error:
-            left.append(f"The elements of {name} were not compared one by one: {error}.")
+            left.setdefault(error.of, {})[name] = error.count
             elements = None
         hypothesis = _multiple(check, row, j) if elements is None else explain(elements)
         if hypothesis is not None:
@@ -66,15 +67,32 @@ def _describe(check: Check, rows: Sequence[DerivativeRow], names: list[str]) -> 
     others: dict[int, Fix] = {names.index(name): differentiate_value for name in false}
     texts = {name: hypothesis.words for name, hypothesis in hypotheses.items()}
     if not texts:
-        text = " ".join(left)
-    elif len(names) == 1 or (len(texts) == len(false) and len(set(texts.values())) == 1):
+        text = " ".join(_not_compared(of, counts) for of, counts in left.items())
+    elif len(texts) == len(false) and len(set(texts.values())) == 1:
         text = next(iter(texts.values()))
+        text = text if len(false) == 1 else _about(text, "each of these gradients")
     else:
-        text = " ".join(
-            f"With respect to {name}: {words[0].lower()}{words[1:]}"
-            for name, words in texts.items()
-        )
+        about = ((words, f"the gradient with respect to {name}") for name, words in texts.items())
+        text = " ".join(map(_about, *zip(*about, strict=True)))
     return Explanation(text, fixes, others)
+
+
+def _about(words: str, subject: str) -> str:
+    """Return sentences about "it", or about the rule, as sentences about a subject."""
+    for start, whose in (("It ", f"{subject} "), ("Its elements ", f"the elements of {subject} ")):
+        if words.startswith(start):
+            return f"{whose[0].upper()}{whose[1:]}{words.removeprefix(start)}"
+    words = words.replace(" for it.", ".", 1)
+    return f"In {subject}, {words[0].lower()}{words[1:]}"
+
+
+def _not_compared(of: str, counts: Mapping[str, int]) -> str:
+    """Return words for arguments with too many elements, or evaluations of something."""
+    which, numbers = in_words(counts), in_words(map(str, counts.values()))
+    text = f"The elements of {which} were not compared one by one"
+    if not of:
+        return f"{text}: {numbers} are more than the limit, {MAX_ELEMENTS}."
+    return f"{text}, which takes {numbers} evaluations of {of}. To compare them, pass full=True."
 
 
 RATIOS = (-1.0, 2.0, 0.5, -2.0, -0.5, 3.0, 1 / 3, 4.0, 0.25, 10.0, 0.1, 100.0, 1000.0)

@@ -28,7 +28,8 @@ def values_repeat(check: Check) -> bool:
         return True
     words = (
         "repeated calls differ: the function draws random numbers or keeps state. Its derivatives "
-        "can only be checked if every call returns the same values: for example, fix the seed"
+        "can only be checked if every call returns the same values. Draw the numbers outside the "
+        "function, for example, or pass seed= to each operation that draws"
     )
     check.properties.append(Property(REPEATS, False, words))
     return False
@@ -141,8 +142,8 @@ def check_symmetry(check: Check) -> None:
     if not holds and any(row.verdict in DOUBTFUL for row in check.rows):
         return  # they need not be symmetric where they are not continuous
     words = (
-        "the second derivative H is not symmetric: for two random directions u and v, u.T @ H @ v "
-        f"is {first.number:.6g}, and v.T @ H @ u is {other.number:.6g}"
+        "second derivatives are not symmetric: along two random directions, the derivative is "
+        f"{first.number:.6g} in one order of the two and {other.number:.6g} in the other"
     )
     name = "second derivatives are symmetric"
     check.properties.append(Property(name, holds, "" if holds else words))

@@ -25,6 +25,7 @@ from .._rules.custom_gradient import custom_gradient
 from ..errors import location_of
 from .recorder import SourceLine
 
+MAX_QUOTED = 40  # characters of a line to quote
 DETACHING_CALLS = ("float", "asarray", "array", "stop_gradient")  # functions of one tensor
 
 
@@ -1035,6 +1036,13 @@ def where(site: SourceLine) -> str:
     """Return a line as reports name it: the file without its folder, or a notebook's cell."""
     location = location_of(*site)
     return location if location.startswith("Cell") else f"{Path(site[0]).name}:{site[1]}"
+
+
+def quote(site: SourceLine, code: str = "") -> str:
+    """Return a place and the code there, by default the line; nothing more if it is not known."""
+    code = code or line_of(*site)
+    code = code if len(code) <= MAX_QUOTED else f"{code[: MAX_QUOTED - 4]} ..."
+    return f"{where(site)}: `{code}`" if code else where(site)
 
 
 def line_of(file: str, line: int) -> str:

@@ -118,7 +118,10 @@ def _find_variables(problem: Problem) -> list[np.ndarray]:
     variables = sorted(used.values(), key=lambda variable: variable._serial)
     look.forget([variable._data for variable in variables])
     own = {id(value): name for name, value in captured(problem.f).items()}
-    names = [own.get(id(v), v.name) if v.name == "Variable:0" else v.name for v in variables]
+    taken = {source.name for source in problem.sources}
+    full = [own.get(id(v), v.name) if v.name == "Variable:0" else v.name for v in variables]
+    short = [name.removesuffix(":0") for name in full]
+    names = [b if b not in taken else a for a, b in zip(full, short, strict=True)]
     for name, variable in zip(_distinct(names), variables, strict=True):
         problem.sources.append(Primal(name, np.array(variable._data), variable, True))
     return outputs

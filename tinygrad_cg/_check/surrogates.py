@@ -43,7 +43,8 @@ def recognise_surrogate(check: Check) -> str | None:
     try:
         flat = all(abs(row.reference) <= 1e-3 * abs(row.value or 0.0) for row in false)
         constant = flat and _is_piecewise_constant(problem, point)
-        if not (constant or _is_identity(problem, point)):
+        unchanged = "" if constant else _name_unchanged(problem, point)
+        if not (constant or unchanged):
             return None
     except Exception:  # it is not defined there
         return None
@@ -52,8 +53,8 @@ def recognise_surrogate(check: Check) -> str | None:
         f"`{name}` is piecewise constant here, but its rule is not zero: is it a straight-through "
         "estimator, or another surrogate gradient?"
     ) if constant else (
-        f"`{name}` returns elements of its argument unchanged, but its rule is not its derivative: "
-        "is it a straight-through estimator, or a gradient reversal?"
+        f"`{name}` returns {unchanged} unchanged, but its rule is not its derivative: is it a "
+        "straight-through estimator, or a gradient reversal?"
     )  # fmt: skip
     surrogate = _find_surrogate(check, point)
     call = f"`tf.check_gradients({arguments}, against={surrogate or 'surrogate'})`"
@@ -84,16 +85,18 @@ def _is_piecewise_constant(problem: Problem, point: Point) -> bool:
     return any(not np.array_equal(a, b) for a, b in pairs)
 
 
-def _is_identity(problem: Problem, point: Point) -> bool:
-    """Return whether the function of one argument returns elements of it, at other points, too."""
+def _name_unchanged(problem: Problem, point: Point) -> str:
+    """Return what of its one argument the function returns, at other points, too; "" if nothing."""
+    is_whole = True
     for step in (0.0, 0.01, -0.02):
         there = _moved(problem, point, step)
         values = evaluate.outputs_at(problem, there) if step else problem.base_values
         if len(there) != 1 or len(values) != 1 or there[0].shape != values[0].shape:
-            return False
+            return ""
         if not np.any(there[0] == values[0]):
-            return False
-    return True
+            return ""
+        is_whole &= bool(np.all(there[0] == values[0]))
+    return "its argument" if is_whole else "some elements of its argument"
 
 
 def _find_surrogate(check: Check, point: Point) -> str | None:
