@@ -642,7 +642,9 @@ def test_code_of_other_libraries_that_calls_differently_says_what_to_write():
     assert float(Doubled()(3.0)) == 6.0
     assert "others" not in inspect.signature(tf.optimizers.SGD.apply_gradients).parameters
     cross_entropy, logits = tf.nn.softmax_cross_entropy_with_logits, tf.ones((2, 3))
-    with pytest.raises(ValueError, match="numbers of classes, use sparse_softmax_cross_entropy"):
+    with pytest.raises(
+        ValueError, match=r"numbers of classes, use tf.nn.sparse_softmax_cross_entropy"
+    ):
         cross_entropy(tf.constant([1, 2]), logits)
     with pytest.raises(ValueError, match=r"do not broadcast$"):
         cross_entropy(tf.constant([1, 2, 0, 0]), logits)

@@ -146,7 +146,7 @@ def softmax_cross_entropy(labels: Any, logits: Any, axis: Any = -1) -> Tensor:
                 raise
             raise InvalidArgumentError(
                 f"{error}: for labels that are the numbers of classes, use "
-                "sparse_softmax_cross_entropy_with_logits"
+                "tf.nn.sparse_softmax_cross_entropy_with_logits"
             ) from None
     chances = log_softmax(logits, dim)
     return negative(reduce_sum(multiply(cast(labels, chances.dtype), chances), dim))
