@@ -10,6 +10,7 @@ data take, and by this process. `--gigabytes 4 --limit 1` has data of four times
 """
 
 import argparse
+import itertools
 import logging
 import os
 import signal
@@ -93,18 +94,21 @@ def cluster(workers: int, limit: str = "0") -> Iterator[Any]:
 
 
 def rows_of_a_block(work: Work, seconds: float) -> int:
-    """Return how many rows take this process, on one thread, that long."""
-    block = random_block((0, 20_000, work.columns))
-    total = distributed.value_and_grad(work.loss, over=[block])
+    """Return how many rows take this process, on one thread, at least that long."""
     before = tf.get_num_threads()
     tf.set_num_threads(1)
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        total(work.parameters)
-        times.append(time.perf_counter() - start)
+    rows, least = 20_000, 0.0
+    while least < seconds:  # large blocks run other code than small ones
+        rows = int(rows * min(1.1 * seconds / least, 8)) if least else rows
+        total = distributed.value_and_grad(work.loss, over=[random_block((0, rows, work.columns))])
+        times = []
+        for _ in range(8):
+            start = time.perf_counter()
+            total(work.parameters)
+            times.append(time.perf_counter() - start)
+        least = min(times)
     tf.set_num_threads(before)
-    return int(20_000 * seconds / min(times))
+    return rows
 
 
 def ratio_in_turns(totals: dict[int, Any], at: Any, repeats: int) -> tuple[float, float]:
@@ -171,15 +175,15 @@ def speed_of(
 ) -> list[list[str]]:
     import dask.array as da
     from dask import delayed  # pyright: ignore[reportPrivateImportUsage]
-    from dask.distributed import wait
 
     rows, totals, results = rows_of_a_block(work, seconds), {}, []
     keys = [(seed, rows, work.columns) for seed in range(blocks)]
-    for count, client in clients.items():
-        chunks = [delayed(random_block)(key) for key in keys]
-        arrays = [da.from_delayed(chunk, (rows, work.columns), float) for chunk in chunks]
-        over = client.persist(da.concatenate(arrays))
-        wait(over)
+    for count, client in clients.items():  # each worker has as many blocks
+        workers = itertools.cycle(client.scheduler_info()["workers"])
+        chunks = [client.submit(random_block, key, workers=[next(workers)]) for key in keys]
+        client.gather([client.submit(len, chunk) for chunk in chunks])
+        arrays = [da.from_delayed(delayed(chunk), (rows, work.columns), float) for chunk in chunks]
+        over = da.concatenate(arrays)
         totals[count] = distributed.value_and_grad(work.loss, over=over, executor=client)
         results.append(totals[count](work.parameters))
     used = [-busiest(client) for client in clients.values()]

@@ -117,7 +117,8 @@ def _read_ahead(name: str, rows: Generator[tuple]) -> Generator[tuple]:
 # Dask ----------------------------------------------------------------------------------------
 
 GROUP = 8
-"""Results that a task adds up, a power of 2: the scheduler takes milliseconds for each task."""
+"""Results that a task adds up, or at last this process. It is a power of 2. The scheduler takes
+milliseconds for each task."""
 
 
 def run_on_dask(client: Any, task: Evaluation, rows: list[tuple], add_up: BlockSum) -> Any:
@@ -134,7 +135,7 @@ def run_on_dask(client: Any, task: Evaluation, rows: list[tuple], add_up: BlockS
         delayed(operator.call)(shared, index, *row, dask_key_name=f"{prefix}-{index}")
         for index, row in enumerate(rows)
     ]
-    while add_up.reduction != "rows" and len(parts) > 1:  # groups add up as pairs would
+    while add_up.reduction != "rows" and len(parts) > GROUP:  # groups add up as pairs would
         groups = (parts[i : i + GROUP] for i in range(0, len(parts), GROUP))
         parts = [delayed(add_up)(group) for group in groups]
     threshold = "distributed.admin.large-graph-warning-threshold"  # it is for data in the graph
@@ -154,7 +155,7 @@ def run_on_dask(client: Any, task: Evaluation, rows: list[tuple], add_up: BlockS
     finally:
         if running := [future for future in futures if not future.done()]:
             client.cancel(running)
-    return add_up(results) if add_up.reduction == "rows" else results[0]
+    return add_up(results)
 
 
 def _find_block(keys: list[str], prefix: str, dask_scheduler: Any = None) -> int | None:
