@@ -166,11 +166,8 @@ def first_gradients(example: Example, operands: tuple, weights: np.ndarray) -> l
         tape.watch([tensors[i] for i in example.real()])
         result = example.call(*tensors)
     sources = [tensors[i] for i in example.real()]
-    gradients = tape.gradient(result, sources, output_gradients=tf.constant(weights))
-    return [
-        np.zeros(source.shape, source.dtype) if gradient is None else gradient.numpy()
-        for gradient, source in zip(gradients, sources, strict=True)
-    ]
+    gradients = tape.gradient(result, sources, tf.constant(weights), unconnected_gradients="zero")
+    return [gradient.numpy() for gradient in gradients]
 
 
 def second_gradients(

@@ -506,7 +506,7 @@ def asked_after_the_record_was_freed():
     return tape.explain(y, x)
 
 
-@pytest.mark.filterwarnings("ignore:GradientTape.gradient. this tape watches nothing")
+@pytest.mark.filterwarnings("ignore::tinygrad_cg.errors.TapeWarning")
 @pytest.mark.parametrize("name", CASES)
 def test_the_reason(name):
     compute, words = CASES[name]
@@ -643,6 +643,84 @@ def test_the_warning_says_where():
     with pytest.warns(tf.errors.TapeWarning, match=words):
         assert tape.gradient(y, x) is None
     assert "`y = x * x` is computed after the tape closed" in tape.explain(y, x)
+
+
+def of_a_number():
+    x = three()
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.constant(float(x * x)) + 1.0
+    return tape.gradient(y, x)
+
+
+def of_an_array():
+    x = three()
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.constant((x * x).numpy()) + 1.0
+    return tape.gradient(y, x)
+
+
+def of_an_integer(method):
+    def program():
+        x = tf.constant([3.0, 4.0])
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.argmax(x)
+        return getattr(tape, method)(y, x)
+
+    return program
+
+
+def swapped_arguments(method, several=False):
+    def program():
+        w = tf.Variable(3.0)
+        with tf.GradientTape() as tape:
+            y = w * w * 2.0
+        return getattr(tape, method)([w, w] if several else w, y)
+
+    return program
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        (of_a_number, r"target has no gradient: `float\(x \* x\)` takes the value out of the re"),
+        (of_an_array, r"`\(x \* x\)\.numpy\(\)` takes the value out of .*compute it with tensors"),
+        (of_an_integer("gradient"), "GradientTape.gradient: target has the dtype int64, so its"),
+        (of_an_integer("jacobian"), "GradientTape.jacobian: target has the dtype int64, so its"),
+        (swapped_arguments("gradient"), r"the result comes first, tape\.gradient\(y, x\)"),
+        (swapped_arguments("gradient", True), "source was computed from the target"),
+        (swapped_arguments("jacobian"), r"the result comes first, tape\.jacobian\(y, x\)"),
+    ],
+)
+def test_a_gradient_that_is_none_by_mistake_warns(program, words):
+    """Nobody asks for these on purpose: the gradient is None whatever the tape recorded."""
+    with pytest.warns(tf.errors.TapeWarning, match=words) as caught:
+        assert program() is None
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_a_gradient_that_may_be_none_on_purpose_is_silent():
+    """Zeros were asked for, other targets have gradients, or the target is a constant."""
+    x, b = tf.constant([3.0, 4.0]), three()
+    with tf.GradientTape(persistent=True) as outer:
+        outer.watch([x, b])
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch([x, b])
+            count, loss = tf.argmax(x), tf.reduce_sum(x * x)
+            line = 2.0 * b + float(loss)
+            ones = tf.ones([int(tf.shape(x)[0])]) * float(tf.size(x))
+            detached = tf.stop_gradient(loss) + tf.cast(loss > 3.0, tf.float32)
+        slope = tape.gradient(line, b)
+        assert float(slope) == 2.0
+    assert tape.gradient(count, x, unconnected_gradients="zero").numpy().tolist() == [0.0, 0.0]
+    assert float(tape.gradient(x, loss, unconnected_gradients="zero")) == 0.0
+    assert tape.gradient([loss, count], x).numpy().tolist() == [6.0, 8.0]
+    assert tape.gradient([x, loss], [x, loss])[0].numpy().tolist() == [7.0, 9.0]
+    assert outer.gradient(slope, b) is None
+    for target in (ones, detached, three(), b, line):
+        assert tape.gradient(target, x) is None
 
 
 @pytest.mark.parametrize(

@@ -274,7 +274,7 @@ CASES = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore:GradientTape.gradient. this tape watches nothing")
+@pytest.mark.filterwarnings("ignore::tinygrad_cg.errors.TapeWarning")
 @pytest.mark.parametrize(("reason", "order", "mode"), CASES)
 def test_the_reason(reason, order, mode):
     explain = REASONS[reason][order - 1]

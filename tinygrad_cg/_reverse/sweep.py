@@ -41,7 +41,7 @@ from .._ops.shape import cast, identity, repeat, reshape
 from ..errors import TapeWarning, warn
 from .observer import run_sweep
 
-Explainer = Callable[[Token, Any, list], str]
+Explainer = Callable[[Token, Any, list, bool], str]
 
 FEW = 1000  # elements, for which memory of their own costs less than a look at what they share
 
@@ -125,16 +125,22 @@ def _add_unrecorded(
         total, seed = results[i], _seed(target, gradient)
         results[i] = seed if total is None else add(total, seed)
     _refuse_example(target, token)
-    if not positions and not token.entered:
+    if positions:
+        return
+    if not token.entered:
         warn(f"{NEVER_ENTERED}; its gradient is None", TapeWarning)
-    elif not positions and _is_expired(target._rec, token):
-        reason = explain(token, target, sources)
+        return
+    is_late = _is_expired(target._rec, token)
+    reason = explain(token, target, sources, is_late)
+    if is_late:
         warn(
             "target was computed after the tape closed (or in a thread where it does not "
             "record), so it has no gradient: compute it inside the tape's context"
             + (f". {reason}" if reason else ""),
             TapeWarning,
         )
+    elif reason:
+        warn(f"target has no gradient: {reason}: compute it with tensors", TapeWarning)
 
 
 def _refuse_example(target: Any, token: Token) -> None:

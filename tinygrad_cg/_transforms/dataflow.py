@@ -28,6 +28,7 @@ DEPTH = 4  # nested calls that are read
 OBJECTS = 500  # parts of one object that are searched for the source
 _OUT = {"numpy", "item", "tolist"}  # methods that return values
 _CONSTRUCTORS = {"array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "copy"}
+_OF_TYPE = {"shape", "dtype", "ndim", "size", "rank", "len"}  # what does not depend on values
 _ASSIGNMENTS = {"assign", "assign_add", "assign_sub"}
 _ADDERS = {"append", "extend", "add", "insert", "update", "setdefault"}
 
@@ -45,6 +46,10 @@ class DetachPoint(NamedTuple):
     file: str
     line: int
     text: str
+
+    def takes_values(self) -> bool:
+        """Return whether it computes with numbers, which `stop_gradient` and integers do not."""
+        return self.words.startswith(("takes the value", "writes values"))
 
     def __str__(self) -> str:
         return f"`{self.text}` {self.words} ({location_of(self.file, self.line)})"
@@ -349,7 +354,7 @@ class _Reader:
             return self.states.get(node.id)
         if isinstance(node, ast.Attribute):
             attribute = self.states.get(ast.unparse(node))
-            if attribute is not None or node.attr in ("shape", "dtype", "ndim", "size"):
+            if attribute is not None or node.attr in _OF_TYPE:
                 return attribute
             return self.status(node.value)
         if isinstance(node, ast.Call):
@@ -392,6 +397,8 @@ class _Reader:
             return self._read_function(function, node)
         if status != FLOWS:
             return status
+        if name in _OF_TYPE and _package(function) in ("tinygrad_cg", "numpy", "builtins"):
+            return None
         words = self._words(function, name, node, owner == FLOWS)
         if words:
             return self._cut(words, node)
@@ -403,11 +410,11 @@ class _Reader:
             return "takes the value out of the record"
         if any(function is converter for converter in (float, int, bool, complex)):
             return "takes the value out of the record"
-        module = getattr(function, "__module__", None) or ""
-        if isinstance(function, BuiltinFunctionType) and module == "math":
+        package = _package(function)
+        if isinstance(function, BuiltinFunctionType) and package == "math":
             return "takes the value as a number"
         makes_array = function is np.ndarray or name in _CONSTRUCTORS
-        if (module.partition(".")[0] == "numpy" and makes_array) or _is_numpy_scalar(function):
+        if (package == "numpy" and makes_array) or _is_numpy_scalar(function):
             return "takes the value as a NumPy array"
         if name == "stop_gradient":
             return "detaches its result"
@@ -418,7 +425,7 @@ class _Reader:
             return ""
         own = getattr(getattr(function, "primitive", None), "rules", True) is None
         is_operation = of_tensor or isinstance(function, np.ufunc)
-        is_operation = is_operation or module.partition(".")[0] in ("tinygrad_cg", "numpy")
+        is_operation = is_operation or package in ("tinygrad_cg", "numpy")
         if own or (is_operation and _is_without_rule(name)):
             return "has no derivative"
         return ""
@@ -536,6 +543,10 @@ class _Reader:
             if line > before:
                 return name, line - before
         return self.file, line
+
+
+def _package(function: Any) -> str:
+    return (getattr(function, "__module__", None) or "").partition(".")[0]
 
 
 def _is_numpy_scalar(function: Any) -> bool:

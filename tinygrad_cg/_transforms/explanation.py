@@ -152,7 +152,9 @@ class _MissingGradient:
                 "the result first, tape.gradient(y, x)"
             )
         words = ""
-        leaves = [self._describe(node) for node in self._nodes() if is_leaf(node)]
+        leaves = [
+            self._describe(node) for node in nodes_before(self.goal, self.token) if is_leaf(node)
+        ]
         if leaves:
             words = f", which depends on {', '.join(dict.fromkeys(leaves))}"
         return f"no operation that this tape recorded leads from {source} to {target}{words}"
@@ -169,33 +171,13 @@ class _MissingGradient:
 
     # The record ------------------------------------------------------------------------------
 
-    def _operands(self, node: Node) -> Iterator[tuple[int, Node]]:
-        for i, operand in enumerate(node.inputs):
-            source = find(operand, self.token)
-            if source is None:
-                continue
-            if is_leaf(source) and watched_since(source, self.token) > node.serial:
-                continue
-            yield i, source
-
-    def _nodes(self) -> list[Node]:
-        """Return the nodes that the target was computed from, starting with its own."""
-        nodes: dict[Node, None] = {}
-        pending: list[Node] = [] if self.goal is None else [self.goal]
-        while pending:
-            node = pending.pop()
-            if node not in nodes:
-                nodes[node] = None
-                pending += [source for _, source in self._operands(node)]
-        return list(nodes)
-
     def _path_reason(self) -> str | None:
         """Return which rule ends the paths to the source; "" without paths, None if it has a
         gradient.
 
         None means that no explanation is needed.
         """
-        nodes = self._nodes()
+        nodes = nodes_before(self.goal, self.token)
         captured = self._captured_by(nodes)
         if self.leaf not in nodes:
             return captured
@@ -214,22 +196,10 @@ class _MissingGradient:
         if totals.get(self.leaf) is not None:
             return None
         for node, i in blocked:
-            operand = dict(self._operands(node)).get(i)
-            if operand is not None and self._leads(operand):
+            operand = dict(_operands(node, self.token)).get(i)
+            if self.leaf in nodes_before(operand, self.token):
                 return self._cut_reason() or self._blocked(node, i)
         return captured
-
-    def _leads(self, start: Node) -> bool:
-        seen: set[Node] = set()
-        pending = [start]
-        while pending:
-            node = pending.pop()
-            if node is self.leaf:
-                return True
-            if node not in seen:
-                seen.add(node)
-                pending += [source for _, source in self._operands(node)]
-        return False
 
     def _blocked(self, node: Node, index: int) -> str:
         definition = getattr(node.saved, "definition", None)
@@ -260,6 +230,28 @@ class _MissingGradient:
         return ""
 
 
+def _operands(node: Node, token: Token) -> Iterator[tuple[int, Node]]:
+    for i, operand in enumerate(node.inputs):
+        source = find(operand, token)
+        if source is None:
+            continue
+        if is_leaf(source) and watched_since(source, token) > node.serial:
+            continue
+        yield i, source
+
+
+def nodes_before(goal: Node | None, token: Token) -> list[Node]:
+    """Return the nodes that a tensor was computed from, starting with its own, `goal`."""
+    nodes: dict[Node, None] = {}
+    pending: list[Node] = [] if goal is None else [goal]
+    while pending:
+        node = pending.pop()
+        if node not in nodes:
+            nodes[node] = None
+            pending += [source for _, source in _operands(node, token)]
+    return list(nodes)
+
+
 def _captures_of(function: Any) -> dict[str, Any]:
     """Return the values of a function's globals and closure that its code uses, by name."""
     function = inspect.unwrap(function) if callable(function) else None
@@ -278,18 +270,26 @@ def operation_name(node: Node) -> str:
     return definition.name if definition is not None else operation_of_rule(node.rule)
 
 
-def reason_by_text(token: Token, target: Any, sources: list) -> str:
+_read: set[tuple[str, int]] = set()  # lines that asked for the gradient of such a target
+
+
+def reason_by_text(token: Token, target: Any, sources: list, is_late: bool) -> str:
     """Return where `target` loses its derivative, in the text of the user's innermost function.
 
-    The result is "" if that is not found. For a warning.
+    The result is "" if that is not found. For a warning. A target that is not late may be a
+    constant on purpose: only code that takes values counts, and each line asks once.
     """
-    frame = sys._getframe(users_line()[2] - 1)
+    file, line, depth = users_line()
+    if not is_late and (file, line) in _read:
+        return ""
+    _read.add((file, line))
+    frame = sys._getframe(depth - 1)
     try:
         space = {**frame.f_globals, **frame.f_locals}
         tapes = [value for value in space.values() if getattr(value, "_token", None) is token]
         for source in sources if tapes else ():
             status, _ = find_cut(frame, tapes[0], target, source)
-            if isinstance(status, DetachPoint):
+            if isinstance(status, DetachPoint) and (is_late or status.takes_values()):
                 return str(status)
     except Exception:  # user's objects may raise; a warning must not end the program
         return ""

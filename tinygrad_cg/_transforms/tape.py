@@ -31,7 +31,7 @@ from .._reverse.arguments import (
 from .._reverse.sweep import NEVER_ENTERED, differentiate, release
 from .._reverse.variable import Variable
 from ..errors import ArgumentTypeError, InvalidArgumentError, TapeWarning, warn
-from .explanation import explain, operation_name, reason_by_text
+from .explanation import explain, nodes_before, operation_name, reason_by_text
 from .jacobians import example_rows, rows
 
 _KINDS = 6  # operations that `repr` names
@@ -325,8 +325,8 @@ class GradientTape(levels.Listener):
         results, visited = differentiate(
             token, targets, upstream, flat_sources, explain=reason_by_text
         )
-        if not visited and not zero and not token.watches:
-            self._warn_unwatched(flat_sources, results)
+        if not visited and not zero:
+            self._warn_missing("gradient", token, targets, flat_sources, results)
         if not self._persistent and self._consume(token, visited):
             release(visited, results)
         if zero:
@@ -346,18 +346,39 @@ class GradientTape(levels.Listener):
         used.append((self, token))
         return all(node.serial > since for node in visited)
 
-    def _warn_unwatched(self, sources: list, results: list) -> None:
-        """Warn that gradients are None because this tape was never told what to watch."""
-        if all(result is None for result in results) and any(
+    def _warn_missing(
+        self, name: str, token: Token, targets: list, sources: list, results: list
+    ) -> None:
+        """Warn if all gradients are None, and would be None whatever the tape recorded."""
+        if any(result is not None for result in results) or not any(
             is_differentiable(source.dtype) and getattr(source, "trainable", True)
             for source in sources
         ):
-            warn(
-                "GradientTape.gradient: this tape watches nothing, so the gradient is None: "
-                "compute all that depends on x in the block `with tf.GradientTape() as tape:`, "
-                "after tape.watch(x) (not needed if x is a Variable)",
-                TapeWarning,
+            return
+        leaves = [node for x in targets if (node := find(x._rec, token)) and is_leaf(node)]
+        if not token.watches:
+            reason = (
+                "this tape watches nothing, so the gradient is None: compute all that depends on "
+                "x in the block `with tf.GradientTape() as tape:`, after tape.watch(x) (not "
+                "needed if x is a Variable)"
             )
+        elif targets and not any(is_differentiable(target.dtype) for target in targets):
+            reason = (
+                f"target has the dtype {targets[0].dtype}, so its gradient is None: integers and "
+                "bools have none; differentiate a float that is computed without them"
+            )
+        elif any(
+            leaf in nodes_before(find(source._rec, token), token)
+            for leaf in leaves
+            for source in sources
+        ):
+            reason = (
+                "the source was computed from the target, so the gradient is None: the result "
+                f"comes first, tape.{name}(y, x)"
+            )
+        else:
+            return
+        warn(f"GradientTape.{name}: {reason}", TapeWarning)
 
     def _refuse(self) -> NoReturn:
         raise RuntimeError(
@@ -441,7 +462,9 @@ class GradientTape(levels.Listener):
         for source in flat_sources:
             check_source(source)
         results = self._rows("jacobian", token, rows, output, flat_sources, experimental_use_pfor)
-        if zero:
+        if not zero:
+            self._warn_missing("jacobian", token, [output], flat_sources, results)
+        else:
             results = [
                 _zeros((*output._data.shape, *source._data.shape), source) if row is None else row
                 for source, row in zip(flat_sources, results, strict=True)
