@@ -385,6 +385,14 @@ def test_orders_are_stable_and_have_nan_last(size):
     np.testing.assert_array_equal(tf.differentiable(lambda x: np.sort(x))(x), np.sort(x))
 
 
+@pytest.mark.quick
+@pytest.mark.parametrize("dtype", [None, float, np.float32, np.int64, bool])
+def test_arrays_are_cast_as_numpy_casts_them(dtype):
+    x = np.array([1.5, -2.0, 0.0], np.float32)
+    cast = tf.differentiable(lambda x: x.astype(dtype))(x)
+    np.testing.assert_array_equal(cast, x.astype(dtype), strict=True)
+
+
 def test_results_that_are_returned_twice_add_up_in_the_gradient():
     f = tf.differentiable(_repeated)
     point = tf.constant([1.0, 2.0], tf.float64)

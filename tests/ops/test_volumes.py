@@ -268,6 +268,10 @@ def test_positions_of_largest_elements_point_at_them():
             ),
         ),
         (
+            "input_sizes are (2, 4, 5, 2), but batch and channels make (1, 4, 5, 2)",
+            lambda: nn.depthwise_conv2d_backprop_input((2, 4, 5, 2), PLANE, IMAGE, ONES, "SAME"),
+        ),
+        (
             "do not fit images",
             lambda: nn.depthwise_conv2d_backprop_filter(
                 IMAGE[..., :1], (2, 2, 2, 1), IMAGE, ONES, "SAME"

@@ -207,6 +207,22 @@ def test_brackets_refuse_what_is_no_directive():
         tnp.c_[()]
 
 
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda x: tnp.moveaxis(x, [0, 0], [0, 1]), "must name equally many axes, each axis once"),
+        (lambda x: tnp.moveaxis(x, 0, [0, 1]), "must name equally many axes, each axis once"),
+        (lambda x: tnp.cumulative_sum(x), "need an axis, except in 1-D"),
+        (lambda x: tnp.cov(x, fweights=[1]), "fweights must be a vector of 3 numbers"),
+        (lambda x: tnp.linalg.multi_dot([x]), "at least two arrays"),
+    ],
+)
+def test_arguments_that_do_not_fit(call, words):
+    with pytest.raises(ValueError, match=words):
+        call(np.ones((2, 3)))
+
+
 def test_cross_products_of_vectors_in_the_plane():
     """They are vectors of space whose third element is 0; NumPy has them, though deprecated."""
     plane, space = np.array([[1.0, 2.0], [-0.5, 3.0]]), np.array([[1.0, -1.0, 2.0]])
