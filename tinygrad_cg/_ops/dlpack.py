@@ -79,22 +79,25 @@ def _array_on_gpu(x: Any, copy: bool | None) -> Any:
 def _export(x: Any) -> tuple[Any, bool]:
     """Return a capsule of `x`, and whether its read-only flag says that nobody writes to it.
 
-    Before version 1.0 there was no such flag, and NumPy shows all such memory as read-only;
-    but JAX, which speaks the older version, never writes to an array.
+    Before version 1.0 there was no such flag, and NumPy shows all such memory as read-only. NumPy
+    2.1 shows all capsules so. But JAX, which speaks the older version, never writes to an array.
     """
     if type(x).__name__ == "PyCapsule":
-        return x, _is_versioned(x)
+        return x, _has_flag(x)
     if not hasattr(x, "__dlpack__"):
         raise TypeError(f"from_dlpack: {type(x).__name__} has no __dlpack__: use constant()")
     try:
         capsule = x.__dlpack__(max_version=(1, 0))
     except TypeError:  # a producer that knows no versions
         capsule = x.__dlpack__()
-    return capsule, _is_versioned(capsule) or type(x).__module__.startswith("jax")
+    return capsule, _has_flag(capsule) or type(x).__module__.startswith("jax")
 
 
-def _is_versioned(capsule: Any) -> bool:
-    return '"dltensor_versioned"' in repr(capsule)
+_SHOWS_FLAGS = np.from_dlpack(np.empty(1)).flags.writeable
+
+
+def _has_flag(capsule: Any) -> bool:
+    return _SHOWS_FLAGS and '"dltensor_versioned"' in repr(capsule)
 
 
 def _array_on(x: Any, capsule: Any) -> Any:
