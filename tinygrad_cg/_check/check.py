@@ -48,9 +48,9 @@ class Inaccurate(NamedTuple):
 class Check:
     """The derivatives that rules return at a point, compared with references, order by order.
 
-    If `is_brief`, only up to the first wrong order, with respect to x and to the upstream gradient,
-    in one mode and at this point. `is_nearby` says that this is the comparison at a second point;
-    that one is kept as `second` of the first.
+    If `is_brief`, only up to the first wrong order from `since` on, with respect to x and to the
+    upstream gradient, in one mode and at this point. `is_nearby` says that this is the comparison
+    at a second point; that one is kept as `second` of the first.
     """
 
     problem: Problem
@@ -58,6 +58,7 @@ class Check:
     modes: Sequence[str]
     full: bool = False
     is_brief: bool = False
+    since: int = 1
     is_nearby: bool = False
     second: Check | None = None
     rows: list[DerivativeRow] = field(default_factory=list)

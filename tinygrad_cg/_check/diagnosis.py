@@ -224,7 +224,10 @@ def _of_captured(evidence: Evidence, seen: CustomCall, false: list[DerivativeRow
 
 
 def _detachments(evidence: Evidence) -> Iterator[Finding]:
-    false = [r for r in evidence.rows if r.verdict == verdicts.DETACHED and r.path != "upstream"]
+    false = [row for row in evidence.rows if row.verdict == verdicts.DETACHED]
+    false = [row for row in false if row.path != "upstream"] or false
+    if all(any(seen.order == row.order > 1 for seen in evidence.calls) for row in false):
+        false = [row for row in false if row.path != "upstream"]  # of a rule of a rule
     if not false:
         return
     explained: dict[SourceLine, Finding] = {}
@@ -235,7 +238,9 @@ def _detachments(evidence: Evidence) -> Iterator[Finding]:
             finding = _of_detach_site(evidence, point, rows, code)
             explained[point.site] = finding._replace(order=min(row.order for row in rows))
     yield from explained.values()
-    if explained or any(seen.captured for seen in evidence.calls):
+    ends = min((point.order for point in evidence.detached), default=math.inf)
+    false = [row for row in false if row.order < ends]
+    if any(seen.captured for seen in evidence.calls):
         return
     wrong = [row.order for row in evidence.rows if row.verdict == verdicts.WRONG]
     taken = any(recorder.taken for recorder in evidence.check.recorders.values())
@@ -261,20 +266,22 @@ def _of_unrecorded(
         nones = {text for recorder in passes for text in recorder.nones}
         why = f"No operation that tapes record leads from there to the value of `{name}`."
         if nones:
-            why = (
-                f"{' '.join(sorted(nones))} Return a gradient. An array that needs none, such as "
-                "labels, is better captured by the function than passed to it."
-            )
+            why = f"{' '.join(sorted(nones))} Return a gradient."
+            if any(x.name in names and not x.captured for x in evidence.check.problem.sources):
+                why += (
+                    " An array that needs none, such as labels, is better captured by the function "
+                    "than passed to it."
+                )
         text = f"The gradient with respect to {in_words(names)} is None. {why}"
     else:
         recorders = evidence.check.recorders.values()
         sites = {site: how for recorder in recorders for site, how in recorder.taken.items()}
         origins = " and ".join(f"`{how}`{_location(site)}" for site, how in sites.items() if how)
+        unseen, has_outputs = _describe_unseen(evidence, first)
         text = (
             "The rule uses values that tapes do not record: numbers, NumPy arrays or tensors made "
-            f"of them{f', from {origins}' * bool(origins)}. So tapes do not see how the gradient "
-            f"of order {first - 1} depends on {in_words(names)}. Compute these values in "
-            f"the rule by tensor operations, or by calling `{name}`."
+            f"of them{f', from {origins}' * bool(origins)}. So tapes {unseen}. Compute these "
+            f"values in the rule by tensor operations{f', or by calling `{name}`' * has_outputs}."
         )
         lines = [line for _, line in sites]
     text = f"{text} {_describe(evidence, rows)}"
@@ -283,6 +290,20 @@ def _of_unrecorded(
         if finding.code:
             return finding
     return _differentiated(evidence, text, names)
+
+
+def _describe_unseen(evidence: Evidence, order: int) -> tuple[str, bool]:
+    """Return what tapes do not see of the gradient of the order before; whether of arguments."""
+    rows = [row for row in evidence.rows if row.order == order and row.false]
+    rows = [row for row in rows if row.path != "both"] or rows
+    names = ["the upstream gradient" if r.path == "upstream" else r.argument for r in rows]
+    lost = {name: row.value is None for name, row in zip(names, rows, strict=True)}
+    subject, parts = f"the gradient of order {order - 1}", []
+    for is_whole, words in ((True, "do not see"), (False, "see only a part of")):
+        if names := [name for name, is_none in lost.items() if is_none is is_whole]:
+            parts.append(f"{words} how {subject} depends on {in_words(names)}")
+            subject = "it"
+    return ", and ".join(parts), any(row.path != "upstream" for row in rows)
 
 
 def _of_detach_site(
@@ -703,6 +724,7 @@ def _describe(evidence: Evidence, rows: Sequence[DerivativeRow], is_next: bool =
     if not index and row.path == "x" and row.order == 1:
         sizes = dict(zip(evidence.check.names, (x.size for x in problem.point), strict=True))
         location += "in a random direction, " * (sizes[row.argument] > 1)
+    by = " with respect to the upstream gradient" if row.path == "upstream" else by
     of = f"The gradient of order {row.order}{by} is" if not is_next else f"The gradient{by} is also"
     text = f"{of} wrong{mode}: {what}{location}"
     if row.detail.startswith(verdicts.OUTSIDE):

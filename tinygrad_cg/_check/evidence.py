@@ -89,7 +89,9 @@ def acquit_detached(evidence: Evidence) -> None:
     """Drop the detaching places without which the derivatives are just as wrong.
 
     Those are blamed whose removal makes every order right, if there are such; then `attached` is
-    the code without them. They have no part in a fault of an earlier order.
+    the code without them. They have no part in a fault of an earlier order: after one they are
+    blamed if a derivative is None, and the later orders become right, which are compared with the
+    derivatives of the wrong one.
     """
     rows = evidence.rows
     if not any(row.verdict == verdicts.DETACHED for row in rows):
@@ -98,23 +100,26 @@ def acquit_detached(evidence: Evidence) -> None:
     roots = {id(seen): seen for seen in (_root_of(evidence, p) for p in evidence.detached)}
     for seen in roots.values():
         points = [point for point in evidence.detached if _root_of(evidence, point) is seen]
-        is_later = all(point.order > first for point in points)
-        trial = _without(evidence, seen, points, compare=not is_later)
+        since = 1 if any(point.order <= first for point in points) else first + 1
+        if since > 1 and not any(row.false and row.value is None for row in rows):
+            _drop(evidence, points)
+            continue
+        trial = _without(evidence, seen, points, since)
         if trial is None or trial.check is None:
             continue
+        if _is_as_wrong(rows, trial.check, points):
+            _drop(evidence, points)
         if not trial.right:
-            if is_later or _same_faults(rows, trial.check.rows):
-                _drop(evidence, points)
             continue
         for point in list(points):
             others = [other for other in points if other.site != point.site]
-            less = _without(evidence, seen, others) if others else None
+            less = _without(evidence, seen, others, since) if others else None
             if less is not None and less.right:
                 _drop(evidence, [other for other in points if other.site == point.site])
                 points, trial = others, less
         function = evidence.check.problem.f if seen is None else seen.function
         evidence.is_estimator = rewrite.is_estimator(function)
-        evidence.attached = None if evidence.is_estimator else trial.code
+        evidence.attached = None if evidence.is_estimator or since > 1 else trial.code
 
 
 def _root_of(evidence: Evidence, point: DetachSite) -> CustomCall | None:
@@ -123,10 +128,10 @@ def _root_of(evidence: Evidence, point: DetachSite) -> CustomCall | None:
 
 
 def _without(
-    evidence: Evidence, seen: CustomCall | None, points: list[DetachSite], compare: bool = True
+    evidence: Evidence, seen: CustomCall | None, points: list[DetachSite], since: int
 ) -> Trial | None:
     lines = dict.fromkeys(point.site[1] for point in points)
-    return try_change(evidence.check, seen, rewrite.attach, *lines, compare=compare)
+    return try_change(evidence.check, seen, rewrite.attach, *lines, since=since)
 
 
 def _drop(evidence: Evidence, points: list[DetachSite]) -> None:
@@ -137,15 +142,16 @@ def _drop(evidence: Evidence, points: list[DetachSite]) -> None:
     _attribute(evidence)
 
 
-def _same_faults(rows: Sequence[DerivativeRow], others: Sequence[DerivativeRow]) -> bool:
-    """Return whether the wrong rows of the first wrong order are the same, with the same values.
+def _is_as_wrong(rows: Sequence[DerivativeRow], trial: Check, points: list[DetachSite]) -> bool:
+    """Return whether the first wrong rows without detaching places are the same as with them.
 
-    Only rows of the kinds that `others` has count.
+    Only rows of the kinds that the trial has count. Not if values are taken there all the same.
     """
-    kinds = {(row.path, row.mode) for row in others}
+    kinds = {(row.path, row.mode) for row in trial.rows}
 
     def faults(all_rows: Sequence[DerivativeRow]) -> dict:
-        false = [row for row in all_rows if row.false and (row.path, row.mode) in kinds]
+        false = [row for row in all_rows if row.false and row.order >= trial.since]
+        false = [row for row in false if (row.path, row.mode) in kinds]
         first = min((row.order for row in false), default=0)
         return {
             (row.order, row.argument, row.path, row.mode): row.value
@@ -153,9 +159,11 @@ def _same_faults(rows: Sequence[DerivativeRow], others: Sequence[DerivativeRow])
             if row.order == first
         }
 
-    before, after = faults(rows), faults(others)
-    return before.keys() == after.keys() and all(
+    before, after = faults(rows), faults(trial.rows)
+    again = {point for recorder in trial.recorders.values() for point in recorder.detached}
+    is_same = before.keys() == after.keys() and all(
         (before[key] is None) == (after[key] is None)
         and math.isclose(before[key] or 0.0, after[key] or 0.0, rel_tol=1e-6)
         for key in before
     )
+    return is_same and (not before or len(again) < len(points))

@@ -193,7 +193,10 @@ class Recorder(ObservingLevel, Observer):
             self._rules.pop()
         seen = self._by_definition.get(id(definition))
         if seen is not None and dy is not None:
-            for name, result, operand in zip(seen.names, results, node.inputs, strict=False):
+            sources = dict(zip(map(id, self.sources), self.names, strict=True))
+            variables = [sources.get(id(v), v.name) for v in node.saved.variables or ()]
+            names = [*seen.names, *variables]
+            for name, result, operand in zip(names, results, node.inputs, strict=False):
                 if result is None and operand is not None:
                     self.nones.add(f"The rule of `{seen.name}` returns None for {name}.")
         return results

@@ -34,12 +34,13 @@ class Trial(NamedTuple):
     @property
     def right(self) -> bool:
         """Return whether the code gives the same values, and right derivatives of each order."""
-        if self.check is None:
+        check = self.check
+        if check is None:
             return False
-        rows = self.check.rows
+        rows = [row for row in check.rows if row.order >= check.since]
         true = {row.order for row in rows if row.verdict == TRUE}
-        wrong = any(x.false for x in rows) or any(x.holds is False for x in self.check.properties)
-        return not wrong and true == set(range(1, self.check.order + 1))
+        wrong = any(x.false for x in rows) or any(x.holds is False for x in check.properties)
+        return not wrong and true == set(range(check.since, check.order + 1))
 
     @property
     def right_everywhere(self) -> bool:
@@ -54,12 +55,12 @@ def try_change(
     change: Callable[..., None],
     *facts: Any,
     more: Sequence[Any] = (),
-    compare: bool = True,
+    since: int = 1,
 ) -> Trial | None:
     """Return a trial of the function as ``change(source, *facts)`` alters it; None unless it does.
 
     The function is that of `seen`, or the checked one if that is None; `more` are further arguments
-    that it takes then. Unless `compare`, its derivatives are not computed.
+    that it takes then. Its derivatives are to be right from the order `since` on.
     """
     function = check.problem.f if seen is None else seen.function
     code = rewrite.corrected(function, change, *facts)
@@ -68,13 +69,13 @@ def try_change(
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            return _try(check, seen, function, code, more, compare)
+            return _try(check, seen, function, code, more, since)
     except Exception:  # it cannot be called like this
         return Trial(code, None)
 
 
 def _try(
-    check: Check, seen: Any, function: Any, code: str, more: Sequence[Any], compare: bool
+    check: Check, seen: Any, function: Any, code: str, more: Sequence[Any], since: int
 ) -> Trial:
     problem = check.problem
     altered = rewrite.execute(code, function)
@@ -90,12 +91,12 @@ def _try(
     against = problem.against if own else None
     checked = make_problem(altered, args, kwargs, 0, check.order, against)
     alike = _are_alike(values, checked.values)
-    trial = Check(checked, check.order, check.modes, is_brief=True)
+    trial = Check(checked, check.order, check.modes, is_brief=True, since=since)
     if own and not more:  # the same function
         trial.complex_sources |= check.complex_sources
-    if compare and alike:
+    if alike:
         run_check(trial)
-        if Trial(code, trial).right:
+        if since == 1 and Trial(code, trial).right:
             trial.rows += _false_rows_nearby(trial)
             if own and not more:
                 is_size = rewrite.names_more_sizes(code, function)

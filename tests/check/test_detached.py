@@ -1,0 +1,137 @@
+"""check_gradients on rules that lose a part of a derivative: which part, where, and why."""
+
+import numpy as np
+import pytest
+
+import tinygrad_cg as tf
+from tests.check.test_check import words
+from tests.check.test_rules_table import evaluations
+
+assert evaluations  # a fixture
+
+RNG = np.random.default_rng(1)
+V = RNG.normal(size=5)
+TABLE = tf.constant(np.float32(RNG.normal(size=(5, 2))))
+X, W, B = RNG.normal(size=(4, 3)), RNG.normal(size=(3, 2)), RNG.normal(size=2)
+FILTER = np.exp(-np.arange(5.0) + 0.3j * np.arange(5.0))
+
+
+def filtered(values, weights):
+    return tf.constant(np.fft.ifft(np.fft.fft(np.asarray(values)) * weights).real)
+
+
+@tf.custom_gradient
+def smooth(u):
+    """Its rule is not conjugated, and takes dy out of its tensor."""
+    y = tf.constant(np.fft.ifft(np.fft.fft(np.asarray(u)) * FILTER).real)
+    return y, lambda dy: tf.constant(np.fft.ifft(np.fft.fft(np.asarray(dy)) * FILTER).real)
+
+
+@tf.custom_gradient
+def pick(x):
+    def grad(dy):
+        g = np.zeros(5, np.float32)
+        g[[1, 2]] = dy.numpy()
+        return tf.constant(g)
+
+    return tf.gather(x, [1, 2]), grad
+
+
+@tf.custom_gradient
+def embed(table):
+    """In float32 the row of its square is inconclusive."""
+
+    def grad(dy):
+        g = np.zeros((5, 2), np.float32)
+        np.add.at(g, [1, 3, 1, 0], dy.numpy())
+        return tf.constant(g)
+
+    return tf.gather(table, [1, 3, 1, 0]), grad
+
+
+@tf.custom_gradient
+def elsewhere(u):
+    """The rule takes dy out of its tensor in a function of this module."""
+    return 2.0 * u, lambda dy: filtered(dy, 2.0)
+
+
+@tf.custom_gradient
+def unseen(x):
+    return 3.0 * x, lambda dy: tf.constant(3.0 * dy._data)
+
+
+@tf.custom_gradient
+def dense(x, w, b):
+    h = tf.tanh(x @ w + b)
+    saved = tf.constant(h.numpy())
+
+    def grad(dy):
+        dz = dy * (1.0 - saved**2)
+        return dz @ tf.transpose(w), tf.transpose(x) @ dz, tf.reduce_sum(dz, axis=0)
+
+    return h, grad
+
+
+@tf.custom_gradient
+def prints(x):
+    """Its factor is wrong; the value that is taken out is for a print, which text reads again."""
+
+    def grad(dy):
+        assert f"{float(tf.reduce_sum(x)):.3f}"
+        return 6.0 * dy * x**2
+
+    return x**3, grad
+
+
+W3 = tf.Variable([1.0, 2.0, 3.0], name="scales")
+
+
+@tf.custom_gradient
+def decayed(x):
+    def grad(dy, variables=None):
+        return dy * W3, [None]
+
+    return x * W3 + 0.1 * tf.reduce_sum(W3**2), grad
+
+
+LOST = {
+    "dy, and the rule is wrong at order 1": (
+        smooth, (V,), "2. The rule of `smooth` takes NumPy or Python values from a tensor in "
+        "`np.asarray(dy)` (test_detached.py:", "depends on u",
+    ),
+    "dy, in an array that takes tensors": (
+        pick, (tf.constant(np.float32(V)),), "1. The rule of `pick` takes NumPy or Python values "
+        "from a tensor in `dy.numpy()` (test_detached.py:", "depends on x",
+    ),
+    "dy, and no other row is wrong": (
+        embed, (TABLE,), "1. The rule of `embed` takes NumPy or Python values from a tensor in "
+        "`dy.numpy()` (test_detached.py:", "depends on table",
+    ),
+    "dy, in a helper": (
+        elsewhere, (V,), "takes NumPy or Python values from a tensor in `np.asarray(values)`",
+        "depends on u",
+    ),
+    "dy, at no place that is seen": (
+        unseen, (V,), "So tapes do not see how the gradient of order 1 depends on the upstream "
+        "gradient. Compute these values in the rule by tensor operations. The gradient", "on x",
+    ),
+    "a part": (
+        dense, (X, W, B), "So tapes do not see how the gradient of order 1 depends on b, and see "
+        "only a part of how it depends on x and w.", "on b, w and x",
+    ),
+    "the gradient of a Variable": (
+        decayed, (tf.constant([0.3, 0.2, 0.1]),), "The gradient with respect to scales is None. "
+        "The rule of `decayed` returns None for scales. Return a gradient. The gradient of order 1 "
+        "with respect to scales", "captured",
+    ),
+    "nothing": (prints, (V,), "It is 2 times the correct gradient.", "takes NumPy"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_what_is_lost_is_named(name, evaluations):
+    function, args, said, unsaid = LOST[name]
+    text = words(tf.check_gradients(function, *args))  # a line that only prints
+    assert said in text
+    assert unsaid not in text.partition("1. ")[2]
+    assert len(evaluations) <= 110
