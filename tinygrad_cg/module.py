@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 from ._core.suggestions import MODULES, absent_attributes
 from ._reverse.name_scope import name_scope
@@ -39,12 +39,6 @@ class Module:
 
     _name: str | None = None
     _scope: str | None = None
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        is_callable = any("__call__" in vars(base) for base in cls.__mro__)
-        if not is_callable and vars(cls).keys() & {"forward", "call"}:
-            type.__setattr__(cls, "__call__", _refuse_call)
 
     def __init__(self, name: str | None = None):
         if name is not None and not (isinstance(name, str) and name.isidentifier()):
@@ -143,11 +137,3 @@ def _leaves(step: str, value: Any, above: tuple[int, ...]) -> Iterator[tuple[str
     elif isinstance(value, (list, tuple)):
         for i, part in enumerate(value):
             yield from _leaves(f"{step}[{i}]", part, (*above, id(value)))
-
-
-def _refuse_call(self: Module, *args: Any, **kwargs: Any) -> NoReturn:
-    """Stand for ``__call__`` in modules written for PyTorch or Keras."""
-    name = "forward" if hasattr(self, "forward") else "call"
-    raise TypeError(
-        f"{type(self).__name__!r} object is not callable: rename its method `{name}` to `__call__`"
-    )

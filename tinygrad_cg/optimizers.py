@@ -17,7 +17,7 @@ import numpy as np
 from . import schedules
 from ._core import devices
 from ._core.conversion import IndexedSlices, convert, is_tensor
-from ._core.suggestions import OPTIMIZERS, absent_attributes, hides_others, refuse_arguments
+from ._core.suggestions import OPTIMIZERS, absent_attributes, refuse_arguments
 from ._core.tensor import ArrayLike, Tensor
 from ._ops.elementwise import (
     absolute,
@@ -35,7 +35,7 @@ from ._ops.elementwise import (
 )
 from ._ops.normalizations import clip_by_global_norm, clip_by_norm
 from ._ops.shape import cast
-from ._reverse.variable import Variable, recorded_assignments
+from ._reverse.variable import Variable, VariableSlice, recorded_assignments
 from .errors import ArgumentTypeError, InvalidArgumentError, TapeWarning, warn
 
 __all__ = [
@@ -171,9 +171,8 @@ class Optimizer(ABC):
         """Return the initial value of a slot."""
         return 0.0
 
-    @hides_others
     def apply_gradients(
-        self, grads_and_vars: Iterable[tuple[Any, Variable]], *others: Any
+        self, grads_and_vars: Iterable[tuple[Any, Variable]], name: str | None = None
     ) -> Variable:
         """Update each Variable with its gradient, and return the number of steps, `iterations`.
 
@@ -181,11 +180,6 @@ class Optimizer(ABC):
         dtype. A Variable whose gradient is None is not changed, with a warning. ValueError if all
         are None, InvalidArgumentError for another shape, TypeError for pairs without a Variable.
         """
-        if others:
-            raise TypeError(
-                "apply_gradients() takes one list of pairs, [(gradient, variable)]: for two lists, "
-                "write apply(gradients, variables)"
-            )
         is_bare = isinstance(grads_and_vars, ArrayLike)
         pairs = _check_pairs([grads_and_vars] if is_bare else [*grads_and_vars], self.sums_rows)
         gradients = self._clip([_parts(gradient) for gradient, _ in pairs])
@@ -278,9 +272,15 @@ def _check_pairs(pairs: list, sums_rows: bool) -> list[tuple[Any, Variable]]:
         parts = pair if isinstance(pair, (tuple, list)) else (pair,)
         if len(parts) != 2 or not isinstance(parts[1], Variable):
             came = ", ".join(type(part).__name__ for part in parts)
+            if parts is not pair:
+                came += ": for two lists, write apply(gradients, variables)"
+            elif isinstance(parts[-1], VariableSlice):
+                came = f"({came}), since zip took a Variable apart: write zip([gradient], [w])"
+            else:
+                came = f"({came})"
             raise TypeError(
-                "apply_gradients: needs a list of pairs, [(gradient, variable)]; entry "
-                f"{k} is {f'({came})' if parts is pair else came}"
+                f"apply_gradients: needs a list of pairs, [(gradient, variable)]; entry {k} is "
+                f"{came}"
             )
     names = [variable.name for gradient, variable in pairs if gradient is None]
     if names and len(names) == len(pairs):

@@ -557,6 +557,7 @@ def test_nothing_is_left_behind():
     [
         (lambda: tf.check_gradients(3, 1.0), TypeError, "`f` must be a function, got int"),
         (lambda: tf.check_gradients(tf.sin, 1), TypeError, "no argument with a gradient"),
+        (lambda: tf.check_gradients(lambda x: x**2, "a"), TypeError, "no argument with a gradie"),
         (lambda: tf.check_gradients(tf.sin, 1.0, order=0), ValueError, "order must be 1 or more"),
         (lambda: tf.check_gradients(tf.sin, 1.0, order=1.5), TypeError, "order"),
         (lambda: tf.check_gradients(tf.sin, 1.0, modes="sideways"), ValueError, "modes must be"),

@@ -45,16 +45,19 @@ def make_problem(
     leaves = nest.flatten(structure)
     indices, sources = _argument_sources(definition, args, kwargs, leaves)
     problem = Problem(f, against, definition, structure, leaves, indices, sources)
+    no_source = (
+        f"check_gradients: {problem.name} has no argument with a gradient: pass floats, "
+        "or arrays or tensors of floats"
+    )
     try:
         problem.values = outputs = _find_variables(problem)
     except (AttributeError, TypeError, ValueError) as error:
+        if args and not sources:
+            error.add_note(no_source)
         _note_arguments(f, args, error)
         raise
     if not problem.sources:
-        raise TypeError(
-            f"check_gradients: {problem.name} has no argument with a gradient: pass floats, "
-            "or arrays or tensors of floats"
-        )
+        raise TypeError(no_source)
     problem.point = [source.value for source in problem.sources]
     problem.wide_point = [value.astype(widened(value.dtype)) for value in problem.point]
     has_two = dtypes_of(problem.point) != dtypes_of(problem.wide_point)

@@ -26,7 +26,11 @@ from .outside_runs import CODE, Code, code_key, only_values, unknown_avals
 
 
 def numpy_function(
-    func: Callable[..., Any], inp: Sequence[Any], Tout: Any, stateful: bool = True, name: Any = None
+    func: Callable[..., Any],
+    inp: Sequence[Any],
+    Tout: Any = None,
+    stateful: bool = True,
+    name: Any = None,
 ) -> Any:
     """Call a Python function of NumPy arrays, and return its results as tensors.
 
@@ -38,7 +42,8 @@ def numpy_function(
     inp:
         A list of tensors or array-likes.
     Tout:
-        The dtype of the result, or a list of dtypes: one for each result, [] without results.
+        The dtype of the result, or a list of dtypes: one for each result, [] without results. It
+        must be given.
         Arrays must have this dtype; Python's numbers and lists are converted.
     stateful:
         Whether calls have side effects: a compiled program then makes all calls, in order. If
@@ -72,7 +77,9 @@ def numpy_function(
     return call.pack(apply(_NUMPY, tuple(call.operands), {"code": call}))
 
 
-def py_function(func: Callable[..., Any], inp: Sequence[Any], Tout: Any, name: Any = None) -> Any:
+def py_function(
+    func: Callable[..., Any], inp: Sequence[Any], Tout: Any = None, name: Any = None
+) -> Any:
     """Call a Python function of tensors with values, and return its results; differentiable.
 
     Parameters
@@ -116,6 +123,11 @@ class _PythonCall(Code):
             raise TypeError(
                 f"{role}: inp must be a list with a tensor for each argument of func, got "
                 f"{type(inp).__name__}: write [x]"
+            )
+        if outputs is None:
+            raise TypeError(
+                f"{role}: Tout is missing: pass the dtype of the result, such as tf.float32, or a "
+                "list of dtypes"
             )
         label = name or getattr(func, "__name__", type(func).__name__)
         super().__init__(f"{role} {label}", code_key(func), self.tensors, True)
