@@ -282,6 +282,16 @@ def test_a_rule_of_a_rule_serves_the_second_order():
     assert "With respect to the upstream gradient, the rule of `grad_fn`" in words(report)
 
 
+def test_numbers_and_arrays_by_keyword_are_not_inputs():
+    @tf.custom_gradient
+    def scaled(x, eps=1e-5, by=None):
+        return by * x / eps, lambda dy: by * dy / eps
+
+    report = tf.check_gradients(lambda x: scaled(x, eps=0.1, by=np.ones(2)), tf.ones(2))
+    assert report.ok
+    assert [rule.first_false_order for rule in report.rules] == [None], report
+
+
 def test_forward_mode_is_compared():
     report = tf.check_gradients(softplus, np.array([0.3, -2.0]), modes="forward")
     assert {row.mode for row in report.rows} == {"forward"}
