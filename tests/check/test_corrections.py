@@ -922,3 +922,32 @@ def test_a_rule_that_reads_an_output_computed_by_numpy_calls_its_function(f, arg
     assert "np.asarray" in code_of(report)
     corrected = defined(code_of(report), f.__name__)
     assert tf.check_gradients(corrected, *args, order=3).ok
+
+
+@tf.custom_gradient
+def bilinear(h, w, t):
+    def grad(dy):
+        dy = dy[:, None]
+        by_h = dy * tf.matmul(t, w)
+        return by_h, tf.matmul(dy * h, t, transpose_a=True), dy * tf.matmul(h, w)
+
+    return tf.reduce_sum(tf.matmul(h, w) * t, axis=-1), grad
+
+
+@tf.custom_gradient
+def tilted(x):
+    return x**3, lambda dy: 2.0 * dy * x**2 + 0.3 * dy
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize(
+    ("f", "args", "line"),
+    [
+        (bilinear, (A, A + 0.3, 2.0 * A), "h)[1](upstream_dy)[0], tf.matmul(dy * h"),
+        (tilted, (V,), "tf.vjp(lambda x: x**3, x)[1](dy)[0]"),
+    ],
+)
+def test_code_is_offered_for_a_rule_that_assigns_dy_and_for_every_element(f, args, line, full):
+    code = code_of(tf.check_gradients(f, *args, full=full))
+    assert line in code
+    assert tf.check_gradients(defined(code, f.__name__, **globals()), *args).ok

@@ -576,8 +576,12 @@ def _fixed(
 ) -> tuple[str | None, str]:
     """Return corrected code of the checked function and words for it, if nothing is in doubt."""
     problem = evidence.check.problem
-    is_sure = all(row.verdict in (verdicts.TRUE, verdicts.WRONG) for row in evidence.rows)
-    is_sure &= not any(row.nearby or row.index is not None for row in evidence.rows)
+    rows = [row for row in evidence.rows if row.index is None]
+    seen = {(row.order, row.argument) for row in rows if row.false}
+    is_sure = all(row.verdict in (verdicts.TRUE, verdicts.WRONG) for row in rows)
+    is_sure &= all(  # a trial compares no single elements
+        (row.order, row.argument) in seen and not row.nearby for row in evidence.rows if row.false
+    )
     if not problem.is_one_rule:
         return None, ""
     name, names = problem.name, evidence.check.names

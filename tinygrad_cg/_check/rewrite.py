@@ -445,7 +445,9 @@ def rewrite_gradient(source: SourceCode, name: str, index: int, pattern: str) ->
     if "output" in pattern and len(outputs) != 1:
         return
     text = pattern.replace("tf.", source.prefix)
-    names = {"dy": ast.Name(_upstream_of(source, name)), "output": outputs[0] if outputs else rule}
+    names = {"output": outputs[0]} if outputs else {}
+    if re.search(r"\bdy\b", pattern):
+        names["dy"] = ast.Name(_keep_upstreams(rule)[source.output or 0])
 
     def change(gradient: ast.expr) -> ast.expr:
         tree = ast.parse(text, mode="eval").body
@@ -596,7 +598,7 @@ def differentiate_value(source: SourceCode, name: str, index: int) -> None:
     arguments = arguments[1:] if arguments[:1] == ["self"] else arguments
     if value is None or index >= len(arguments) or target.args.vararg or target.args.kwonlyargs:
         return
-    upstreams = [argument.arg for argument in rule.args.args]
+    upstreams = _keep_upstreams(rule)
     x, dy = arguments[index], upstreams[0] if len(upstreams) == 1 else f"({', '.join(upstreams)})"
     pulled = f"{source.prefix}vjp(lambda {x}: {value}, {x})[1]({dy})[0]"
     change_gradient(source, name, index, lambda _: ast.parse(pulled, mode="eval").body)
@@ -1017,6 +1019,20 @@ def _upstream_of(source: SourceCode, name: str) -> str:
     rule = _rule_of(source, name)
     names = [argument.arg for argument in rule.args.args] if rule is not None else []
     return next(iter(names[source.output or 0 :]), "")
+
+
+def _keep_upstreams(rule: ast.FunctionDef | ast.Lambda) -> list[str]:
+    """Return names of a rule's upstream gradients; new names for those that it assigns again."""
+    names = []
+    for name in [argument.arg for argument in rule.args.args]:
+        assigned = _names_in(rule, ast.Store)
+        if isinstance(rule, ast.FunctionDef) and name in assigned:
+            kept = f"upstream_{name}"
+            if kept not in assigned:
+                rule.body.insert(0, ast.parse(f"{kept} = {name}").body[0])
+            name = kept
+        names.append(name)
+    return names
 
 
 def change_output(source: SourceCode, name: str, index: int, output: int, fix: Callable) -> None:
