@@ -98,6 +98,25 @@ def solve(a, b):
 
 
 @pytest.mark.quick
+@pytest.mark.parametrize("is_numpy", [True, False])
+@pytest.mark.parametrize("way", [lambda g: g, tf.function, tf.jacobian], ids=["", "graph", "rows"])
+def test_a_jvp_that_calls_its_own_function_is_transposed(is_numpy, way):
+    """The derivative of a linear function is the function itself."""
+    matrix = np.array([[1.0, 2.0, 3.0], [0.0, -1.0, 4.0]])
+    square = matrix.T @ matrix + 5.0 * np.triu(np.ones((3, 3)))
+
+    def body(x):
+        return tf.constant(square @ np.asarray(x)) if is_numpy else tf.linalg.matvec(square, x)
+
+    f = tf.custom_derivatives(body, jvp=lambda way, x: f(way), beyond="differentiate")
+    x = tf.constant([0.5, -1.0, 2.0], tf.float64)
+    gradient = way(tf.grad(lambda x: tf.reduce_sum(f(x) ** 2)))(x)
+    expected = 2.0 * square.T @ square
+    assert_allclose(gradient, expected if way is tf.jacobian else expected @ np.asarray(x))
+    assert tf.check_gradients(f, x).ok
+
+
+@pytest.mark.quick
 def test_products_of_several_arguments_and_of_an_implicit_function():
     """x of a x = b, by the implicit function theorem, to the second order."""
     rng = np.random.default_rng(1)

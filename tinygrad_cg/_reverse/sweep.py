@@ -125,7 +125,7 @@ def _add_unrecorded(
         total, seed = results[i], _seed(target, gradient)
         results[i] = seed if total is None else add(total, seed)
     _refuse_example(target, token)
-    if positions:
+    if positions or token.silent:
         return
     if not token.entered:
         warn(f"{NEVER_ENTERED}; its gradient is None", TapeWarning)

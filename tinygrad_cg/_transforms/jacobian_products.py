@@ -8,7 +8,9 @@ each has a known rule.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
@@ -25,6 +27,7 @@ from .._reverse.sweep import differentiate_once
 from .._rules.calls import gradients_of_function
 from .._rules.outside_runs import run_code
 from .._rules.rebinding import TransformedCall, rebind_outputs
+from .._rules.user_ops import NoGradientError
 from ..errors import InvalidArgumentError
 from .declared import CallContext, Declared, context_of, detach, refuse_captured
 from .transposition import transpose_vjp
@@ -55,6 +58,29 @@ class Products(Declared):
         jvp = None if self.jvps[:1] in ([], [None]) else call.jvp
         results = call.rebind(outputs, context.inputs, call.vjp, jvp)
         return nest.pack_sequence_as(y, results)
+
+
+class _Transposed(threading.local):
+    def __init__(self) -> None:
+        self.running: list[tuple] = []
+
+
+_transposed = _Transposed()
+
+
+@contextmanager
+def _transposed_once(*key: Any) -> Iterator[None]:
+    """Transpose a jvp inside; raise NoGradientError if that needs the same transpose.
+
+    It does if the jvp calls its own function on the direction, as for a linear function.
+    """
+    if key in _transposed.running:
+        raise NoGradientError(f"the jvp of `{key[0].definition.name}` calls its own function")
+    _transposed.running.append(key)
+    try:
+        yield
+    finally:
+        _transposed.running.pop()
 
 
 def _aval(tensor: Tensor) -> Aval:
@@ -227,12 +253,13 @@ class _ProductsCall:
         """Return P_k, as declared or as the transpose of Q_k in its last direction."""
         vjp = self.products.vjps[len(directions)]
         if vjp is None:
-            gradients = transpose_vjp(
-                lambda last: self._tangent([*directions, _spread(last, self.targets)], args),
-                [target for target in self.targets if target is not None],
-                dys,
-                self.definition,
-            )
+            with _transposed_once(self.products, len(directions), *self.targets, *self.avals):
+                gradients = transpose_vjp(
+                    lambda last: self._tangent([*directions, _spread(last, self.targets)], args),
+                    [target for target in self.targets if target is not None],
+                    dys,
+                    self.definition,
+                )
             return _spread(gradients, self.targets)
         upstream = nest.pack_sequence_as(self.structure, dys)
         returned = self._run(vjp, upstream, *map(self._fill_direction, directions), *args)
