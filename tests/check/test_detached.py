@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tinygrad_cg as tf
-from tests.check.test_check import words
+from tests.check.test_check import code_of, words
 from tests.check.test_rules_table import evaluations
 
 assert evaluations  # a fixture
@@ -94,6 +94,13 @@ def decayed(x):
     return x * W3 + 0.1 * tf.reduce_sum(W3**2), grad
 
 
+@tf.custom_gradient
+def sine(x):
+    """Its rule reads what NumPy computed, and x itself."""
+    y = tf.constant(np.sin(np.asarray(x)))
+    return y, lambda dy: dy * tf.cos(x) * (y / tf.sin(x))
+
+
 LOST = {
     "dy, and the rule is wrong at order 1": (
         smooth, (V,), "2. The rule of `smooth` takes NumPy or Python values from a tensor in "
@@ -124,6 +131,9 @@ LOST = {
         "The rule of `decayed` returns None for scales. Return a gradient. The gradient of order 1 "
         "with respect to scales", "captured",
     ),
+    "a part, through the output": (
+        sine, (V,), "from `np.asarray(x)` (test_detached.py:", "do not see"
+    ),
     "nothing": (prints, (V,), "It is 2 times the correct gradient.", "takes NumPy"),
 }  # fmt: skip
 
@@ -135,3 +145,10 @@ def test_what_is_lost_is_named(name, evaluations):
     assert said in text
     assert unsaid not in text.partition("1. ")[2]
     assert len(evaluations) <= 110
+
+
+def test_a_part_that_is_lost_is_called_detached():
+    report = tf.check_gradients(sine, V)
+    assert {row.verdict for row in report.rows if row.false} == {"detached"}
+    assert "So tapes see only a part of how the gradient of order 1 depends on x." in words(report)
+    assert "(sine(x) / tf.sin(x))" in code_of(report)

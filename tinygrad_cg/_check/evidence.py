@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from . import rewrite, verdicts
 from .check import Check
 from .recorder import CustomCall, DetachSite, Recorder
+from .reference import SECOND_DIFFERENCES
 from .trials import Trial, try_change
 from .verdicts import DerivativeRow
 
@@ -61,9 +62,14 @@ def _merge_calls(recorders: Iterable[Recorder]) -> list[CustomCall]:
 def _attribute(evidence: Evidence) -> None:
     """Set the verdicts of rows where a derivative is lost, or a rule was not used."""
     rows = evidence.rows
+    first = min((row.order for row in rows if row.false), default=0)
+    is_taken = any(recorder.taken for recorder in evidence.check.recorders.values())
+    is_taken &= first > 1 and not any(seen.order > 1 for seen in evidence.calls)
     for row in rows:
         captured = [seen for seen in evidence.calls if row.argument in seen.captured and seen.used]
         ends = any(end.order <= row.order for end in (*evidence.detached, *captured))
+        if is_taken and row.order == first and row.kind != SECOND_DIFFERENCES:
+            ends = True  # of a gradient that is right, not at this point only
         is_detached = row.value is None or (ends and row.path != "upstream")
         if row.verdict == verdicts.WRONG and is_detached:
             row.verdict = verdicts.DETACHED
