@@ -35,7 +35,7 @@ from ._ops.elementwise import (
 )
 from ._ops.normalizations import clip_by_global_norm, clip_by_norm
 from ._ops.shape import cast
-from ._reverse.variable import Variable, VariableSlice, recorded_assignments
+from ._reverse.variable import Variable, recorded_assignments
 from .errors import ArgumentTypeError, InvalidArgumentError, TapeWarning, warn
 
 __all__ = [
@@ -272,15 +272,10 @@ def _check_pairs(pairs: list, sums_rows: bool) -> list[tuple[Any, Variable]]:
         parts = pair if isinstance(pair, (tuple, list)) else (pair,)
         if len(parts) != 2 or not isinstance(parts[1], Variable):
             came = ", ".join(type(part).__name__ for part in parts)
-            if parts is not pair:
-                came += ": for two lists, write apply(gradients, variables)"
-            elif isinstance(parts[-1], VariableSlice):
-                came = f"({came}), since zip took a Variable apart: write zip([gradient], [w])"
-            else:
-                came = f"({came})"
             raise TypeError(
-                f"apply_gradients: needs a list of pairs, [(gradient, variable)]; entry {k} is "
-                f"{came}"
+                "apply_gradients: needs a list of pairs, [(gradient, variable)]; entry "
+                f"{k} is {f'({came})' if parts is pair else came}. For two lists, write "
+                "apply(gradients, variables); for one Variable, zip([gradient], [variable])"
             )
     names = [variable.name for gradient, variable in pairs if gradient is None]
     if names and len(names) == len(pairs):

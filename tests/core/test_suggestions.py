@@ -635,9 +635,9 @@ def test_code_of_other_libraries_that_calls_differently_says_what_to_write():
         (lambda: raises(w, w), "^missing data$"),
         (
             lambda: sgd.apply_gradients([w], [w]),
-            r"entry 0 is Variable: .* write apply\(gradients, ",
+            r"entry 0 is Variable\. .* write apply\(gradients, ",
         ),
-        (lambda: sgd.apply_gradients([(w, w[0])]), r"Slice\), since zip took .* zip\(\[gradient"),
+        (lambda: sgd.apply_gradients([(w, w[0])]), r"VariableSlice\)\. For .* zip\(\[gradient"),
         (lambda: tf.numpy_function(np.sin, [w]), "^numpy_function: Tout is missing: pass the dt"),
         (lambda: tf.py_function(tf.sin, [w]), "^py_function: Tout is missing: pass the dtype of"),
         (lambda: [*zip(tf.constant(1.0), w, strict=True)], r"lists: zip\(\[a\], \[b\]\)"),

@@ -369,6 +369,13 @@ def categorical_crossentropy(
     return negative(reduce_sum(multiply(target, log(output)), axis))
 
 
+def class_numbers(labels: Any, scores: Tensor) -> Tensor:
+    """Return the numbers of classes, without a last axis of size 1."""
+    labels = convert(labels)
+    is_column = labels.ndim == scores.ndim and labels.shape[-1:] == (1,)
+    return reshape(labels, labels.shape[:-1]) if is_column else labels
+
+
 @reads_own_arguments
 def sparse_categorical_crossentropy(
     target: Any, output: Any, from_logits: bool = False, axis: Axes = -1
@@ -379,14 +386,12 @@ def sparse_categorical_crossentropy(
     `sparse_cross_entropy` for shapes and errors; `target` may have a last axis of size 1 more.
     Raises InvalidArgumentError for another `axis`.
     """
-    target, output = convert(target), convert(output)
-    rank = output._data.ndim
+    output = convert(output)
+    target, rank = class_numbers(target, output), output._data.ndim
     if normalize_axis("sparse_categorical_crossentropy", axis, rank) != rank - 1:
         raise InvalidArgumentError(
             f"sparse_categorical_crossentropy: axis must be the last one, got {axis}: use moveaxis"
         )
-    if target._data.ndim == rank and target._data.shape[-1] == 1:
-        target = reshape(target, target._data.shape[:-1])
     if not is_integer(target.dtype):
         target = cast(target, np.int64)
     output = cast(output, settings.floatx) if is_exact(output.dtype) else output

@@ -47,10 +47,6 @@ class DetachPoint(NamedTuple):
     line: int
     text: str
 
-    def takes_values(self) -> bool:
-        """Return whether it computes with numbers, which `stop_gradient` and integers do not."""
-        return self.words.startswith(("takes the value", "writes values"))
-
     def __str__(self) -> str:
         return f"`{self.text}` {self.words} ({location_of(self.file, self.line)})"
 
@@ -218,17 +214,15 @@ class _Reader:
                     }
                     if names & self.tapes:
                         self.blocks.append(range(node.lineno, (node.end_lineno or 0) + 1))
-                elif self._is_watch(node):
+                elif self._calls_tape(node, "watch") and self.sources & set(_loaded(node.args)):
                     line = node.lineno
                     self.watched = line if self.watched is None else min(self.watched, line)
 
-    def _is_watch(self, node: ast.AST) -> bool:
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+    def _calls_tape(self, node: ast.AST, method: str) -> bool:
+        function = getattr(node, "func", None)
+        if not isinstance(function, ast.Attribute) or function.attr != method:
             return False
-        owner = node.func.value
-        if node.func.attr != "watch" or not isinstance(owner, ast.Name):
-            return False
-        return owner.id in self.tapes and bool(self.sources & set(_loaded(node.args)))
+        return isinstance(function.value, ast.Name) and function.value.id in self.tapes
 
     def read(self, body: list[ast.stmt]) -> None:
         for statement in body:
@@ -248,28 +242,20 @@ class _Reader:
             for _ in range(2):  # the second pass uses results of the first
                 self._bind(statement.target, self.status(statement.iter))
                 self.read([*statement.body, *statement.orelse])
-        elif isinstance(statement, ast.While):
-            for _ in range(2):
+        elif isinstance(statement, (ast.While, ast.If)):
+            for _ in range(1 + isinstance(statement, ast.While)):
                 self.status(statement.test)
                 self.read([*statement.body, *statement.orelse])
-        elif isinstance(statement, ast.If):
-            self.status(statement.test)
-            self.read([*statement.body, *statement.orelse])
         elif isinstance(statement, (ast.With, ast.AsyncWith)):
             paused = self.paused
-            self.paused = paused or any(map(self._pauses, statement.items))
+            self.paused = paused or any(
+                self._calls_tape(item.context_expr, "stop_recording") for item in statement.items
+            )
             self.read(statement.body)
             self.paused = paused
         elif isinstance(statement, ast.Try):
             handlers = [nested for handler in statement.handlers for nested in handler.body]
             self.read([*statement.body, *handlers, *statement.orelse, *statement.finalbody])
-
-    def _pauses(self, item: ast.withitem) -> bool:
-        call = item.context_expr
-        function = call.func if isinstance(call, ast.Call) else None
-        if not isinstance(function, ast.Attribute) or function.attr != "stop_recording":
-            return False
-        return isinstance(function.value, ast.Name) and function.value.id in self.tapes
 
     def _read_assignment(self, statement: Any) -> None:
         if statement.value is None:
@@ -523,11 +509,10 @@ class _Reader:
 
     def _captures(self, function: Any) -> bool:
         """Return whether a user's function reads the source without taking it as an argument."""
-        function = getattr(function, "__wrapped__", function)
-        if not isinstance(function, FunctionType) or is_ours(function.__code__.co_filename):
+        code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
+        if code is None or is_ours(code.co_filename):
             return False
-        values = [function.__globals__.get(name) for name in function.__code__.co_names]
-        return any(value is self.source for value in (*values, *closure(function).values()))
+        return any(value is self.source for value in captures_of(function).values())
 
     def _lost(self, words: str, node: Any, status: Status) -> Status:
         return self._cut(words, node) if status == FLOWS else status
@@ -543,6 +528,18 @@ class _Reader:
             if line > before:
                 return name, line - before
         return self.file, line
+
+
+def captures_of(function: Any) -> dict[str, Any]:
+    """Return the values of a function's globals and closure that its code uses, by name."""
+    function = inspect.unwrap(function) if callable(function) else None
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return {}
+    namespace = getattr(function, "__globals__", {})
+    return {name: namespace[name] for name in code.co_names if name in namespace} | closure(
+        function
+    )
 
 
 def _package(function: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Iterator
 from types import FrameType
@@ -12,9 +11,9 @@ from .._core.conversion import is_tensor
 from .._core.kinds import is_differentiable
 from .._core.levels import Token, is_alive, run_on, unrecorded_frame
 from .._core.record import (
-    Expired,
     Node,
     find,
+    find_tokens,
     is_leaf,
     nodes_of,
     operation_of_rule,
@@ -23,9 +22,8 @@ from .._core.record import (
 from .._ops.creation import ones_like
 from .._reverse.sweep import NEVER_ENTERED, sweep
 from .._reverse.variable import Variable
-from .._rules.definition import closure
 from ..errors import users_line
-from .dataflow import GRADIENT, DetachPoint, find_cut
+from .dataflow import GRADIENT, DetachPoint, captures_of, find_cut
 
 
 def explain(tape: Any, token: Token, target: Any, source: Any, frame: FrameType) -> str:
@@ -91,7 +89,7 @@ class _MissingGradient:
         """Return why the tape does not watch the source, or watches it too late; else ""."""
         name, source = self.source_name, self.source
         if self.leaf is None:
-            if self._is_expired(source):
+            if self.token in find_tokens(source._rec):
                 return f"{name} was computed when this tape did not record" + _WHEN
             if not isinstance(source, Variable):
                 others = any(is_alive(node.group) for node in nodes_of(source._rec))
@@ -116,19 +114,11 @@ class _MissingGradient:
                 )
         return ""
 
-    def _is_expired(self, tensor: Any) -> bool:
-        record = tensor._rec
-        while record is not None:
-            if type(record) is Expired and self.token in record.tokens:
-                return True
-            record = record.next
-        return False
-
     def _cut_reason(self) -> str:
         status = self.status
         if isinstance(status, DetachPoint):
             return str(status)
-        if self.goal is None and self._is_expired(self.target):
+        if self.goal is None and self.token in find_tokens(self.target._rec):
             return f"{self.target_name} was computed when this tape did not record" + _WHEN
         return ""
 
@@ -220,7 +210,7 @@ class _MissingGradient:
         for node in nodes:
             definition: Any = getattr(node.saved, "definition", None)
             function = getattr(definition, "function", None)
-            for name, value in _captures_of(function).items():
+            for name, value in captures_of(function).items():
                 if value is self.source:
                     return (
                         f"`{definition.name}` captures it, as `{name}`, and has a rule, which "
@@ -233,11 +223,8 @@ class _MissingGradient:
 def _operands(node: Node, token: Token) -> Iterator[tuple[int, Node]]:
     for i, operand in enumerate(node.inputs):
         source = find(operand, token)
-        if source is None:
-            continue
-        if is_leaf(source) and watched_since(source, token) > node.serial:
-            continue
-        yield i, source
+        if source and not (is_leaf(source) and watched_since(source, token) > node.serial):
+            yield i, source
 
 
 def nodes_before(goal: Node | None, token: Token) -> list[Node]:
@@ -252,24 +239,13 @@ def nodes_before(goal: Node | None, token: Token) -> list[Node]:
     return list(nodes)
 
 
-def _captures_of(function: Any) -> dict[str, Any]:
-    """Return the values of a function's globals and closure that its code uses, by name."""
-    function = inspect.unwrap(function) if callable(function) else None
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return {}
-    namespace = getattr(function, "__globals__", {})
-    return {name: namespace[name] for name in code.co_names if name in namespace} | closure(
-        function
-    )
-
-
 def operation_name(node: Node) -> str:
     """Return the name of a node's operation or rule; "" for other nodes."""
     definition: Any = getattr(node.saved, "definition", None)
     return definition.name if definition is not None else operation_of_rule(node.rule)
 
 
+_TAKES = "takes the value", "writes values"  # what one does not write on purpose
 _read: set[tuple[str, int]] = set()  # lines that asked for the gradient of such a target
 
 
@@ -289,7 +265,7 @@ def reason_by_text(token: Token, target: Any, sources: list, is_late: bool) -> s
         tapes = [value for value in space.values() if getattr(value, "_token", None) is token]
         for source in sources if tapes else ():
             status, _ = find_cut(frame, tapes[0], target, source)
-            if isinstance(status, DetachPoint) and (is_late or status.takes_values()):
+            if isinstance(status, DetachPoint) and (is_late or status.words.startswith(_TAKES)):
                 return str(status)
     except Exception:  # user's objects may raise; a warning must not end the program
         return ""

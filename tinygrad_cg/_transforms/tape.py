@@ -355,7 +355,6 @@ class GradientTape(levels.Listener):
             for source in sources
         ):
             return
-        leaves = [node for x in targets if (node := find(x._rec, token)) and is_leaf(node)]
         if not token.watches:
             reason = (
                 "this tape watches nothing, so the gradient is None: compute all that depends on "
@@ -368,8 +367,8 @@ class GradientTape(levels.Listener):
                 "bools have none; differentiate a float that is computed without them"
             )
         elif any(
-            leaf in nodes_before(find(source._rec, token), token)
-            for leaf in leaves
+            find(target._rec, token) in nodes_before(find(source._rec, token), token)
+            for target in targets
             for source in sources
         ):
             reason = (

@@ -68,6 +68,7 @@ from ._traced import (
 from ._units import Effects
 
 _HOME = __name__.rpartition(".")[0]
+_VARIES = "number of rounds depends on a tensor"
 _MAX_TRIALS = 4  # for the types of a loop's names
 
 
@@ -387,8 +388,8 @@ class SiteRun(Watch):
             if self.site.kind in ("while", "for"):
                 text = "{} is {} before the loop body and {} after it"
                 remedy = (
-                    "The number of rounds depends on a tensor, so the structure, shape and dtype "
-                    "must stay the same. To collect values, use a TensorArray"
+                    f"The {_VARIES}, so the structure, shape and dtype must stay the same. To "
+                    "collect values, use a TensorArray"
                 )
             raise self.helper.refusal(
                 self.site.line,
@@ -518,11 +519,11 @@ class LoopRun(SiteRun):
         if isinstance(key, int):
             is_container = isinstance(self.locations[key], (ContainerLocation, ElementsLocation))
             if is_container and len(value) != len(other):
+                change = "grows" if len(other) > len(value) else "shrinks"
                 is_array = isinstance(self.locations[key], ElementsLocation)
                 raise self.helper.refusal(
                     self.site.line,
-                    f"`{self.text(key)}` {'grows' if len(other) > len(value) else 'shrinks'} in a "
-                    "loop whose number of rounds depends on a tensor",
+                    f"`{self.text(key)}` {change} in a loop whose {_VARIES}",
                     "Give the TensorArray a known `size`, or use map_fn or scan"
                     if is_array
                     else "Collect results in a TensorArray of known `size`, or use map_fn or scan",
@@ -531,15 +532,14 @@ class LoopRun(SiteRun):
         elif value is undefined and other is not undefined and not self.may_begin_without(key):
             raise self.helper.refusal(
                 self.site.line,
-                f"`{key}` has no value before the loop, and is read after it: the number of rounds "
-                "depends on a tensor, and may be zero",
+                f"`{key}` has no value before the loop, and is read after it: the {_VARIES}, and "
+                "may be zero",
                 f"Assign `{key}` before the loop",
             )
         if value is not other and value is not undefined and other is undefined:
             raise self.helper.refusal(
                 self.site.line,
-                f"`{self.text(key)}` is deleted in a loop whose number of rounds depends on a "
-                "tensor",
+                f"`{self.text(key)}` is deleted in a loop whose {_VARIES}",
                 "Assign it in each round",
             )
         return self._plan(key, value, other)

@@ -17,6 +17,7 @@ from .._ops.loss_functions import binary_crossentropy as _binary_crossentropy
 from .._ops.loss_functions import categorical_crossentropy as _categorical_crossentropy
 from .._ops.loss_functions import (
     categorical_hinge,
+    class_numbers,
     cosine_similarity,
     hinge,
     huber,
@@ -80,11 +81,10 @@ def categorical(y_true: Any, y_pred: Any, from_logits: bool, smoothing: Any, axi
 
 def sparse(y_true: Any, y_pred: Any, from_logits: bool, ignored: Any, axis: Any) -> Tensor:
     """Return a loss for each label, and 0 where the label is the class that is ignored."""
-    labels, y_pred = convert(y_true), convert(y_pred)
-    if labels.ndim == y_pred.ndim and labels.shape[-1] == 1:
-        labels = reshape(labels, labels.shape[:-1])
     if ignored is None:
-        return _sparse_crossentropy(labels, y_pred, from_logits, axis)
+        return _sparse_crossentropy(y_true, y_pred, from_logits, axis)
+    y_pred = convert(y_pred)
+    labels = class_numbers(y_true, y_pred)
     kept = not_equal(labels, ignored)
     labels = where(kept, labels, 0)
     y_pred = where(expand_dims(kept, -1), y_pred, 1)

@@ -185,14 +185,22 @@ def _erfc64(x):
 
 
 @jitable
+def _half_square(x, most):
+    """Return |x|, at most `most`, and half of its square in two parts."""
+    inlined()
+    size = float_absolute(x)
+    size = most if size > most else size
+    square = size * size
+    return size, 0.5 * square, 0.5 * float_fma(size, size, -square)
+
+
+@jitable
 def _ndtr64(x):
     """Return erfc(-x / sqrt(2)) / 2, where half the square of x, not of the quotient, counts."""
     inlined()
-    size = float_absolute(x)
-    size = 39.5 if size > 39.5 else size
+    size, half, half_low = _half_square(x, 39.5)
     a = size * SQRT_HALF
-    square = size * size
-    far = _tail64(a, 0.5 * square, 0.5 * float_fma(size, size, -square))
+    far = _tail64(a, half, half_low)
     far = 2.0 - far if x > 0.0 else far
     z = -x * SQRT_HALF
     near = _near64(z, float_fma(-x, SQRT_HALF, -z) - x * SQRT_HALF_LOW)
@@ -230,9 +238,8 @@ def _erfc32(x):
 def _ndtr_wide(x):
     """Return the distribution function to the precision of float32, in float64."""
     inlined()
-    size = float_absolute(x)
-    size = 15.5 if size > 15.5 else size
-    value = 0.5 * _tail32(size * SQRT_HALF, 0.5 * (size * size))
+    size, half, _ = _half_square(x, 15.5)
+    value = 0.5 * _tail32(size * SQRT_HALF, half)
     return 1.0 - value if x > 0 else value
 
 
@@ -245,19 +252,16 @@ def _ndtr32(x):
 @jitable
 def _density64(x):
     inlined()
-    size = float_absolute(x)
-    size = 39.5 if size > 39.5 else size
-    square = size * size
-    exponent, grown = _decay64(0.5 * square, 0.5 * float_fma(size, size, -square))
+    _, half, half_low = _half_square(x, 39.5)
+    exponent, grown = _decay64(half, half_low)
     return scale_by_power(DENSITY_AT_0 + (DENSITY_AT_0 * grown + DENSITY_AT_0_LOW), exponent)
 
 
 @jitable
 def _density32(x):
     inlined()
-    size = float_absolute(np.float64(x))
-    size = 15.5 if size > 15.5 else size
-    return np.float32(DENSITY_AT_0 * _decay32(0.5 * (size * size)))
+    _, half, _ = _half_square(np.float64(x), 15.5)
+    return np.float32(DENSITY_AT_0 * _decay32(half))
 
 
 @jitable
