@@ -506,6 +506,31 @@ def test_references_are_named():
 # Use -----------------------------------------------------------------------------------------
 
 
+def test_references_are_named_with_their_rows():
+    x = np.array([0.5, -1.5, 2.0])
+    text = words(tf.check_gradients(lambda x, y: tf.sin(x) * y, x, 2.0, order=3))
+    assert (
+        "complex step (10 digits) for order 1; central differences (6 digits) for order 2 and "
+        "order 3; results of the same rule for another dy (6 digits) for rows `upstream`."
+    ) in text
+    clipped = tf.custom_gradient(lambda x: (x * x, lambda dy: tf.clip_by_norm(2 * x * dy, 1.0)))
+    report = tf.check_gradients(clipped, x, order=1)
+    (row,) = [line.split()[:4] for line in str(report).splitlines() if "linearity  rev" in line]
+    assert row == ["1", "x", "linearity", "reverse"]
+    assert "results of the same rule for another dy for rows `linearity`." in words(report)
+
+
+def test_an_inconclusive_reference_has_the_digits_that_are_known():
+    report = tf.check_gradients(tf.nn.relu, tf.constant([0.0, 1.0]))
+    assert report.summary().endswith("except at kinks and in inconclusive rows")
+    rows = [row for row in report.rows if row.verdict == "inconclusive"]
+    cells = re.findall(r"(\S+) \+- (\S+) ", str(report))
+    assert len(cells) == len(rows) > 0
+    for row, (reference, error) in zip(rows, cells, strict=True):
+        assert abs(float(reference) - row.reference) <= float(error)
+        assert len(reference) <= 5
+
+
 def test_assert_gradients():
     tf.assert_gradients(softplus, np.linspace(-50.0, 50.0, 7))
     tf.test.assert_gradients(cube, 2.0, order=3)

@@ -951,3 +951,15 @@ def test_code_is_offered_for_a_rule_that_assigns_dy_and_for_every_element(f, arg
     code = code_of(tf.check_gradients(f, *args, full=full))
     assert line in code
     assert tf.check_gradients(defined(code, f.__name__, **globals()), *args).ok
+
+
+@tf.custom_gradient
+def cosine(a, b):
+    na = tf.norm(a); nb = tf.norm(b)  # fmt: skip  # noqa: E702
+    c = tf.reduce_sum(a * b) / (na * nb)
+    return c, lambda dy: (dy * (b / (na * nb) - c * a / na**2), dy * a / (na * nb))
+
+
+def test_a_variable_is_named_if_its_line_has_two_statements():
+    text = words(tf.check_gradients(cosine, V, V[::-1] + 0.3))
+    assert "The rule treats `nb` (test_corrections.py:" in text

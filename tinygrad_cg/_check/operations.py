@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
+import linecache
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -65,9 +68,17 @@ class _Results(ObservingLevel):
 
     def variable_of(self, data: Any, site: SourceLine) -> str | None:
         """Return the variable that a result is assigned to, if its line shows one."""
-        assigned = re.match(r"(\w+)\s*=(?!=)[^;]*$", line_of(*site))
-        is_last = self._last[site] == id(data)
-        return assigned.group(1) if assigned and is_last else None
+        if assigned := re.match(r"(\w+)\s*=(?!=)[^;]*$", line_of(*site)):
+            return assigned.group(1) if self._last[site] == id(data) else None
+        expression, line = self._computed[id(data)][0], linecache.getline(*site).strip()
+        with contextlib.suppress(SyntaxError):
+            for statement in ast.parse(line).body if ";" in line else ():
+                match statement:
+                    case ast.Assign([ast.Name(name)], value) if (
+                        ast.get_source_segment(line, value) == expression
+                    ):
+                        return name
+        return None
 
     def words_for(self, data: Any) -> str:
         """Return words for a result: its variable or expression, and which of its values it is.

@@ -17,7 +17,7 @@ EPSILON = float(np.finfo(np.float64).eps)
 COMPLEX_STEP = "complex step"
 DIFFERENCES = "central differences"
 SECOND_DIFFERENCES = "second differences"
-LINEARITY = "for `upstream` rows, results of the same rule for another dy"
+LINEARITY = "results of the same rule for another dy"
 
 
 class Line(Protocol):

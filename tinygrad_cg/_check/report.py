@@ -5,12 +5,12 @@ from __future__ import annotations
 import html
 import math
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .._core.wording import in_columns
+from .._core.wording import in_columns, in_words
 from .._rules.definition import source_line
 from ..errors import GradientError, is_ours
 from .check import DOUBTFUL, Property
@@ -114,7 +114,7 @@ class GradientReport:
         if self.rows and not self.conclusive:
             return f"{self.name}: inconclusive"
         unsure = {row.verdict for row in self.rows} & set(DOUBTFUL)
-        ends = {KINK: "at kinks", INCONCLUSIVE: "where inconclusive"}
+        ends = {KINK: "at kinks", INCONCLUSIVE: "in inconclusive rows"}
         except_for = " and ".join(end for verdict, end in ends.items() if verdict in unsure)
         words = f"{self.name}: correct up to order {self.order}"
         return f"{words}, except {except_for}" if unsure else words
@@ -167,17 +167,29 @@ def _cells(row: DerivativeRow) -> tuple[str, ...]:
     finite = row.verdict != FAILED and math.isfinite(row.error)
     error, relative = _errors(row) if finite else ("-", "-")
     by = row.argument if row.index is None else f"{row.argument}{list(row.index)}"
-    path = PATHS.get(row.path, row.path)
     reference = "-" if math.isnan(row.reference) else number(row.reference)
     bound = row.error if row.is_rounding else row.uncertainty
     if (row.is_rounding or row.verdict == INCONCLUSIVE) and math.isfinite(bound):
-        reference += f" +- {bound:.0e}"
+        reference = f"{_rounded(row.reference, bound)} +- {bound:.0e}"
     verdict = row.verdict
     if row.nearby:
         verdict += ", at a nearby point"
     elif row.detail and row.verdict in (*DOUBTFUL, WRONG):
         verdict += f"{'' if ', right in' in row.detail else ';'} {row.detail}"
-    return str(row.order), by, path, row.mode, value, reference, error, relative, verdict
+    return str(row.order), by, _path(row), row.mode, value, reference, error, relative, verdict
+
+
+def _path(row: DerivativeRow) -> str:
+    is_derivative = row.path != "upstream" or row.order > 1
+    return PATHS.get(row.path, row.path) if is_derivative else "linearity"
+
+
+def _rounded(value: float, error: float) -> str:
+    """Return a number with the digits that an error leaves."""
+    if not value or not error:
+        return number(value)
+    digits = math.floor(math.log10(abs(value))) - math.floor(math.log10(error)) + 1
+    return f"{value:.{min(digits, 6)}g}" if digits > 0 else "0"
 
 
 def _errors(row: DerivativeRow) -> tuple[str, str]:
@@ -193,14 +205,26 @@ def _broken(report: GradientReport | RuleReport) -> list[str]:
     return [prop.detail.partition(":")[0] for prop in report.properties if prop.holds is False]
 
 
+def _reference(rows: Sequence[DerivativeRow], kind: str) -> str:
+    """Return a kind of references, its digits, and which rows it was used for."""
+    own = [row for row in rows if row.kind == kind]
+    digits = min((row.digits for row in own if row.digits), default=0)
+    text = f"{kind} ({digits} digits)" if digits else kind
+    if kind == LINEARITY:
+        return f"{text} for rows {in_words(dict.fromkeys(f'`{_path(row)}`' for row in own))}"
+    others = [row for row in rows if row.kind not in ("", LINEARITY, kind)]
+    parts = []
+    for order in sorted({row.order for row in own}) if others else ():
+        names = in_words(dict.fromkeys(row.argument for row in own if row.order == order))
+        is_whole = all(row.order != order for row in others)
+        parts.append(f"order {order}{'' if is_whole else f' with respect to {names}'}")
+    return f"{text} for {in_words(parts)}" if parts else text
+
+
 def _lines(report: GradientReport) -> str:
     """Return a line each for references, properties and rules."""
     kinds = dict.fromkeys(row.kind for row in report.rows if row.kind)
-    digits = {
-        kind: min((row.digits for row in report.rows if row.kind == kind and row.digits), default=0)
-        for kind in sorted(kinds, key=LINEARITY.__eq__)
-    }
-    texts = [f"{kind} ({least} digits)" if least else kind for kind, least in digits.items()]
+    texts = [_reference(report.rows, kind) for kind in sorted(kinds, key=LINEARITY.__eq__)]
     lines = [f"References: {'; '.join(texts)}."] if kinds else []
     lines += [report.along] if report.along else []
     false = report.first_false_order
