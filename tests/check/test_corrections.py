@@ -361,6 +361,17 @@ def test_code_that_is_right_at_the_point_alone_is_not_offered(rule, code):
     assert code in code_of(report)
 
 
+@tf.custom_gradient
+def negated_product(x, w):
+    return x * w, lambda dy: (-dy * w, dy * x)
+
+
+def test_a_wrong_sign_is_not_an_argument_that_is_minus_one():
+    report = tf.check_gradients(negated_product, 2.0, -1.0)
+    assert "The sign is wrong." in words(report)
+    assert "lambda dy: (dy * w, dy * x)" in code_of(report)
+
+
 SQUARE = np.random.default_rng(3).normal(size=(3, 3))
 
 

@@ -93,6 +93,11 @@ RULES = {
         V,
         "Its elements are in reverse order.",
     ),
+    "two in reverse order": (
+        rule(tf.square, lambda dy, x: tf.reverse(2 * x * dy, [0])),
+        V[:2],
+        "Its elements are in reverse order.",
+    ),
     "shifted": (
         rule(tf.square, lambda dy, x: tf.gather(2 * x * dy, tf.constant([3, 0, 1, 2]))),
         V,

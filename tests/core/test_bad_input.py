@@ -324,9 +324,11 @@ def test_an_axis_that_is_not_there(call):
 def test_products_show_the_shapes_that_were_passed():
     x, v = tf.ones((2, 3)), tf.ones(2)
     for call, words in (
-        (lambda: tf.matmul(x, v), "(2, 3) and (2,) do not fit"),
-        (lambda: np.ones(4) @ x, "(4,) and (2, 3) do not fit"),
+        (lambda: tf.matmul(x, v), "(2, 3) and (2,) do not fit: axis -1 of the first (3) and axis "),
+        (lambda: np.ones(4) @ x, "(4,) and (2, 3) do not fit: axis -1 of the first (4) and axis "),
         (lambda: tf.matmul(x, x, True, True), "(2, 3) (transposed) and (2, 3) (transposed) do"),
+        (lambda: tf.matmul(x, x.T, True), "axis -1 of the first (2) and axis -2 of the second"),
+        (lambda: tf.matmul(x, x), "axis -1 of the first (3) and axis -2 of the second (2) must"),
         (lambda: tf.linalg.matvec(x, tf.ones(3), True), "(2, 3) (transposed) and (3,) do not"),
     ):
         with pytest.raises(tf.errors.InvalidArgumentError, match=re.escape(words)):

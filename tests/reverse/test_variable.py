@@ -424,6 +424,22 @@ def test_copies_keep_what_a_variable_is():
         assert pickle.loads(pickle.dumps(part)).numpy().tolist() == [1.0, 2.0]
 
 
+@pytest.mark.quick
+def test_a_scope_says_which_names_exist():
+    get, scope = tf.compat.v1.get_variable, tf.compat.v1.variable_scope
+    with tf.Graph().as_default():
+        with scope("scope"):
+            v = get("v", (2,))
+            with pytest.raises(ValueError, match="scope/v already exists"):
+                get("v", (2,))
+        with scope("scope", reuse=True):
+            assert get("v") is v
+            with pytest.raises(ValueError, match=r"specified shape \(3,\) and found shape \(2,\)"):
+                get("v", (3,))
+            with pytest.raises(ValueError, match="scope/w does not exist"):
+                get("w", (2,))
+
+
 def test_item_assignment_names_the_way():
     with pytest.raises(TypeError, match=r"variable\[index\].assign"):
         tf.Variable([1.0, 2.0])[0] = 5.0

@@ -66,6 +66,8 @@ def test_floatx_half_and_gradients():
     config.set_floatx("float16")
     x = ops.ones(3)
     assert tf.grad(lambda x: ops.sum(x * ops.eye(3)))(x).dtype == tf.float16
+    config.set_floatx("float32")
+    assert ops.ones(3).dtype == tf.float32
 
 
 @pytest.mark.parametrize("value", ["int32", "double", None, "bfloat16"])

@@ -6,7 +6,7 @@ import ast
 import copy
 import hashlib
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -92,14 +92,21 @@ def users(path: Path, fault: Fault) -> list[str]:
 
     At the top of a module these are the functions that use the name which the statement assigns.
     """
-    words: dict[str, set[str]] = {}
+    words: dict[str, set[str]] = defaultdict(set)
     for source in sorted(path.parent.glob("*.py")):
         for node in ast.parse(source.read_text(encoding="utf-8")).body:
             names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
             if isinstance(node, ast.FunctionDef):
-                words[node.name] = names
+                words[node.name] |= names
             elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                words[node.targets[0].id] = names
+                words[node.targets[0].id] |= names
+            elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+                for name in node.value.args[:1]:  # by_type(sin, {FLOAT64: _sin64})
+                    if isinstance(name, ast.Name):
+                        words[name.id] |= names
+            elif isinstance(node, ast.For):
+                for name in names & words.keys():
+                    words[name] |= names
     begin = fault.function.partition(".")[0]
     if begin == "<module>":
         begin = fault.statement.partition(" ")[0]

@@ -104,9 +104,7 @@ class Executable:
 
     def _note(self, name: str, sizes: Sizes) -> None:
         """Add comments that list the literals in a function's table."""
-        shown = sizes.shown()
-        for start in range(0, len(shown), 2):
-            self._notes.append(f"    # {name}: {', '.join(shown[start : start + 2])}")
+        self._notes += [f"    # {name}: {literal}" for literal in sizes.shown()]
 
     def _bind(self, name: str, value: Any) -> str:
         self._scope[name] = value

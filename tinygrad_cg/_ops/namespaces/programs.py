@@ -438,8 +438,7 @@ def truncatediv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor
     """Return x / y for integers, rounded towards zero."""
     x, y = convert_operands((x, y))
     quotient = floor_divide(x, y)
-    rest = x - multiply(quotient, y)
-    inexact = (rest != 0) & ((x < 0) != (y < 0))
+    inexact = (multiply(quotient, y) != x) & ((x < 0) != (y < 0))
     return add(quotient, cast(inexact, quotient.dtype))
 
 
