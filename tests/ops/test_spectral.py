@@ -222,6 +222,18 @@ def test_second_derivatives_at_equal_values(name):
                 assert not warned, (kind, mode)
 
 
+@pytest.mark.parametrize("name", ["equal", "identity", "different"])
+@pytest.mark.parametrize("values", [linalg.eigvalsh, lambda x: linalg.svd(x, compute_uv=False)])
+def test_two_calls_for_one_matrix_are_two_functions_of_the_same_values(name, values):
+    x = tf.constant(SPECTRA[name])
+    once = lambda x: (lambda s: tf.reduce_sum(s**2 * tf.cosh(s)))(values(x))
+    twice = lambda x: tf.reduce_sum(values(x) ** 2 * tf.cosh(values(x)))
+    for derivative in (tf.grad, tf.hessian):
+        for mode in (lambda f: f, tf.function):
+            expected = derivative(once)(x)
+            np.testing.assert_allclose(mode(derivative(twice))(x), expected, rtol=1e-9, atol=1e-9)
+
+
 def _trace_of_power(x, power):
     product = x
     for _ in range(power - 1):

@@ -230,31 +230,45 @@ def _images(
     target, source = find(slopes._rec, token), find(out._rec, token)
     if target is None:
         return [nothing, nothing]
-    origin = _ancestors(find(x._rec, token))
+    if source is None:
+        return [add(nothing, np.nan)] * 2
+    sources = {source: None}
+    origin, between = _ancestors(find(x._rec, token), {}), _ancestors(target, sources)
+    if origin is None or between is None or not origin.isdisjoint(between):
+        return [add(nothing, np.nan)] * 2
     products = []
     for seed in (
         (direction, multiply(direction, 1j)) if is_complex(direction.dtype) else (direction,)
     ):
         seeds = [(target, reshape(seed, slopes._data.shape))]
-        totals, visited = state.sweep.pull_back(token, seeds, {source}, {source})
-        if source is None or not origin or not origin.isdisjoint([*visited, *totals]):
-            products.append(add(nothing, np.nan))
-        else:
-            products.append(expand_dims(totals[source], -2) if source in totals else nothing)
+        totals, _ = state.sweep.pull_back(token, seeds, {*sources}, {*sources})
+        product = nothing
+        for node in sources:
+            if node in totals:
+                product = add(product, expand_dims(totals[node], -2))
+        products.append(product)
     return (products * 2)[:2]
 
 
-def _ancestors(node: Node | None) -> set[Node]:
-    """Return a node and what it was computed from; nothing where that is too much to look at."""
+def _ancestors(node: Node | None, values: dict[Node, None]) -> set[Node] | None:
+    """Return a node and what it was computed from; None where that is too much to look at.
+
+    The search ends at `values`. Further calls for the same matrix are added to these.
+    """
     ancestors: set[Node] = set()
+    calls = {(node.rule, *node.inputs) for node in values}
     pending: list[Any] = [node]
     while pending:
         node = pending.pop()
-        if node is not None and node not in ancestors:
-            if len(ancestors) == _MOST_NODES:
-                return set()
-            ancestors.add(node)
-            pending += node.inputs
+        if node is None or node in ancestors or node in values:
+            continue
+        if (node.rule, *node.inputs) in calls:
+            values[node] = None
+            continue
+        if len(ancestors) == _MOST_NODES:
+            return None
+        ancestors.add(node)
+        pending += node.inputs
     return ancestors
 
 
