@@ -11,6 +11,7 @@ no second derivative there.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -242,11 +243,8 @@ def _images(
     ):
         seeds = [(target, reshape(seed, slopes._data.shape))]
         totals, _ = state.sweep.pull_back(token, seeds, {*sources}, {*sources})
-        product = nothing
-        for node in sources:
-            if node in totals:
-                product = add(product, expand_dims(totals[node], -2))
-        products.append(product)
+        parts = [expand_dims(totals[node], -2) for node in sources if node in totals]
+        products.append(functools.reduce(add, parts) if parts else nothing)
     return (products * 2)[:2]
 
 
