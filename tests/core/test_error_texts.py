@@ -417,6 +417,7 @@ NAMED = {  # by the function that is called, though another one raises the error
         np.ones((2, 3)), np.ones((2, 3)), 1
     ),
     "solve: matrix (2, 2) and rhs (3,) do not fit": lambda: tf.linalg.solve(SQUARE, np.ones(3)),
+    "solve: matrix (2, 2) and rhs () do not fit": lambda: tf.linalg.solve(SQUARE, 1.0),
     "TensorSpec: shape must be a list of sizes or None, got 'a'": lambda: tf.TensorSpec("a"),
     "SGD: only one of": lambda: tf.optimizers.SGD(0.1, clipnorm=1.0, clipvalue=1.0),
     "apply_gradients: needs a list of pairs, [(gradient, variable)]; entry 0 is Tensor": (

@@ -86,6 +86,10 @@ def test_what_counts_as_used_is_what_the_function_itself_reads():
     picture = tf.show(y)
     assert [item.name for item in find(picture, "function").captured] == ["both"]
     assert [item.name for item in find(picture, "reads_global").captured] == ["captured"]
+    with tf.GradientTape() as tape:
+        tape.watch(captured)
+        y = reads_global(captured)  # which is differentiated as its argument
+    assert find(tf.show(y), "reads_global").captured == []
 
 
 def test_third_order():

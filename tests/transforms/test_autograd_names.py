@@ -493,8 +493,9 @@ def test_linear_algebra_under_scipys_names():
     assert block.shape == (4, 5)
     np.testing.assert_array_equal(block[:3, :3], a)
     np.testing.assert_array_equal(block[3], [0, 0, 0, 1, 2])
-    with pytest.raises(ValueError, match="solve_triangular: b must have 3 rows"):
-        linalg.solve_triangular(a, np.ones(2))
+    for wrong in (np.ones(2), np.ones((3, 1, 1)), 1.0):
+        with pytest.raises(ValueError, match="solve_triangular: b must have 3 rows"):
+            linalg.solve_triangular(a, wrong)
 
 
 def test_solutions_of_differential_equations():
