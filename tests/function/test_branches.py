@@ -300,6 +300,8 @@ def test_switch_case_and_case_choose_eagerly():
         tf.switch_case(0, [(3, lambda: 1), (3, lambda: 2)])
     with pytest.raises(TypeError, match="callable"):
         tf.switch_case(0, [3])
+    with pytest.raises(TypeError, match="must be a list of pairs"):
+        tf.case([(True, lambda: 1, lambda: 2)])
 
 
 def test_integers_that_are_known_are_results_of_branches():

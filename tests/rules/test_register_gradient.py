@@ -562,6 +562,9 @@ def test_what_primitives_refuse():
     empty = tf.primitive("ReviewEmpty", lambda x: ())
     with pytest.raises(ValueError, match="returned no arrays"):
         empty(tf.constant(1.0))
+    nothing = tf.primitive("ReviewNothing", lambda x: None)
+    with pytest.raises(TypeError, match="the kernel returned None, expected an array"):
+        nothing(tf.constant(1.0))
     missing = tf.primitive("ReviewMissing", lambda x: math.nonsense(x), elementwise=True)
     with pytest.raises(TypeError, match=r"ReviewMissing: no kernel .*nonsense"):
         missing(1.0)
