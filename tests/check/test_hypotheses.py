@@ -42,6 +42,18 @@ CLAIMS = {
         rule(tf.square, lambda dy, x: dy * (2 * x + np.array([0.0, 0.5, 0.0, 0.0]))),
         MIXED, "It is wrong only at x[1] (", ("everywhere",),
     ),
+    "one small element of a sum": (
+        rule(
+            lambda p: 1e6 * p[0] ** 2 + 1e-2 * p[1] ** 2,
+            lambda dy, p: dy * tf.stack([2e6 * p[0], 1e-2 * p[1]]),
+        ),
+        np.array([1.3, 0.4]), "The term from differentiating `1e-2 * p[1] ** 2` (",
+        ("right along", "A + A^T", "is 0.49"),
+    ),
+    "a small slope of a large value": (
+        rule(lambda x: 1e3 + 1e-9 * x**2, lambda dy, x: dy * 1e-9 * x),
+        np.array([1.3, 0.4]), "It is 0.5 times the correct gradient.", (),
+    ),
     "a slope of 2 at a kink": (
         rule(tf.nn.relu, lambda dy, x: 2.0 * dy), 0.0, "outside the one-sided slopes, 0 and 1",
         ("times the correct",),

@@ -17,6 +17,7 @@ from .evaluate import WholeBatch
 from .operations import Derivation, derive
 from .problem import Point, Problem, largest
 from .rewrite import Written, read_numbers
+from .verdicts import tolerance as tolerance_of
 
 MAX_ELEMENTS = 4096  # elements of an argument to look at one by one
 MAX_WORK = 1 << 31  # elements of operands and results to compute
@@ -187,8 +188,7 @@ def _elements(
             samples.append(_sample(argument, x, second, slopes, _flat(others), others))
         if there is x and several:
             samples[0] = samples[0]._replace(parts=_parts_by_output(argument, *slopes.columns[0]))
-    if not argument.is_precise:
-        samples = list(map(_sharpened, samples))
+    samples = [_sharpened(sample, argument.is_precise) for sample in samples]
     return samples[0]._replace(more=tuple(samples[1:]))
 
 
@@ -196,12 +196,17 @@ def _flat(arrays: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate([np.ravel(array) for array in arrays])
 
 
-def _sharpened(sample: Elements) -> Elements:
-    """Return elements that expect the gradient by the operations' rules, if it agrees."""
+def _sharpened(sample: Elements, is_precise: bool) -> Elements:
+    """Return elements that expect the gradient by the operations' rules, if it agrees.
+
+    Not if the differences are as accurate.
+    """
+    if is_precise and largest(sample.uncertainty) <= sample.tolerance * largest(sample.expected):
+        return sample
     exact = sample.derivation.gradient
     if not sample.match(exact):
         return sample
-    tolerance = 300.0 * float(np.finfo(exact.dtype).eps)
+    tolerance = tolerance_of(float(np.finfo(exact.dtype).eps))
     uncertainty = np.full(exact.shape, tolerance * largest(exact))
     return sample._replace(expected=exact, uncertainty=uncertainty, tolerance=tolerance)
 

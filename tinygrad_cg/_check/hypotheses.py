@@ -673,7 +673,7 @@ def _through(elements: Elements) -> Iterator[Hypothesis]:
             words = f"The rule treats {share.what} ({share.site}), which depends on {x}, as a "
             words += "constant."
         yield gives(words, partial(changed, extra=-1.0), fix=add_transpose)
-        gap, part = elements.actual - elements.expected, share.gradient
+        gap, part = elements.actual - whole, share.gradient
         extra = np.real(np.vdot(part, gap) / np.vdot(part, part))
         if share.index is not None or not np.isfinite(extra):
             continue
@@ -691,12 +691,11 @@ def _quadratic(elements: Elements) -> Iterator[Hypothesis]:
 
     def has_degree(sample: Elements, degree: float) -> bool:
         """Return whether the gradients are those of a form of a degree, along x (Euler)."""
+        terms = sample.x * (sample.actual - sample.expected)
         size = largest(sample.x) * largest(sample.expected) * sample.x.size
         product = degree * sample.outputs.item() * sample.upstream.item()
-        return all(
-            abs(np.vdot(sample.x, gradient) - product) <= sample.tolerance * size
-            for gradient in (sample.actual, sample.expected)
-        )
+        is_of_degree = abs(np.vdot(sample.x, sample.actual) - product) <= sample.tolerance * size
+        return is_of_degree and abs(terms.sum()) <= 0.01 * np.abs(terms).sum()
 
     x = elements.name
     texts = {

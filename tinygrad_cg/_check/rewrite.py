@@ -386,7 +386,7 @@ def _scaled(gradient: ast.expr, factor: float) -> ast.expr | None:
     """Return a product with its first constant factor multiplied; None without such a factor."""
     match gradient:
         case ast.Constant(int() | float() as value):
-            product = round(value * factor, 9)
+            product = float(f"{value * factor:.9g}")
             return ast.Constant(product) if len(str(product)) <= 6 else None
         case ast.UnaryOp(operator, operand):
             scaled = _scaled(operand, factor)
