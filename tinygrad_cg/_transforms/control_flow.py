@@ -31,6 +31,7 @@ from .._ops.shape import cast, concatenate, identity, reshape, unstack
 from .._ops.validation import as_int
 from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError, is_ours
 from .batching import BatchTensor
+from .differentiable import skeleton
 from .tensor_array import TensorArray
 
 
@@ -103,10 +104,10 @@ def _after_round(body: Callable[..., Any], values: list) -> list:
     try:
         nest.assert_same_structure(list(values), list(results))
     except (TypeError, ValueError) as error:
-        words = str(error).rpartition("More specifically: ")[2]
         raise type(error)(
-            "while_loop: body must return a new value for each of loop_vars, in the same "
-            f"structure [{words}]"
+            "while_loop: body must return a new value for each of loop_vars: expected the "
+            f"structure {skeleton(list(values))}, where * is a tensor or a number, but body "
+            f"returned {skeleton(list(results))}"
         ) from None
     return list(results)
 

@@ -253,16 +253,17 @@ def fit_tensors(
 ) -> list[Tensor]:
     """Return `values`, nested as `structure`, as tensors with the shapes and dtypes of `tensors`.
 
-    Numbers are repeated, and dtypes cast. Raises ValueError for another shape or structure,
-    TypeError for complex values where real ones are needed.
+    Dtypes are cast, and numbers repeated, except for a direction: a tangent or vector must have the
+    shape of its tensor. Raises ValueError for another shape or structure, TypeError for complex
+    values where real ones are needed.
     """
     if nest.is_nested(structure) or (nest.is_nested(values) and not isinstance(values, list)):
         try:
             nest.assert_same_structure(structure, values, check_types=False)
         except (TypeError, ValueError) as error:
             raise type(error)(
-                f"{transform.name}: the {role} must have the structure {_skeleton(structure)}, "
-                f"where * is a tensor or a number, got {_skeleton(values)}"
+                f"{transform.name}: the {role} must have the structure {skeleton(structure)}, "
+                f"where * is a tensor or a number, got {skeleton(values)}"
             ) from None
         flat = nest.flatten(values)
     else:
@@ -278,7 +279,7 @@ class _Star:
         return "*"
 
 
-def _skeleton(values: Any) -> Any:
+def skeleton(values: Any) -> Any:
     """Return nested values with a star for each; it prints the nesting alone."""
     return nest.map_structure(lambda _: _Star(), values)
 
@@ -287,7 +288,8 @@ def _fit_tensor(transform: Differentiable, what: str, value: Any, tensor: Tensor
     if value is None:
         _refuse(transform, what, "None", tensor)
     fitted = convert(value, tensor.dtype if is_weak(value) or isinstance(value, list) else None)
-    if fitted.shape not in (tensor.shape, ()):
+    is_direction = what.startswith(("tangent", "vector"))
+    if fitted.shape != tensor.shape and (is_direction or fitted.shape != ()):
         _refuse(transform, what, f"shape {tuple(fitted.shape)}", tensor)
     if is_complex(fitted.dtype) and not is_complex(tensor.dtype):
         raise TypeError(

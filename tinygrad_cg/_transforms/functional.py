@@ -200,9 +200,9 @@ def jvp(
 ) -> Any:
     """Return ``(f(*primals), tangent)``, with `has_aux` ``(output, tangent, anything)``.
 
-    `tangents` has a tangent for each of `primals`, in its structure and shapes; the tangent has the
-    structure of the output: the Jacobian times `tangents`. Errors as for `vjp`. Modelled on
-    ``jax.jvp``.
+    `tangents` has a tangent for each of `primals`, in its structure and shapes (a number does not
+    broadcast); the tangent has the structure of the output: the Jacobian times `tangents`. Errors
+    as for `vjp`. Modelled on ``jax.jvp``.
 
     Examples
     --------
