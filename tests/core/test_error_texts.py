@@ -462,7 +462,26 @@ NAMED = {  # by the function that is called, though another one raises the error
         tf.train.CheckpointManager(3, "folder", 1)
     ),
     "autograd: a function is expected, got int": lambda: tf.autograd.grad(3),
-    "while_loop: body must return a new value for each of loop_vars": lambda: tf.while_loop(
+    "solve: needs square matrices in the last two axes, got shape () inside vmap": lambda: tf.vmap(
+        lambda x: tf.linalg.solve(x, SQUARE)
+    )(tf.ones(3)),
+    "scan: `elems` must be tensors of at least one dimension, got shape (). They come before the "
+    "initial state: scan(fn, elems, initializer)": lambda: tf.scan(tf.add, 0.0, SQUARE),
+    "map_fn: `elems` must be tensors of at least one dimension, got shape ()": lambda: tf.map_fn(
+        tf.sin, 1.0
+    ),
+    f"dtype: {np.dtype(np.clongdouble)} is not supported; call .astype(np.complex128)": lambda: (
+        tf.zeros(2, np.clongdouble)
+    ),
+    "`sin`: the derivative of order 1 was requested, but none is declared. Declare it: "
+    "custom_derivatives(sin, derivative), where": lambda: tf.grad(tf.custom_derivatives(tf.sin))(
+        1.0
+    ),
+    "Using a traced tensor as a Python value is not allowed: <tg.Tensor: shape=(), ": (
+        lambda: tf.function(lambda x: tf.constant(float(x * x)))(tf.constant(1.0))
+    ),
+    "while_loop: body must return a new value for each of loop_vars: expected the structure [*], "
+    "where * is a tensor or a number, but body returned [*, *]": lambda: tf.while_loop(
         lambda i: i < 3, lambda i: (i + 1, i), [tf.constant(0)]
     ),
     "the integer 300 does not fit into uint8: choose": lambda: tf.constant(300, tf.uint8),

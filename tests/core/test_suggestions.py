@@ -42,7 +42,13 @@ def find(path):
         ("", "erf", "tf.math.erf"),  # the same name elsewhere
         ("", "interp", "tf.numpy.interp"),
         (".math", "bessel_j0", "tf.math.special.bessel_j0"),
-        ("", "odeint", "tinygrad_cg.autograd.scipy.integrate.odeint"),
+        ("", "odeint", "tinygrad_cg.autograd.scipy.integrate.odeint (import its module first)"),
+        (
+            "",
+            "optimize",
+            "scipy.optimize, with tf.value_and_grad(f) and jac=True, or tf.optimizers",
+        ),
+        ("", "gammasgn", "tinygrad_cg.autograd.scipy.special.gammasgn (import its module first)"),
         (".math", "matmul", "tf.matmul"),
         ("", "jit", "tf.function"),
         ("", "tree", "tf.nest"),
@@ -57,6 +63,24 @@ def test_a_name_is_suggested_by_its_meaning(module, name, instead):
         getattr(home, name)
     assert caught.value.name is None  # Python would add what is spelled alike
     assert not hasattr(home, name)
+
+
+def test_a_module_that_is_not_loaded_is_imported_first():
+    code = """
+import tinygrad_cg as tf
+try:
+    tf.autograd.scipy
+except AttributeError as error:
+    print(error)
+from tinygrad_cg.autograd import scipy
+print(tf.autograd.scipy is scipy)
+"""
+    out = run_python(code)
+    assert out.stdout.splitlines() == [
+        "module 'tinygrad_cg.autograd' has no attribute 'scipy': write "
+        "`import tinygrad_cg.autograd.scipy` first",
+        "True",
+    ]
 
 
 def test_a_function_of_another_order_is_not_suggested():
@@ -286,11 +310,16 @@ def test_an_argument_of_another_library_names_ours():
         (lambda: tf.hvp(square, argnum=0), "hvp", "argnum"),
         (lambda: tf.vmap(square, in_dims=0), "vmap", "in_dims"),
         (lambda: tf.nn.dropout(x, p=0.5), "dropout", "p"),
+        (lambda: tf.random.normal([2], scale=2.0), "normal", "scale"),
+        (lambda: tf.random.normal(size=[2]), "normal", "size"),
+        (lambda: tf.random.uniform([2], low=2.0), "uniform", "low"),
     ]
     for call, function, name in calls:
         words = f"{function}() got an unexpected keyword argument '{name}': use {ARGUMENTS[name]}="
         with pytest.raises(TypeError, match=f"^{re.escape(words)}$"):
             call()
+    with pytest.raises(TypeError, match=r"'step': leave it out: step sizes and tolerances are"):
+        tf.check_gradients(square, 1.0, step=1e-5)
     for function in (tf.nn.relu, tf.nn.relu6, tf.nn.elu, tf.nn.silu, tf.nn.softplus):
         words = f"^{function.__name__}\\(\\) got .* 'inplace': leave it out: functions return new"
         with pytest.raises(TypeError, match=words):

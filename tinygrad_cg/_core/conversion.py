@@ -99,7 +99,10 @@ def check_dtype(dtype: np.dtype, where: str) -> np.dtype:
     if dtype.names is not None:
         remedy = "structured dtype; pass its fields separately"
     elif is_inexact(dtype):
-        remedy = "longdouble is not supported; call .astype(np.float64) if that loses nothing"
+        name, narrow = "longdouble", "float64"
+        if is_complex(dtype):
+            name, narrow = dtype.name, "complex128"
+        remedy = f"{name} is not supported; call .astype(np.{narrow}) if that loses nothing"
     elif dtype.name == "bfloat16":
         remedy = "bfloat16 is not supported; call .astype(np.float32), which holds all its values"
     else:

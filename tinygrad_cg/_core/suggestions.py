@@ -58,9 +58,10 @@ def suggest(name: str) -> str:
             names = getattr(import_module(_PRIVATE.get(namespace, path)), "__all__", ())
         except ImportError:  # it is being loaded, and asks for something itself
             continue
-        if not namespace.startswith("autograd."):  # `import tinygrad_cg as tf` does not load these
-            path = path.replace(_LIBRARY, "tf", 1)
-        paths = {other: f"{path}.{other}" for other in names} | paths
+        is_loaded = not namespace.startswith("autograd.")  # by `import tinygrad_cg as tf`
+        path = path.replace(_LIBRARY, "tf", 1) if is_loaded else path
+        after = "" if is_loaded else " (import its module first)"
+        paths = {other: f"{path}.{other}{after}" for other in names} | paths
     paths.pop("experimental", None)  # each namespace of TensorFlow has another
     from difflib import get_close_matches  # for an error only
 
@@ -83,9 +84,10 @@ def refuse_name(module: str, name: str) -> NoReturn:
         raise AttributeError(message)
     home = sys.modules.get(module)
     is_package = getattr(home, "__path__", None) is not None
-    is_module = is_package and find_spec(f"{module}.{name}") is not None  # an import loads it now
+    if is_package and find_spec(f"{module}.{name}") is not None:  # an import may load it now
+        raise AttributeError(f"{message}: write `import {module}.{name}` first", obj=home)
     key = f"{module.rpartition('.')[2]}.{name}"
-    suggestion = "" if is_module else f"use {NAMES[key]}" if key in NAMES else suggest(name)
+    suggestion = f"use {NAMES[key]}" if key in NAMES else suggest(name)
     if not suggestion:
         raise AttributeError(message)  # Python suggests what is spelled alike
     if _is_asked_by_import():

@@ -15,7 +15,7 @@ from .._core import devices
 from .._core.conversion import convert, promote
 from .._core.kinds import is_exact
 from .._core.primitive import Primitive, apply
-from .._core.tensor import Aval, Tensor
+from .._core.tensor import Aval, ExampleAval, Tensor
 from ..errors import InvalidArgumentError, MatrixError
 from .complex import conj
 from .define import Case, Wrong, operation
@@ -175,9 +175,14 @@ def matrices(name: str, x: Any) -> Tensor:
     x = convert(x)
     if x._data.ndim < 2:
         raise InvalidArgumentError(
-            f"{name}: needs matrices in the last two axes, got shape {tuple(x.shape)}"
+            f"{name}: needs matrices in the last two axes, got shape {shape_in_words(x)}"
         )
     return x
+
+
+def shape_in_words(x: Tensor) -> str:
+    """Return the shape of a tensor, for errors; inside vmap it is that of an example."""
+    return f"{tuple(x.shape)}{' inside vmap' * isinstance(x._data, ExampleAval)}"
 
 
 def square_matrices(name: str, x: Any) -> Tensor:
@@ -185,6 +190,6 @@ def square_matrices(name: str, x: Any) -> Tensor:
     x = convert(x)
     if x._data.ndim < 2 or x._data.shape[-1] != x._data.shape[-2]:
         raise InvalidArgumentError(
-            f"{name}: needs square matrices in the last two axes, got shape {tuple(x.shape)}"
+            f"{name}: needs square matrices in the last two axes, got shape {shape_in_words(x)}"
         )
     return x

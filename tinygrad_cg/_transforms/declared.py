@@ -13,7 +13,7 @@ from .._core.conversion import convert, is_tensor, is_weak
 from .._core.levels import Token, stack, state
 from .._core.tensor import Tensor
 from .._rules.definition import Definition, source_line
-from ..errors import DerivativeOrderError
+from ..errors import DerivativeOrderError, is_ours
 from .batching import BatchTensor
 
 
@@ -37,18 +37,19 @@ class Declared:
     def refuse_order(self) -> NoReturn:
         """Raise an error: no derivative after the last one is declared."""
         name, last = self.definition.name, self.last
+        line = source_line(self.definition.function)
         declared = "none is declared"
-        remedy = "To declare it, decorate a function that computes it with "
-        remedy += f"`@{name}.derivative`, or pass this function to custom_derivatives"
+        remedy = f"Declare it: custom_derivatives({name}, derivative), where derivative(x) "
+        remedy += f"returns it, or decorate that function with `@{name}.derivative`"
         if last:
             declared = f"the last declared one is of order {last}"
             remedy = f"Declare the derivative of order {last + 1}, or pass "
             remedy += "beyond='differentiate' to differentiate the operations of the last one"
         raise DerivativeOrderError(
-            f"`{name}`: the derivative of order {last + 1} was requested, but {declared} "
-            f"({self.definition.where()}). {remedy}",
+            f"`{name}`: the derivative of order {last + 1} was requested, but {declared}"
+            f"{'' if is_ours(line[0]) else f' ({self.definition.where()})'}. {remedy}",
             function=name,
-            line=source_line(self.definition.function),
+            line=line,
             order=last + 1,
             max_order=last,
         )

@@ -213,9 +213,10 @@ def _last(
 def _start(name: str, fn: Any, elems: Any, initializer: Any, reverse: bool) -> tuple[Any, Slices]:
     """Return the initial state, and the slices to loop over."""
     check_callable(name, fn=fn)
-    slices = _slices(name, elems)
     if initializer is not None:
-        return initializer, slices
+        order = f". They come before the initial state: {name}(fn, elems, initializer)"
+        return initializer, _slices(name, elems, order)
+    slices = _slices(name, elems)
     if not slices:
         raise InvalidArgumentError(f"{name}: `elems` has no slices along the first axis")
     count = len(slices)
@@ -260,13 +261,20 @@ def _joined(first: Any, states: Any, reverse: bool) -> Any:
     return nest.pack_sequence_as(states, flat)
 
 
-def _slices(name: str, elems: Any) -> Slices:
-    """Return the slices of a structure of tensors along their first axes."""
+def _slices(name: str, elems: Any, order: str = "") -> Slices:
+    """Return the slices of a structure of tensors along their first axes.
+
+    An error for `elems` without an axis ends with `order`, of the arguments.
+    """
     leaves = [
         convert(elem) for elem in ([elems] if isinstance(elems, ArrayLike) else nest.flatten(elems))
     ]
     if not leaves or any(leaf.ndim == 0 for leaf in leaves):
-        raise ValueError(f"{name}: `elems` must be tensors of at least one dimension")
+        shapes = ", ".join(str(tuple(leaf.shape)) for leaf in leaves)
+        raise ValueError(
+            f"{name}: `elems` must be tensors of at least one dimension, got "
+            f"{f'shape {shapes}' if leaves else 'no tensor'}{order}"
+        )
     sizes = {leaf.shape[0] for leaf in leaves}
     if len(sizes) > 1:
         raise ValueError(

@@ -139,7 +139,7 @@ def refuse_value(what: str, level: FunctionTrace, size_of: Any = None) -> NoRetu
     of_math = re.search(r"(?<![.\w])math\.(\w+)\(", text)
     hint = f"Use tf.math.{of_math[1]} instead of math.{of_math[1]}. " if of_math else ""
     error = OperatorNotAllowedInGraphError(
-        f"Using a symbolic `tf.Tensor` as a Python value is not allowed: {what} has no value while "
+        f"Using a traced tensor as a Python value is not allowed: {what} has no value while "
         f"`{level.name}` is traced ({location_of(file, line)}: `{text}`). {_reason()}"
         f"{hint}Replace what needs a value, such as float() and numpy(), by tensor operations. To "
         "choose element by element, use where(). If an argument must be a Python value, make it "
