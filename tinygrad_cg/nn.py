@@ -464,7 +464,9 @@ def softmax_cross_entropy_with_logits(
     """Return ``-sum(labels * log_softmax(logits))`` along `axis`: cross-entropy of distributions.
 
     `labels` hold the weights of the classes, one_hot vectors for instance, and broadcast with
-    `logits` (otherwise InvalidArgumentError); the result has the logits' dtype.
+    `logits` (otherwise InvalidArgumentError); the result has the logits' dtype. Its gradient with
+    respect to `logits` is ``softmax(logits) * sum(labels) - labels``, also if the labels do not sum
+    to 1. TensorFlow's is then ``softmax(logits) - labels``, which is not the derivative.
     """
     return _ops.loss_functions.softmax_cross_entropy(labels, logits, axis)
 

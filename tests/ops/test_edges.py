@@ -129,6 +129,14 @@ def test_limits_that_cross_have_one_gradient():
         np.testing.assert_array_equal(gradient, [wanted] * 3)
 
 
+def test_the_gradient_of_cross_entropy_counts_labels_that_do_not_sum_to_one():
+    labels, logits = tf.constant([0.1, 0.2, 0.3]), tf.constant([0.1, 0.5, -0.3])
+    gradient = tf.grad(lambda z: tf.nn.softmax_cross_entropy_with_logits(labels, z))(logits)
+    expected = 0.6 * tf.nn.softmax(logits) - labels
+    np.testing.assert_allclose(gradient, expected, rtol=1e-5)
+    tf.assert_gradients(lambda z: tf.nn.softmax_cross_entropy_with_logits(labels, z), logits)
+
+
 def test_cross_entropy_with_distributions_of_more_axes():
     """The axis is that of the scores."""
     rng = np.random.default_rng(0)
