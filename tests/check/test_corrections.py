@@ -576,6 +576,50 @@ def test_code_is_right_at_other_sizes(name):
     assert tf.check_gradients(corrected, *longer).ok
 
 
+TAU, COUNT, SCALE, POWER = 0.25, 3, 1.7, 3
+
+
+@tf.custom_gradient
+def tempered(x, temperature=0.5):
+    def grad(dy):
+        return tf.vjp(tf.nn.softmax, x / temperature)[1](dy)[0]
+
+    return tf.nn.softmax(x / temperature), grad
+
+
+@tf.custom_gradient
+def scaled(x):
+    return tf.reduce_sum(x**2) / (2 * SCALE**2), lambda dy: dy * x / SCALE
+
+
+@tf.custom_gradient
+def shared(x):
+    return x**2 / TAU / COUNT, lambda dy: dy * 2 * x
+
+
+@tf.custom_gradient
+def power(x):
+    return x**POWER, lambda dy: dy * x ** (POWER - 1)
+
+
+@pytest.mark.parametrize("function", [tempered, scaled, shared, power])
+def test_no_constant_stands_for_named_numbers(function):
+    """The factor that is missing is 1 / temperature, 1 / SCALE, 1 / (TAU * COUNT), POWER."""
+    code = code_of(tf.check_gradients(function, V))
+    assert "vjp(lambda x: " in code
+    assert not re.search(r"\d\.0 \* |/ \d+\.0", code)
+
+
+@tf.custom_gradient
+def difference(x):
+    return x**2 * (SCALE - COUNT), lambda dy: dy * 2 * x
+
+
+def test_the_reciprocal_of_an_expression_has_parentheses():
+    said = words(tf.check_gradients(difference, V))
+    assert "-0.769231 is 1 / (SCALE - COUNT)." in said
+
+
 def test_a_number_that_is_a_size_by_chance_is_not_offered():
     """The value is divided by 3.0, whatever the number of rows."""
 

@@ -134,6 +134,8 @@ def _meaning_of_ratio(elements: Elements, ratio: float) -> tuple[str, Fix | str 
     if matches:  # it stands in the function
         words, fix = matches[0]
         return f"{text} {ratio:.6g} is {words}.", fix
+    if _is_product(ratio, [*written.used, *written.numbers.values()]):
+        return text, None  # a constant would be right for the values of these numbers alone
     matches = _matching(ratio, _named_numbers(elements, written))
     question = _question_about_means(elements, ratio)
     is_chance = np.isclose(ratio, 2.0) and matches and matches[0][0] in elements.others
@@ -181,8 +183,16 @@ def _matching(ratio: float, numbers: Iterable[tuple[float, str, str]]) -> list[t
         if np.isclose(ratio, number, rtol=1e-5):
             matches.append((words, f"gradient / {code}"))
         elif np.isclose(ratio * number, 1.0, rtol=1e-5):
-            matches.append((words and f"1 / {words}", f"gradient * {code}"))
+            below = f"({words})" if " " in words else words
+            matches.append((words and f"1 / {below}", f"gradient * {code}"))
     return matches
+
+
+def _is_product(ratio: float, numbers: list[float]) -> bool:
+    """Return whether a ratio is a number, or the product of two, or of their reciprocals."""
+    powers = [power for number in numbers if number for power in (number, 1.0 / number)]
+    own = [power for power in powers if abs(power) != 1.0]
+    return any(np.isclose(ratio, a * b, rtol=1e-5) for a in own for b in [1.0, *own])
 
 
 def _divide(source: SourceCode, name: str, index: int, code: str, power: float) -> None:

@@ -149,11 +149,13 @@ def _drop_unread(tree: ast.Module, read: set[str]) -> None:
 class Written(NamedTuple):
     """Numbers that a function's code has: scalar factors and divisors, and how they are written.
 
-    `names_sizes` says whether it names the size of an axis, `gradient_names_sizes` whether the
-    gradient of the rule does. `value` is the function's value, in terms of its arguments.
+    `used` are those that the gradient of the rule has, too. `names_sizes` says whether it names the
+    size of an axis, `gradient_names_sizes` whether the gradient of the rule does. `value` is the
+    function's value, in terms of its arguments.
     """
 
     numbers: dict[str, float]
+    used: Sequence[float] = ()
     names_sizes: bool = False
     gradient_names_sizes: bool = False
     value: str = ""
@@ -165,8 +167,7 @@ SIZES = re.compile(r"\.shape\b|\.size\b|\bsize\(|\blen\(|\b(?:reduce_)?mean\(")
 def read_numbers(function: Any, index: int, args: Sequence, kwargs: dict) -> Written:
     """Return the numbers in the code of a rule for gradient number `index`.
 
-    Factors and divisors of that gradient itself, plain numbers and arguments are left out, and so
-    are tensors that a tape records.
+    Plain numbers are left out, and so are tensors that a tape records.
     """
     source = _source_of(function)
     name = getattr(function, "__name__", "")
@@ -181,9 +182,7 @@ def read_numbers(function: Any, index: int, args: Sequence, kwargs: dict) -> Wri
     gradient = " ".join(map(ast.unparse, own))
     parts = {ast.unparse(node) for tree in own for node in ast.walk(tree)}
     target = _find_function(source.tree, name)
-    parts |= {argument.arg for argument in target.args.args} if target is not None else set()
     codes = dict.fromkeys(map(ast.unparse, _operands(source.tree)))
-    codes = [code for code in codes if code not in parts]
     text, value = source.text(), (target and _value_of(target)) or ""
     for statement in returns(target) if target is not None else ():
         values = ", ".join(f"lambda: {code}" for code in codes)
@@ -192,12 +191,16 @@ def read_numbers(function: Any, index: int, args: Sequence, kwargs: dict) -> Wri
         target.decorator_list.clear()
     values = execute(source.text(), function)(*args, **kwargs)
     numbers: dict[str, float] = {}
+    used: list[float] = []
     for code, compute in zip(codes, values, strict=True):
         with contextlib.suppress(Exception):  # a name of the rule, for example
             number = compute()
             if not any(nodes_of(getattr(number, "_rec", None))) and np.size(number) == 1:
-                numbers[code.replace(" ** ", "**")] = float(number)
-    return Written(numbers, bool(SIZES.search(text)), bool(SIZES.search(gradient)), value)
+                if code in parts:
+                    used.append(float(number))
+                else:
+                    numbers[code.replace(" ** ", "**")] = float(number)
+    return Written(numbers, used, bool(SIZES.search(text)), bool(SIZES.search(gradient)), value)
 
 
 def names_more_sizes(code: str, function: Any) -> bool:
@@ -221,11 +224,11 @@ def partner(value: str, x: str) -> tuple[str, str] | None:
 
 
 def _operands(tree: ast.AST) -> Iterator[ast.expr]:
-    """Yield the factors and divisors that are not plain numbers."""
+    """Yield the factors, divisors, and bases and exponents that are not plain numbers."""
     for node in ast.walk(tree):
         match node:
-            case ast.BinOp(left, ast.Mult() | ast.Div() | ast.MatMult() as operator, right):
-                operands = [right, left] if isinstance(operator, ast.Mult) else [right]
+            case ast.BinOp(left, ast.Mult() | ast.Div() | ast.MatMult() | ast.Pow() as kind, right):
+                operands = [right, left] if isinstance(kind, (ast.Mult, ast.Pow)) else [right]
                 yield from (x for x in operands if not isinstance(x, ast.Constant))
 
 
