@@ -658,6 +658,10 @@ def test_integers_and_missing_arguments_are_named():
     with pytest.raises(TypeError) as caught:
         tf.check_gradients(lambda x: x * x)
     assert "pass the function's arguments after it" in caught.value.__notes__[0]
+    with pytest.raises(TypeError) as caught:
+        tf.check_gradients(lambda x: x * x, np.float32)
+    words = "argument 0 is the type float32: pass a value, such as float32(1.0)"
+    assert words in caught.value.__notes__[-1]
 
 
 def test_what_is_infinite_is_shown_for_the_element_that_makes_it_so():

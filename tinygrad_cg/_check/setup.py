@@ -141,7 +141,7 @@ def _distinct(names: list[str]) -> list[str]:
 
 
 def _note_arguments(f: Callable[..., Any], args: Sequence, error: Exception) -> None:
-    """Note on an error of the function that it got no arguments, or lists of numbers."""
+    """Note on an error of the function that it got no arguments, types, or lists of numbers."""
     if not args:
         error.add_note(
             "check_gradients: pass the function's arguments after it: check_gradients(f, 1.0)"
@@ -156,6 +156,11 @@ def _note_arguments(f: Callable[..., Any], args: Sequence, error: Exception) -> 
             )
             return
     for i, arg in enumerate(args):
+        if isinstance(arg, type):
+            error.add_note(
+                f"check_gradients: argument {i} is the type {arg.__name__}: pass a value, such as "
+                f"{arg.__name__}(1.0)"
+            )
         if isinstance(arg, (list, tuple)) and all(map(is_weak, nest.flatten(arg))):
             error.add_note(
                 f"check_gradients: argument {i} is a {type(arg).__name__}: the function receives a "
