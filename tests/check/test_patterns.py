@@ -189,7 +189,7 @@ RULES = {
     "affine": (
         rule(cube, lambda dy, x: 3 * x**2 * dy + 5.0),
         V,
-        "For a zero upstream gradient it is 5, not 0: one term is not multiplied by",
+        "For a zero upstream gradient its largest element is 5, not 0: one term is not",
     ),
     "no upstream": (rule(cube, lambda dy, x: 3 * x**2), V, "does the rule lack a factor dy?"),
     "upstream twice": (rule(cube, lambda dy, x: 3 * x**2 * dy * dy), V, "multiply by dy twice?"),

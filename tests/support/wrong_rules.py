@@ -434,7 +434,7 @@ wrong(
     log_softmax_not_summed,
     W,
     false=(*OF_UPSTREAM, "1 x reverse", "2 x both"),
-    words="For a zero upstream gradient it is",
+    words="For a zero upstream gradient",
 )
 wrong(softmax_of_one_element, V, words="It has only the diagonal of the Jacobian")
 wrong(

@@ -486,8 +486,8 @@ def _not_linear(evidence: Evidence) -> Iterator[Finding]:
             if not row.detail:
                 got, whole = number(row.value), number(row.reference)
                 comparison = (
-                    f"along a random direction, the gradients for two values of dy add up to "
-                    f"{whole}, but the gradient for the sum of both values is {got}"
+                    f"along a random direction, the derivatives for two values of dy add up to "
+                    f"{whole}, but that for the sum of both values is {got}"
                 )
             yield Finding(
                 f"The gradient with respect to {row.argument} is not linear in the upstream "

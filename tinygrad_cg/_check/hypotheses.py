@@ -109,6 +109,9 @@ def _ratio(elements: Elements) -> Iterator[Hypothesis]:
         yield from _of_complex(elements)
     else:
         words, fix = _meaning_of_ratio(elements, ratio)
+        is_alone = elements.x.size == 1 and any(x.size > 1 for x in elements.others.values())
+        if is_alone and not _is_simple(ratio) and words == times_correct(ratio):
+            return  # any two numbers have a ratio, and this may be another for other arguments
     yield gives(words, lambda sample: ratio * sample.expected, 1, fix)
 
 
@@ -155,8 +158,13 @@ def _meaning_of_ratio(elements: Elements, ratio: float) -> tuple[str, Fix | str 
         for power in (2.0, 3.0, 4.0, 0.5):  # of the derivatives of powers
             for number, _, code in _sizes(elements, written):
                 if np.isclose(ratio * power, number, rtol=1e-5):
-                    missing = f"a factor {power:g} and a division by {number}"
-                    text = f"{text} Are {missing} missing, as for a mean over {number} elements?"
+                    text = (
+                        f"{text} Are a factor {power:g} and, as for a mean over {number} elements, "
+                        f"a division by {number} missing?"
+                    )
+                    named = [name for name, n in written.numbers.items() if n == power]
+                    if named:  # an exponent, for example
+                        return text, f"({named[0]}) * gradient / {code}"
                     return text, partial(_divide, code=code, power=power)
     counts = [*elements.upstream.shape, elements.upstream.size]
     averages = written.gradient_names_sizes
@@ -995,7 +1003,7 @@ OF_UPSTREAMS: dict[str, OfUpstream] = {
     "It is the same for each upstream gradient: does the rule lack a factor dy?": (
         lambda none, once, k: once
     ),
-    "For a zero upstream gradient it is {constant:.6g}, not 0: one term is not multiplied by the "
+    "For a zero upstream gradient {it} is {constant:.6g}, not 0: one term is not multiplied by the "
     "upstream gradient.": lambda none, once, k: none + k * (once - none),
     "It grows with the square of the upstream gradient: does the rule multiply by dy twice?": (
         lambda none, once, k: k * k * once
@@ -1017,5 +1025,6 @@ def explain_upstreams(gradients: dict[float, np.ndarray]) -> str | None:
         return None
     for words, of in OF_UPSTREAMS.items():
         if all(close(gradient, of(none, once, k)) for k, gradient in gradients.items()):
-            return words.format(constant=np.ravel(none)[np.argmax(np.abs(none))])
+            it = "its largest element" if none.size > 1 else "it"
+            return words.format(it=it, constant=np.ravel(none)[np.argmax(np.abs(none))])
     return None

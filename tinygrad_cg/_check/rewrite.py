@@ -147,7 +147,7 @@ def _drop_unread(tree: ast.Module, read: set[str]) -> None:
 
 
 class Written(NamedTuple):
-    """Numbers that a function's code has: scalar factors and divisors, and how they are written.
+    """Numbers that a function's code has: scalar factors, divisors and exponents, as written.
 
     `used` are those that the gradient of the rule has, too. `names_sizes` says whether it names the
     size of an axis, `gradient_names_sizes` whether the gradient of the rule does. `value` is the
@@ -184,6 +184,8 @@ def read_numbers(function: Any, index: int, args: Sequence, kwargs: dict) -> Wri
     target = _find_function(source.tree, name)
     codes = dict.fromkeys(map(ast.unparse, _operands(source.tree)))
     text, value = source.text(), (target and _value_of(target)) or ""
+    exponents = _exponents(value)  # factors of the gradient
+    codes |= dict.fromkeys(exponents)
     for statement in returns(target) if target is not None else ():
         values = ", ".join(f"lambda: {code}" for code in codes)
         statement.value = ast.parse(f"[{values}]", mode="eval").body
@@ -196,7 +198,7 @@ def read_numbers(function: Any, index: int, args: Sequence, kwargs: dict) -> Wri
         with contextlib.suppress(Exception):  # a name of the rule, for example
             number = compute()
             if not any(nodes_of(getattr(number, "_rec", None))) and np.size(number) == 1:
-                if code in parts:
+                if code in parts and code not in exponents:
                     used.append(float(number))
                 else:
                     numbers[code.replace(" ** ", "**")] = float(number)
@@ -230,6 +232,13 @@ def _operands(tree: ast.AST) -> Iterator[ast.expr]:
             case ast.BinOp(left, ast.Mult() | ast.Div() | ast.MatMult() | ast.Pow() as kind, right):
                 operands = [right, left] if isinstance(kind, (ast.Mult, ast.Pow)) else [right]
                 yield from (x for x in operands if not isinstance(x, ast.Constant))
+
+
+def _exponents(value: str) -> list[str]:
+    """Return the exponents in a value that are not plain numbers."""
+    nodes = ast.walk(ast.parse(value))
+    powers = (x.right for x in nodes if isinstance(x, ast.BinOp) and isinstance(x.op, ast.Pow))
+    return [ast.unparse(power) for power in powers if not isinstance(power, ast.Constant)]
 
 
 def execute(code: str, function: Any) -> Any:
