@@ -611,6 +611,52 @@ def test_no_constant_stands_for_named_numbers(function):
 
 
 @tf.custom_gradient
+def hard_swish(x):
+    return x * tf.nn.relu6(
+        x + 3
+    ) / 6, lambda dy: dy * tf.where(x < -3, 0.0, tf.where(x > 3, 1.0, (2 * x + 3) / 3))
+
+
+@tf.custom_gradient
+def elu(x):
+    return tf.nn.elu(x), lambda dy: 2 * dy * tf.where(x > 0, 0.5, tf.exp(x))
+
+
+@tf.custom_gradient
+def cubed_modulus(x):
+    return tf.abs(x) ** 3, lambda dy: dy * x**2
+
+
+@tf.custom_gradient
+def hinge(u, v):
+    d = tf.reduce_sum((u - v) ** 2, axis=-1)
+
+    def grad(dy):
+        m = tf.cast(d < 2.0, u.dtype)[:, None]
+        return -dy * m * (u - v) / u.shape[0], dy * m * (u - v) / u.shape[0]
+
+    return tf.reduce_mean(tf.nn.relu(2.0 - d)), grad
+
+
+PARTS = {
+    hard_swish: (np.array([-2.0, -1.0, 0.5, 1.0, 2.0]),),
+    elu: (np.array([-0.3, -0.5, -0.7]),),
+    cubed_modulus: (np.array([0.3, 0.5]),),
+    hinge: tuple(np.random.default_rng(0).normal(size=(2, 4, 2))),
+}
+
+
+@pytest.mark.parametrize("function", PARTS)
+def test_code_that_is_right_for_a_part_of_the_values_is_not_offered(function):
+    """A factor that one branch lacks is wrong for the others, which the arguments do not reach."""
+    code = code_of(tf.check_gradients(function, *PARTS[function]))
+    assert "vjp(lambda " in code
+    corrected = defined(code, function.__name__)
+    others = [np.concatenate([4.1 * arg, -1.3 * arg, 0.2 * arg]) for arg in PARTS[function]]
+    assert tf.check_gradients(corrected, *others, order=1).ok
+
+
+@tf.custom_gradient
 def difference(x):
     return x**2 * (SCALE - COUNT), lambda dy: dy * 2 * x
 

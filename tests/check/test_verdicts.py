@@ -284,12 +284,12 @@ def counted(by_numpy, f, rule):
 
 @pytest.mark.parametrize("factor", [1.0 + 1e-8, 1.1, -1.0])
 @pytest.mark.parametrize("x", [np.array(0.7), np.array([0.3, 0.7, 1.2]), np.linspace(0.1, 1.9, 99)])
-def test_a_wrong_rule_takes_at_most_sixty_five_evaluations(x, factor):
+def test_a_wrong_rule_takes_at_most_seventy_evaluations(x, factor):
     for by_numpy in (False, True) if abs(factor - 1.0) > 1e-6 else (False,):
         f, rule = np.sin if by_numpy else tf.sin, lambda x, dy: factor * dy * tf.cos(x)
         op, calls = counted(by_numpy, f, rule)
         assert tf.check_gradients(op, x).first_false_order == 1
-        assert len(calls) <= 65
+        assert len(calls) <= 70
     op, calls = counted(False, tf.sin, lambda x, dy: dy * tf.cos(x))
     assert tf.check_gradients(op, x).ok
     assert len(calls) <= 35
