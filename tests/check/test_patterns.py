@@ -287,7 +287,7 @@ def test_what_was_not_looked_at_is_said():
     def large(x):
         return x**3 + 0.0 * tf.reduce_sum(tf.sin(tf.expand_dims(x, 1) * tf.ones([1, 100])))
 
-    text += ", which takes {} evaluations of `of_one`. To compare them, pass full=True."
+    text += ": that takes {} evaluations of `of_one`. To compare them, pass full=True."
     assert text.format(8000) in false(large, 2000)
 
     def by_numpy(x):

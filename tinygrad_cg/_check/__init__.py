@@ -176,5 +176,5 @@ def assert_gradients(
     report.raise_if_wrong()
     if report.undecided or not report.conclusive:
         what = "; ".join(f"order {k} with respect to {name}" for k, name in report.undecided)
-        words = f"\nInconclusive: {what}. Check at another point." if what else ""
+        words = f"\nNo conclusive row: {what}. Check at another point." if what else ""
         raise GradientError(f"\n{report}{words}", function=report.name, report=report)

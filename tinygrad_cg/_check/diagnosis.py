@@ -377,7 +377,7 @@ def _not_finite(evidence: Evidence) -> Iterator[Finding]:
     text = (
         f"The derivative of order {row.order} with respect to {row.argument}{mode} is "
         f"{number(row.value)}{detail}, but {number(row.reference)} is correct. "
-        f"{_origin(evidence, row.order, row.argument)}This derivative is computed from values "
+        f"{_origin(evidence, row.order, row.argument)}Order {row.order} is computed from values "
         "that are infinite or NaN. Use operations that stay finite."
     )
     functions = [*evidence.calls, None]

@@ -145,8 +145,8 @@ def rounded_at_random(
 
 
 NO_FLOATS = (
-    "check_gradients: {} returned no floats: its arguments and its results must be floats, such "
-    "as 2.0 or np.array([1.0, 2.0]); integers have no gradient"
+    "check_gradients: {} returned no floats. Its arguments and its results must be floats, such as "
+    "2.0 or np.array([1.0, 2.0]); integers and truth values have no gradient"
 )
 
 

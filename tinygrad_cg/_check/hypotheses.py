@@ -102,7 +102,9 @@ def _zero(elements: Elements) -> Iterator[Hypothesis]:
 def _ratio(elements: Elements) -> Iterator[Hypothesis]:
     """Yield a constant ratio."""
     ratio = _fitted_ratio(elements, lambda sample: sample.expected)
-    if ratio is None or np.isclose(ratio, 1.0, rtol=elements.tolerance):  # few elements are wrong
+    if ratio is None or abs(ratio) < elements.tolerance:
+        return
+    if np.isclose(ratio, 1.0, rtol=elements.tolerance):  # few elements are wrong
         return
     words, fix = f"It is {ratio:.6g} times the correct gradient.", None
     if isinstance(ratio, complex):

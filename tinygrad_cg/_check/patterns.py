@@ -92,7 +92,7 @@ def _not_compared(of: str, counts: Mapping[str, int]) -> str:
     text = f"The elements of {which} were not compared one by one"
     if not of:
         return f"{text}: {numbers} are more than the limit, {MAX_ELEMENTS}."
-    return f"{text}, which takes {numbers} evaluations of {of}. To compare them, pass full=True."
+    return f"{text}: that takes {numbers} evaluations of {of}. To compare them, pass full=True."
 
 
 RATIOS = (-1.0, 2.0, 0.5, -2.0, -0.5, 3.0, 1 / 3, 4.0, 0.25, 10.0, 0.1, 100.0, 1000.0)

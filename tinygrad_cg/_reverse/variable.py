@@ -256,8 +256,8 @@ class Variable(ArrayLike):
         value = value if tensor is None else tensor
         # Without its record a tensor does not warn of derivatives that are lost.
         data = self._fit_value(Tensor(value._data) if type(value) is Tensor else value)
-        before = _recording.before
-        if before is not None and id(self) not in before:
+        before: Any = _recording.before
+        if id(self) not in before:
             before[id(self)] = self, self._kept_value(), self._rec
         self._assign(data)
         self._rec = None if tensor is None else tensor._rec

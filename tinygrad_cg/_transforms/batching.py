@@ -407,8 +407,9 @@ def _broadcast_axes(argument: str, axes: Any, structure: Any) -> list:
     fits = isinstance(structure, dict if named else (list, tuple)) and len(axes) == len(structure)
     if not fits or (named and set(axes) != set(structure)):
         count = len(structure) if isinstance(structure, (list, tuple, dict)) else 1
+        values = "arguments" if argument == "in_axes" else "results"
         raise ValueError(
-            f"vmap: {argument}={axes!r} must match the structure of the values, which have "
+            f"vmap: {argument}={axes!r} must match the structure of the {values}, which have "
             f"{count} parts: give one number for all, or an entry for each"
         )
     keys = sorted(structure) if named else range(len(structure))

@@ -358,8 +358,8 @@ class GradientTape(levels.Listener):
         if not token.watches:
             reason = (
                 "this tape watches nothing, so the gradient is None: compute all that depends on "
-                "x in the block `with tf.GradientTape() as tape:`, after tape.watch(x) (not "
-                "needed if x is a Variable)"
+                "x in the block `with tf.GradientTape() as tape:`, after tape.watch(x). "
+                "Variables are watched automatically unless watch_accessed_variables=False"
             )
         elif targets and not any(is_differentiable(target.dtype) for target in targets):
             reason = (
