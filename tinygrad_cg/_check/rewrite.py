@@ -10,7 +10,6 @@ import linecache
 import math
 import re
 import textwrap
-import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
@@ -19,7 +18,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
-from tinygrad_cg_kernels.runtime.texts import compiled, digest
+from tinygrad_cg_kernels.runtime.texts import define
 
 from .._core.record import nodes_of
 from .._rules.custom_gradient import custom_gradient
@@ -260,10 +259,7 @@ def execute(code: str, function: Any) -> Any:
     if not all(is_custom_gradient(decorator, space) for decorator in decorators):
         return None  # executing other decorators again may have an effect
     space.pop(name, None)
-    file = f"<corrected code, {digest(code)}>"  # that of a user: so its lines are seen
-    exec(compiled(code, file), space)
-    altered = space[name]
-    weakref.finalize(altered, linecache.cache.pop, file, None).atexit = False
+    altered = define(code, "corrected code", space, name, is_ours=False)
     instance = getattr(function, "__self__", None)
     return altered if instance is None else altered.__get__(instance)
 

@@ -12,12 +12,13 @@ from typing import Any
 _number = itertools.count(1).__next__
 
 
-def define(text: str, title: str, scope: dict[str, Any], name: str) -> Any:
+def define(text: str, title: str, scope: dict[str, Any], name: str, is_ours: bool = True) -> Any:
     """Run a text in a scope, and return the function `name` that it defines.
 
-    `linecache` has the text as long as the function exists.
+    `linecache` has the text as long as the function exists. Tracebacks and warnings leave out its
+    lines, unless they are not `is_ours` but the user's.
     """
-    code = compiled(text, title_of(title))
+    code = compiled(text, title_of(title) if is_ours else f"<{title}, {_number()}>")
     exec(code, scope)
     function = scope[name]
     weakref.finalize(function, linecache.cache.pop, code.co_filename, None).atexit = False
