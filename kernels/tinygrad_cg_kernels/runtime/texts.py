@@ -15,8 +15,8 @@ _number = itertools.count(1).__next__
 def define(text: str, title: str, scope: dict[str, Any], name: str, is_ours: bool = True) -> Any:
     """Run a text in a scope, and return the function `name` that it defines.
 
-    `linecache` has the text as long as the function exists. Tracebacks and warnings leave out its
-    lines, unless they are not `is_ours` but the user's.
+    `linecache` has the text as long as the function exists. If it `is_ours`, tracebacks and
+    warnings leave out its lines; otherwise the lines count as the user's.
     """
     code = compiled(text, title_of(title) if is_ours else f"<{title}, {_number()}>")
     exec(code, scope)
