@@ -1,7 +1,7 @@
 """`python -m benchmarks.distributed`: two Dask workers against one, lost workers, and peak memory.
 
 Gradients over blocks that take a worker 50 ms each are computed by clusters of one and two
-processes, in turns; times are the least of some. The loss of a network reads and writes arrays of
+processes, which start in turns. The loss of a network reads and writes arrays of
 hidden units, so that workers share the computer's memory bandwidth; a fit of a sum of exponentials
 computes 24 of them for two numbers that it reads, in one loop. Blocks that only wait show what the
 engine adds; two processes that share no data show what the machine allows. Then workers are killed
@@ -31,6 +31,7 @@ from tinygrad_cg._tour.console import table
 UNITS, COLUMNS, DECAYS = 64, 32, 24
 BLOCK = 0.064  # gigabytes of a file
 SECONDS = 0.05  # that a block takes at least
+TURNS = 2
 
 
 def loss(parameters: Any, x: Any) -> Any:
@@ -111,15 +112,12 @@ def rows_of_a_block(work: Work, seconds: float) -> int:
     return rows
 
 
-def ratio_in_turns(totals: dict[int, Any], at: Any, repeats: int) -> tuple[float, float]:
-    """Return the least milliseconds of a call with one worker, and its ratio to that of two."""
-    times: dict[int, list[float]] = {count: [] for count in totals}
-    for _ in range(repeats):
-        for count, total in totals.items():
-            start = time.perf_counter()
-            total(at)
-            times[count].append(time.perf_counter() - start)
-    return min(times[1]) * 1e3, min(times[1]) / min(times[2])
+class Runs(NamedTuple):
+    """What calls of a gradient took in one cluster: seconds, processor time, and the results."""
+
+    times: list[float]
+    used: list[float]  # by the busiest worker, in each turn
+    results: list[Any]
 
 
 def busiest(client: Any) -> float:
@@ -127,27 +125,82 @@ def busiest(client: Any) -> float:
     return max(client.run(time.process_time).values())
 
 
+def run(total: Any, at: Any, client: Any, repeats: int, runs: Runs) -> None:
+    """Call a gradient once, and so many times with a clock."""
+    runs.results.append(total(at))
+    before = busiest(client)
+    for _ in range(repeats):
+        start = time.perf_counter()
+        total(at)
+        runs.times.append(time.perf_counter() - start)
+    runs.used.append(busiest(client) - before)
+
+
 def speed(blocks: int, repeats: int, seconds: float) -> list[list[str]]:
-    """Compare clusters of one and two workers, whose blocks are in their memory."""
-    with cluster(1) as first, cluster(2) as second:
-        clients = {1: first, 2: second}
-        lines = [
-            line for work in WORKS for line in speed_of(work, clients, blocks, repeats, seconds)
+    """Compare one worker and two, whose blocks are in their memory.
+
+    There is one cluster at a time: processes of an idle one take some hundredths of a core.
+    """
+    keys = {}
+    for work in WORKS:
+        rows = rows_of_a_block(work, seconds)
+        keys[work.name] = [(seed, rows, work.columns) for seed in range(blocks)]
+    runs = {(name, count): Runs([], [], []) for name in (*keys, "waiting") for count in (1, 2)}
+    waiting, limits = distributed.files([seconds] * blocks, wait_for_block), []
+    for count in (1, 2) * TURNS:
+        with cluster(count) as client:
+            for work in WORKS:
+                over = in_memory(client, keys[work.name])
+                total = distributed.value_and_grad(work.loss, over=over, executor=client)
+                run(total, work.parameters, client, repeats, runs[work.name, count])
+                del total, over
+            total = distributed.value_and_grad(loss, over=waiting, executor=client)
+            run(total, parameters(), client, 1, runs["waiting", count])
+            if count == 2:
+                limits.append(ratio_of_the_machine(client, repeats))
+    lines = []
+    for work in WORKS:
+        first, second = runs[work.name, 1], runs[work.name, 2]
+        over = distributed.files(keys[work.name], random_block)
+        here = distributed.value_and_grad(work.loss, over=over)(work.parameters)
+        (_, rows, columns), *_ = keys[work.name]
+        size = f"{blocks} blocks of {rows * columns * 8 / 1e6:.1f} MB"
+        least, middle = min(first.times) / blocks * 1e3, ratio(first.times, second.times, np.median)
+        lines += [
+            [f"{work.name}: {size}, one worker", f"{least:.1f} ms a block"],
+            ["time of one worker / of two, medians", f"{middle:.2f}"],
+            ["the same, least times", f"{ratio(first.times, second.times, min):.2f}"],
+            [
+                "processor time of the busiest worker, one / two",
+                f"{ratio(first.used, second.used, min):.2f}",
+            ],
+            [
+                "bits of one worker, of two, and of this process",
+                same(here, *first.results, *second.results),
+            ],
         ]
-        over = distributed.files([seconds] * blocks, wait_for_block)
-        waiting = {
-            count: distributed.value_and_grad(loss, over=over, executor=client)
-            for count, client in clients.items()
-        }
-        for total in waiting.values():
-            total(parameters())
-        _, ratio = ratio_in_turns(waiting, parameters(), repeats)
-        limit = ratio_of_the_machine(second, repeats)
+    waits = ratio(runs["waiting", 1].times, runs["waiting", 2].times, min)
     return [
         *lines,
-        [f"blocks that wait {seconds * 1e3:.0f} ms: time of one / of two", f"{ratio:.2f}"],
-        ["two processes that share no data: time of one / of two", f"{limit:.2f}"],
+        [f"blocks that wait {seconds * 1e3:.0f} ms: time of one / of two", f"{waits:.2f}"],
+        ["two processes that share no data: time of one / of two", f"{max(limits):.2f}"],
     ]
+
+
+def ratio(first: list[float], second: list[float], middle: Any) -> float:
+    return middle(first) / middle(second)
+
+
+def in_memory(client: Any, keys: list[tuple[int, ...]]) -> Any:
+    """Return an array whose blocks are in the memory of workers, as many in each."""
+    import dask.array as da
+    from dask import delayed  # pyright: ignore[reportPrivateImportUsage]
+
+    workers = itertools.cycle(client.scheduler_info()["workers"])
+    chunks = [client.submit(random_block, key, workers=[next(workers)]) for key in keys]
+    client.gather([client.submit(len, chunk) for chunk in chunks])
+    arrays = [da.from_delayed(delayed(chunk), keys[0][1:], float) for chunk in chunks]
+    return client.persist(da.concatenate(arrays))
 
 
 def exponentials(count: int) -> float:
@@ -168,36 +221,6 @@ def ratio_of_the_machine(client: Any, repeats: int) -> float:
         run = [client.submit(exponentials, 4000, workers=[w], pure=False) for w in (first, second)]
         together.append(max(client.gather(run)))
     return 2 * min(alone) / min(together)
-
-
-def speed_of(
-    work: Work, clients: dict[int, Any], blocks: int, repeats: int, seconds: float
-) -> list[list[str]]:
-    import dask.array as da
-    from dask import delayed  # pyright: ignore[reportPrivateImportUsage]
-
-    rows, totals, results = rows_of_a_block(work, seconds), {}, []
-    keys = [(seed, rows, work.columns) for seed in range(blocks)]
-    for count, client in clients.items():  # each worker has as many blocks
-        workers = itertools.cycle(client.scheduler_info()["workers"])
-        chunks = [client.submit(random_block, key, workers=[next(workers)]) for key in keys]
-        client.gather([client.submit(len, chunk) for chunk in chunks])
-        arrays = [da.from_delayed(delayed(chunk), (rows, work.columns), float) for chunk in chunks]
-        over = da.concatenate(arrays)
-        totals[count] = distributed.value_and_grad(work.loss, over=over, executor=client)
-        results.append(totals[count](work.parameters))
-    used = [-busiest(client) for client in clients.values()]
-    least, ratio = ratio_in_turns(totals, work.parameters, repeats)
-    used = [time + busiest(client) for time, client in zip(used, clients.values(), strict=True)]
-    over = distributed.files(keys, random_block)
-    results.append(distributed.value_and_grad(work.loss, over=over)(work.parameters))
-    size = f"{blocks} blocks of {rows * work.columns * 8 / 1e6:.1f} MB"
-    return [
-        [f"{work.name}: {size}, one worker", f"{least / blocks:.1f} ms a block"],
-        ["time of one worker / of two", f"{ratio:.2f}"],
-        ["processor time of the busiest worker, one / two", f"{used[0] / used[1]:.2f}"],
-        ["bits of one worker, of two, and of this process", same(*results)],
-    ]
 
 
 def wait_for_block(seconds: float) -> np.ndarray:
@@ -274,8 +297,8 @@ def memory(gigabytes: float, limit: float) -> list[list[str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--blocks", type=int, default=16)
-    parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--blocks", type=int, default=32)
+    parser.add_argument("--repeats", type=int, default=6)
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of a block, at least")
     parser.add_argument("--kills", type=int, default=2)
     parser.add_argument("--gigabytes", type=float, default=0.5)

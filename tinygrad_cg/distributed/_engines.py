@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import operator
 import os
 import pickle
 import sys
@@ -120,6 +119,9 @@ GROUP = 8
 """Results that a task adds up, or at last this process. It is a power of 2. The scheduler takes
 milliseconds for each task."""
 
+SMALL = 2**16
+"""Bytes of a function with its parameters that are sent with every block."""
+
 
 def run_on_dask(client: Any, task: Evaluation, rows: list[tuple], add_up: BlockSum) -> Any:
     """Return the sum over blocks, or their rows, computed by the workers of a cluster."""
@@ -129,11 +131,10 @@ def run_on_dask(client: Any, task: Evaluation, rows: list[tuple], add_up: BlockS
     content = pack(task.name, task)
     prefix = f"{task.name}-{uuid.uuid4().hex}"
     delayed = functools.partial(dask.delayed, pure=False)
-    # the parameters go to a worker once, and from there to others; to another if it is lost
-    shared = delayed(pickle.loads)(content)
+    # large parameters go to a worker once, and from there to others; to another if it is lost
+    evaluate = delayed(task) if len(content) <= SMALL else delayed(pickle.loads)(content)
     parts: Any = [
-        delayed(operator.call)(shared, index, *row, dask_key_name=f"{prefix}-{index}")
-        for index, row in enumerate(rows)
+        evaluate(index, *row, dask_key_name=f"{prefix}-{index}") for index, row in enumerate(rows)
     ]
     while add_up.reduction != "rows" and len(parts) > GROUP:  # groups add up as pairs would
         groups = (parts[i : i + GROUP] for i in range(0, len(parts), GROUP))
