@@ -412,7 +412,20 @@ NAMED = {  # by the function that is called, though another one raises the error
         tape_of_square("a")
     ),
     "matmul: shapes (2, 3) and (2, 3) do not fit: axis -1 of the first (3) and axis -2 of the "
-    "second (2) must be equal": lambda: tf.matmul(np.ones((2, 3)), np.ones((2, 3))),
+    "second (2) must be equal; they fit if the first is transposed; they "
+    "fit if the second is transposed": lambda: tf.matmul(np.ones((2, 3)), np.ones((2, 3))),
+    "matmul: shapes (3, 2) and (4, 2) do not fit: axis -1 of the first (2) and axis -2 of the "
+    "second (4) must be equal; they fit if the second is transposed": lambda: tf.matmul(
+        np.ones((3, 2)), np.ones((4, 2))
+    ),
+    "matmul: shapes (3, 4) and (3, 2) do not fit: axis -1 of the first (4) and axis -2 of the "
+    "second (3) must be equal; they fit if the first is transposed": lambda: (
+        tf.ones((3, 4)) @ tf.ones((3, 2))
+    ),
+    "matmul: shapes (3, 4) and (4, 2) (transposed) do not fit: axis -1 of the first (4) and axis "
+    "-2 of the second (2) must be equal; they fit if the second is not transposed": lambda: (
+        tf.matmul(np.ones((3, 4)), np.ones((4, 2)), transpose_b=True)
+    ),
     "tensordot: axes (1,) of shape (2, 3) and axes (0,) of shape (2, 3) must": lambda: tf.tensordot(
         np.ones((2, 3)), np.ones((2, 3)), 1
     ),

@@ -119,6 +119,7 @@ def test_a_namespace_of_another_library_names_ours(module, name, words):
         ("strings", "Python's strings"),
         ("keras.datasets", "sklearn.datasets"),
         ("ragged", "a padded tensor"),
+        ("data.DataLoader", "tf.data.Dataset.from_tensor_slices((x, y)).shuffle("),
         ("data.TFRecordDataset", "tf.data.Dataset.from_generator"),
         ("image.flip_left_right", "tf.reverse(x, [-2])"),
         ("train.Saver", "tf.train.Checkpoint"),
@@ -669,7 +670,10 @@ def test_code_of_other_libraries_that_calls_differently_says_what_to_write():
         (lambda: sgd.apply_gradients([(w, w[0])]), r"VariableSlice\)\. For .* zip\(\[gradient"),
         (lambda: tf.numpy_function(np.sin, [w]), "^numpy_function: Tout is missing: pass the dt"),
         (lambda: tf.py_function(tf.sin, [w]), "^py_function: Tout is missing: pass the dtype of"),
-        (lambda: [*zip(tf.constant(1.0), w, strict=True)], r"lists: zip\(\[a\], \[b\]\)"),
+        (
+            lambda: [*zip(tf.constant(1.0), w, strict=True)],
+            r"write \[x\], for example in zip\(\[x\], \[y\]\)",
+        ),
     ]
     for call, words in calls:
         with pytest.raises(TypeError, match=words):

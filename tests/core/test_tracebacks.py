@@ -114,6 +114,59 @@ def test_a_script_shows_the_users_frames_and_at_most_five_of_the_librarys(fails,
     )
 
 
+CALLS = """
+import math
+import tinygrad_cg as tf
+
+@tf.custom_gradient
+def f(x, y):
+    return x * y, {rule}
+
+def g(x):
+    if x > 0:
+        y = x
+    return y
+
+def user():
+    {call}
+
+user()
+"""
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    ("rule", "call"),
+    [
+        *((rule, "tf.grad(f)(1.0, 2.0)") for rule in ("lambda dy: dy", "lambda: (1.0, 2.0)")),
+        ("lambda dy: (tf.ones(2), dy)", "tf.grad(f)(1.0, 2.0)"),
+        ("lambda dy: ('a', 'b')", "tf.grad(f)(1.0, 2.0)"),
+        *(
+            (None, f"tf.function({call})(tf.constant(1.0))")
+            for call in (
+                "lambda x: x.numpy()",
+                "lambda x: float(x)",
+                "lambda x: math.exp(x)",
+                "lambda x: tf.Variable(1.0) * x",
+                "lambda x: tf.cond(x > 0, lambda: x, lambda: tf.constant(1))",
+                "g",
+            )
+        ),
+        (None, "tf.check_gradients(f)"),
+        (None, "tf.check_gradients(f, (2.0, 3.0))"),
+        (None, "tf.linalg.solve(tf.zeros((2, 2)), tf.ones((2, 1)))"),
+    ],
+)
+def test_errors_of_the_library_show_few_of_its_frames(rule, call, capsys):
+    code = compile(CALLS.format(rule=rule, call=call), "script.py", "exec")
+    with pytest.raises(Exception) as caught:  # noqa: PT011
+        exec(code, {"__name__": "script"})
+    errors._print_short(caught.type, caught.value, caught.tb)
+    files = re.findall(r'^  File "(.*)", line', capsys.readouterr().err, re.M)
+    assert files.count("script.py") >= 2
+    assert sum(map(errors.is_ours, files)) <= 5
+
+
 def test_a_program_of_its_own_prints_short_tracebacks():
     said = run_python(
         SCRIPT.format(fails="1 / 0", call="tf.hessian(user)(2.0)"), check=False

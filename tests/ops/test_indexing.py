@@ -85,6 +85,8 @@ def test_errors_of_indexing_name_the_index_as_it_is_written():
         "v[0, 1]: too many indices: 2 for shape (2,)": lambda: v[0, 1],
         "v[5]: index 5 is out of bounds for axis 0 with size 2; the shape": lambda: v[5],
         "v[1.5]: only integers, slices": lambda: v[1.5],
+        'v["a"]: only integers, slices (`:`), ellipsis (`...`), None, and integer or boolean '
+        "arrays are valid indices, got str: a tensor has no keys. If the output": lambda: v["a"],
     }
     for words, call in refused.items():
         with pytest.raises(IndexError, match=f"^{re.escape(words)}"):

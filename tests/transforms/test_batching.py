@@ -238,8 +238,12 @@ class TestErrors:
             (ValueError, "argument 0 has 4, argument 1 has 3", lambda: vmap(max)(x, tf.ones(3))),
             (ValueError, "no argument is batched", lambda: vmap(max, in_axes=None)(x)),
             (ValueError, "no argument is batched", lambda: vmap(max)()),
-            (ValueError, r"in_axes=\(0, 1\) must match", lambda: vmap(max, (0, 1))(x)),
-            (ValueError, r"in_axes=\{'b': 0\} must", lambda: vmap(max, ({"b": 0},))({"a": x})),
+            (ValueError, r"in_axes=\(0, 1\) must have 1 entry", lambda: vmap(max, (0, 1))(x)),
+            (
+                ValueError,
+                r"in_axes=\{'b': 0\} must have 1 entry, the keys \['a'\]",
+                lambda: vmap(max, ({"b": 0},))({"a": x}),
+            ),
             (TypeError, "in_axes must be an integer, got str", lambda: vmap(max, "first")(x)),
             (TypeError, "vmap: the argument `f` must be a function, got int", lambda: vmap(3)),
         ):

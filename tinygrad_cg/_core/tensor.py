@@ -584,8 +584,8 @@ class ArrayLike(NamesOfOtherLibraries):
     def __iter__(self) -> Iterator[Tensor]:
         if not self._data.ndim:
             raise TypeError(
-                "Cannot iterate over a scalar tensor. To zip it with another value, put both into "
-                "lists: zip([a], [b])"
+                "Cannot iterate over a scalar tensor. Its shape is (): for a list of this value, "
+                "write [x], for example in zip([x], [y])"
             )
         data = self._data
         if (

@@ -253,6 +253,9 @@ def _index_part(part: Any) -> Any:
             return operator.index(part)
         except TypeError:
             got = type(part).__name__
+            if got == "str":
+                got += ": a tensor has no keys. If the output of a custom gradient is a dict, its "
+                got += "rule takes one upstream gradient for each value, sorted by the keys"
     raise IndexError(
         f"{users_expression() or 'x[...]'}: only integers, slices (`:`), ellipsis (`...`), None, "
         f"and integer or boolean arrays are valid indices, got {got}"

@@ -232,5 +232,10 @@ def _refuse(
             remedy = "the first must be a matrix; for two vectors use tf.tensordot(x, y, 1)"
         elif y.ndim > 1 and x.shape[:-2] == y.shape[:-1] and m == y.shape[-1]:
             remedy += "; for matrices times vectors use tf.linalg.matvec"
+        elif x.ndim > 1 and not is_vector and m != n:
+            of_x = ("first", transposed_x, x.shape[-2 + transposed_x] == n)
+            of_y = ("second", transposed_y, y.shape[-1 - transposed_y] == m)
+            for which, turned, fits in (of_x, of_y):
+                remedy += f"; they fit if the {which} is {'not ' * turned}transposed" * fits
     where = " inside vmap" * any(isinstance(operand._data, ExampleAval) for operand in (x, y))
     raise InvalidArgumentError(f"{name}: shapes {left} and {right}{where} do not fit: {remedy}")

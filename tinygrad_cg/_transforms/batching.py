@@ -407,10 +407,12 @@ def _broadcast_axes(argument: str, axes: Any, structure: Any) -> list:
     fits = isinstance(structure, dict if named else (list, tuple)) and len(axes) == len(structure)
     if not fits or (named and set(axes) != set(structure)):
         count = len(structure) if isinstance(structure, (list, tuple, dict)) else 1
+        entries = f"{count} {'entry' if count == 1 else 'entries'}"
         values = "arguments" if argument == "in_axes" else "results"
+        keys = f", the keys {sorted(structure)}" if isinstance(structure, dict) else ""
         raise ValueError(
-            f"vmap: {argument}={axes!r} must match the structure of the {values}, which have "
-            f"{count} parts: give one number for all, or an entry for each"
+            f"vmap: {argument}={axes!r} must have {entries}{keys}, as the {values} do, or be a "
+            "single number"
         )
     keys = sorted(structure) if named else range(len(structure))
     return [axis for key in keys for axis in _broadcast_axes(argument, axes[key], structure[key])]

@@ -356,10 +356,13 @@ class GradientTape(levels.Listener):
         ):
             return
         if not token.watches:
+            is_tensor_only = not any(isinstance(source, Variable) for source in sources)
             reason = (
                 "this tape watches nothing, so the gradient is None: compute all that depends on "
                 "x in the block `with tf.GradientTape() as tape:`, after tape.watch(x). "
                 "Variables are watched automatically unless watch_accessed_variables=False"
+                + "; here, x is a Tensor (`x = x - step` makes a Variable a Tensor: write "
+                "x.assign_sub(step))" * is_tensor_only
             )
         elif targets and not any(is_differentiable(target.dtype) for target in targets):
             reason = (
