@@ -169,7 +169,7 @@ def speed(blocks: int, repeats: int, seconds: float) -> list[list[str]]:
         lines += [
             [f"{work.name}: {size}, one worker", f"{least:.1f} ms a block"],
             ["time of one worker / of two, medians", f"{middle:.2f}"],
-            ["the same, least times", f"{ratio(first.times, second.times, min):.2f}"],
+            ["least times", f"{ratio(first.times, second.times, min):.2f}"],
             [
                 "processor time of the busiest worker, one / two",
                 f"{ratio(first.used, second.used, min):.2f}",

@@ -7,9 +7,10 @@ import sys
 import numpy as np
 import pytest
 
+import tinygrad_cg as tf
 from tests.support.graph_cases import arrays_for, assert_same, log1pexp
 from tinygrad_cg._function.codegen.executable import build
-from tinygrad_cg_kernels.runtime import generated, service
+from tinygrad_cg_kernels.runtime import generated, service, threads
 
 
 @pytest.fixture(autouse=True)
@@ -55,3 +56,19 @@ def test_loops_are_vectorised_and_call_nothing():
     if "xmm" in text:
         assert re.search(r"vmulpd|mulpd|vfmadd\w+pd", text)
         assert "vector.memcheck" not in dispatcher.inspect_llvm(dispatcher.signatures[0])
+
+
+@pytest.mark.parametrize(
+    ("f", "expected"),
+    [
+        (lambda x: tf.exp(tf.sin(x)), True),
+        (lambda x: tf.concat([tf.sin(x), tf.cos(x)], 0), True),
+        (lambda x: tf.exp(tf.linalg.matvec(tf.ones((2, 2**17)), tf.sin(x))), False),
+    ],
+)
+def test_threads_are_told_of_programs_of_kernels_alone(monkeypatch, f, expected):
+    tasks = []
+    carry_out = threads.carry_out
+    monkeypatch.setattr(threads, "carry_out", lambda task: (tasks.append(task), carry_out(task)))
+    tf.function(f)(np.linspace(0, 1, 2**17))
+    assert {task.is_alone for task in tasks} == {expected}

@@ -90,6 +90,19 @@ def test_small_work_is_not_shared(monkeypatch):
             assert len(shared) == (expected if LARGE.size > 5 * threads.BLOCK else 0)
 
 
+@pytest.mark.parametrize("is_alone", [False, True])
+def test_less_work_is_shared_in_programs_of_kernels_alone(monkeypatch, is_alone):
+    shared = []
+    monkeypatch.setattr(threads, "_run_parallel", lambda *run: shared.append(run))
+    monkeypatch.setattr(threads, "_run_serial", lambda *run: None)
+    monkeypatch.setattr(threads._State, "threads", 2)
+    work = (threads.MIN_AWAKE_NS + threads.MIN_PARALLEL_NS) // 2
+    task = threads.Task(1, 0, 0, work, 1, 1.0, is_alone)
+    monkeypatch.setattr(threads, "_rates", {1: (1.0, threads.MIN_SAMPLES)})
+    threads.carry_out(task)
+    assert len(shared) == is_alone
+
+
 def test_a_pace_that_is_no_longer_true_is_measured_again(monkeypatch):
     """Code is freed, and slower code comes to its address."""
     code = pool_tasks.compiled()

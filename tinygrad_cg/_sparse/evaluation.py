@@ -267,7 +267,7 @@ class _SparseDerivative:
                 )
 
     def _matrix(self, args: tuple, kwargs: dict) -> Any:
-        inner, sources = self.given.sources(args)
+        inner, sources = self.given.sources([_shared(arg) for arg in args])
         call = FunctionCall(tuple(inner), kwargs, self.statics)
         self._refuse_watched(call.leaves)
         plan = self._find(call, nest.flatten(sources))
@@ -435,6 +435,12 @@ class _SparseDerivative:
                     "zero, so other entries would be wrong. Pass no pattern, or compare it with "
                     "jacobian at a small size"
                 )
+
+
+def _shared(arg: Any) -> Any:
+    """Return an argument without a copy: nothing keeps it."""
+    is_array = type(arg) is np.ndarray and arg.dtype.char in "df"
+    return convert(arg, copy=False) if is_array else arg
 
 
 def _copy(array: np.ndarray) -> np.ndarray:

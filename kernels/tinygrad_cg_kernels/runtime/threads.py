@@ -31,6 +31,10 @@ block 1.06 times. A kernel's time per element is measured on its first blocks: a
 elements takes 10 us, their exponentials 60.
 """
 
+MIN_AWAKE_NS = 60_000
+"""The same in a program of kernels alone: no thread of BLAS keeps a core busy, and threads that
+shared a kernel are awake for the next one."""
+
 MIN_CERTAIN_NS = 10 * MIN_PARALLEL_NS
 """Work of at least this time is shared although only one block, or one call, was measured."""
 
@@ -58,6 +62,8 @@ class Task(NamedTuple):
     """Units in a block."""
     weight: float
     """Elements of work in a unit."""
+    is_alone: bool = False
+    """Whether the work is a part of a program of kernels alone."""
 
 
 def default_threads() -> int:
@@ -187,11 +193,12 @@ def carry_out(task: Task, arrays: tuple[np.ndarray, ...] = ()) -> None:
     if samples < MIN_SAMPLES:
         task = _after(task, _measure(arrays, task))
         pace = _rates[task.address][0]
-    if pace * task.units * task.weight >= MIN_PARALLEL_NS:
+    least = MIN_AWAKE_NS if task.is_alone else MIN_PARALLEL_NS
+    if pace * task.units * task.weight >= least:
         return _run_parallel(threads, arrays, task)
     start = perf_counter_ns()
     _run_serial(arrays, task)
-    if perf_counter_ns() - start > 2 * MIN_PARALLEL_NS:  # another, faster kernel had this address
+    if perf_counter_ns() - start > 2 * least:  # another, faster kernel had this address
         _rates.pop(task.address, None)
     return None
 

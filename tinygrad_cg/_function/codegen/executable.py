@@ -59,6 +59,7 @@ class Executable:
         self._scope: dict[str, Any] = dict(target.names)
         self._steps = Steps()
         self._notes: list[str] = []  # comments on the literals of kernels
+        self._is_alone = {whole for whole, _ in self._joined.values()}.issuperset(opaque)
         self._plan(opaque)
         self._finish(inputs)
 
@@ -221,7 +222,7 @@ class Executable:
         """Add a kernel whose blocks run on all threads; totals of blocks are combined in order."""
         block, nodes = segment.blocks[k], segment.tables[k]
         partial = [*block.totals, *block.columns]
-        run = self._target.splitter(segment, k, self._shapes)
+        run = self._target.splitter(segment, k, self._shapes, self._is_alone)
         name = self._bind(f"split_{number}_{k}", run)
         self._note(name, segment.heads[k])
         results = [self._name(node) for node in partial]

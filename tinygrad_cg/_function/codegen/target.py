@@ -103,11 +103,13 @@ class Target:
         alone = blas.runs_alone(prod(left) * prod(right[1:]), node.dtype)
         return f"with single_thread: {line}" if alone else line
 
-    def splitter(self, segment: Segment, k: int, shapes: Shapes) -> Callable[..., Any]:
+    def splitter(
+        self, segment: Segment, k: int, shapes: Shapes, is_alone: bool
+    ) -> Callable[..., Any]:
         """Return a function that runs one kernel of a large segment on all threads.
 
         It takes the kernel's arrays. It returns the kernel's totals and column sums, with the
-        blocks combined in order.
+        blocks combined in order. `is_alone` says that the program has kernels only.
         """
         block, nodes = segment.blocks[k], segment.tables[k]
         source = service.TextSource(segment.source, segment.threads[k])
@@ -125,7 +127,9 @@ class Target:
             table = [*head, *[kept[node].__array_interface__["data"][0] for node in nodes]]
             words = np.array(table, np.int64)
             start = words.__array_interface__["data"][0]
-            threads.carry_out(threads.Task(address, start, 0, rows, stride, max(columns, 1)))
+            threads.carry_out(
+                threads.Task(address, start, 0, rows, stride, max(columns, 1), is_alone)
+            )
             return [
                 _combine_totals(node, kept[node], shapes.get(node, node.shape)) for node in partial
             ]
