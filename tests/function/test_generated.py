@@ -69,6 +69,8 @@ def test_loops_are_vectorised_and_call_nothing():
 def test_threads_are_told_of_programs_of_kernels_alone(monkeypatch, f, expected):
     tasks = []
     carry_out = threads.carry_out
-    monkeypatch.setattr(threads, "carry_out", lambda task: (tasks.append(task), carry_out(task)))
+    monkeypatch.setattr(
+        threads, "carry_out", lambda task, *arrays: (tasks.append(task), carry_out(task, *arrays))
+    )
     tf.function(f)(np.linspace(0, 1, 2**17))
     assert {task.is_alone for task in tasks} == {expected}

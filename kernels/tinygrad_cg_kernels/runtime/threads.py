@@ -6,7 +6,7 @@ results have the same bits on any number. A block kernel is called by its addres
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from time import perf_counter_ns
 from typing import NamedTuple
@@ -214,14 +214,22 @@ def bind(
     elements, which threads share without the interpreter's lock. Tables are kept for later calls.
     """
 
-    words = [0] * count + list(sizes)
     if work < MIN_BLOCKED and objects.supported:
-        return launcher(np.array([address, units, *words], np.int64))
+        return launcher(np.array([address, units, *[0] * count, *sizes], np.int64))
 
-    _pool()  # compiled now, before the first call starts to compile optimized code
     step = max(block * units // max(work, 1), 1)
     step -= step % 4 if step > 4 else 0  # because rows are reduced four at a time
-    weight = work / units
+    task = Task(address, 0, 0, units, step, work / units)
+    return runner(count, sizes, task, task._replace(step=units))
+
+
+def runner(count: int, sizes: Iterable[int], task: Task, on_one: Task) -> Callable[..., object]:
+    """Return a function of `count` arrays that does a task, or another one on a single thread.
+
+    Their table has the addresses of the arrays, and then the sizes.
+    """
+    _pool()  # compiled now, before the first call starts to compile optimized code
+    words = [0] * count + [*sizes]
     idle: list[tuple[np.ndarray, Task, Task]] = []  # tables that no call uses
 
     def run(*arrays: np.ndarray) -> None:
@@ -229,14 +237,14 @@ def bind(
             entry = idle.pop()
         except IndexError:
             table = np.array(words, np.int64)
-            alone = Task(address, data_address(table), 0, units, units, weight)
-            entry = table, alone, alone._replace(step=step)
+            address = data_address(table)
+            entry = table, task._replace(table=address), on_one._replace(table=address)
         if not objects.supported:
             entry[0][:count], arrays = [*map(data_address, arrays)], ()
         if get_num_threads() == 1:
-            _run_serial(arrays, entry[1])
+            _run_serial(arrays, entry[2])
         else:
-            carry_out(entry[2], arrays)
+            carry_out(entry[1], arrays)
         idle.append(entry)
 
     return run

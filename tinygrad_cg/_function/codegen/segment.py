@@ -109,7 +109,8 @@ class Segment:
 
     `arrays` are the arguments of `run`, in order. `finals` are values of one element that `run`
     stores. In a large segment, `threads` names the function of each kernel. Its argument is a table
-    with the numbers in `heads`, and then the addresses of the arrays in `tables`.
+    with the addresses of the arrays in `tables`, partial results last, and then the numbers in
+    `heads`.
     """
 
     def __init__(self, blocks: list[Block], finals: list[FusionNode]):
@@ -244,14 +245,17 @@ class Segment:
             target = Expression(f"{array(node)}[begin // {{}}]", stride)
             code.append(Statement(target, f"parts[{k}]"))
         self._imported |= modules(code)
-        count = len(sizes.values)
+        partial = [*block.totals, *block.columns]
+        table = [*[node for node in arrays if node not in partial], *partial]
+        start = f"table + {8 * len(table)}"
         lines = ["def NAME(table, begin, n):", "    drives()"]
-        lines.append(f"    sizes = vector(table, {count + len(arrays)}, np.int64)")
-        for k, node in enumerate(arrays):
-            address = f"sizes[{count + k}]"
+        lines.append(f"    addresses = vector(table, {len(table)}, np.int64)")
+        lines.append(f"    sizes = vector({start}, {len(sizes.values)}, np.int64)")
+        for k, node in enumerate(table):
+            address = f"addresses[{k}]"
             lines.append(f"    {names[node]}_ = vector({address}, 1, {type_name(node.dtype)})")
-        lines += sizes.views("table")
-        self.tables.append(list(arrays))
+        lines += sizes.views(start)
+        self.tables.append(table)
         self.heads.append(sizes)
         return self.once("\n".join([*lines, *render(code)]), "thread")
 

@@ -116,22 +116,17 @@ class Target:
         address, owner = service.compile(source, signatures.BLOCKS)
         rows, columns, stride = cut_rows(block)
         blocks = -(-rows // stride)
-        head = segment.heads[k].values
-        partial: dict[ReduceNode, tuple[int, ...]] = dict.fromkeys(block.totals, (blocks,))
-        partial.update((node, (blocks, columns)) for node in block.columns)
-        inputs = [node for node in nodes if node not in partial]
+        partial = [(node, (blocks,)) for node in block.totals]
+        partial += [(node, (blocks, columns)) for node in block.columns]
+        task = threads.Task(address, 0, 0, rows, stride, max(columns, 1), is_alone)
+        share = threads.runner(len(nodes), segment.heads[k].values, task, task)
 
         def run(*arrays: np.ndarray) -> list[np.ndarray]:
-            kept = {node: contiguous(array) for node, array in zip(inputs, arrays, strict=True)}
-            kept.update((node, empty(shape, node.dtype)) for node, shape in partial.items())
-            table = [*head, *[kept[node].__array_interface__["data"][0] for node in nodes]]
-            words = np.array(table, np.int64)
-            start = words.__array_interface__["data"][0]
-            threads.carry_out(
-                threads.Task(address, start, 0, rows, stride, max(columns, 1), is_alone)
-            )
+            parts = [empty(shape, node.dtype) for node, shape in partial]
+            share(*map(contiguous, arrays), *parts)
             return [
-                _combine_totals(node, kept[node], shapes.get(node, node.shape)) for node in partial
+                _combine_totals(node, part, shapes.get(node, node.shape))
+                for (node, _), part in zip(partial, parts, strict=True)
             ]
 
         run.owner = owner
