@@ -147,7 +147,7 @@ class GradientShapeError(WithFields, ValueError):
     axes: Sequence[int] = ()
     """Axes to sum over, where broadcasting was not undone."""
     remedy: str = ""
-    """A call that does this with ``gradient``."""
+    """A call that does this with ``gradient``, or transposes it."""
 
 
 class NotLinearError(WithFields, TypeError):

@@ -411,6 +411,42 @@ def test_a_transpose_or_a_sum_is_written_where_it_lacks(rule, args, line):
     assert line in code_of(report)
 
 
+@tf.custom_gradient
+def dense_with_a_transpose_too_many(x, w):
+    return x @ w, lambda dy: (dy @ tf.transpose(w), tf.transpose(dy) @ x)
+
+
+@tf.custom_gradient
+def dense_swapped(x, w):
+    return x @ w, lambda dy: (tf.transpose(x) @ dy, dy @ tf.transpose(w))
+
+
+@pytest.mark.parametrize(
+    ("rule", "sizes", "text", "line"),
+    [
+        (dense_with_a_transpose_too_many, (3, 4, 2), "Transpose it", "tf.transpose(dy) @ x)"),
+        (dense_with_a_transpose_too_many, (3, 4, 3), "Transpose it", "tf.transpose(dy) @ x)"),
+        (dense_swapped, (3, 4, 2), "`w` has that shape", "(dy @ tf.transpose(w), tf.transpose(x)"),
+        (dense_swapped, (3, 4, 3), "`w` has that shape", "(dy @ tf.transpose(w), tf.transpose(x)"),
+    ],
+)
+def test_gradients_of_other_shapes_are_transposed_or_swapped(rule, sizes, text, line):
+    rng = np.random.default_rng(1)
+    report = tf.check_gradients(rule, rng.normal(size=sizes[:2]), rng.normal(size=sizes[1:]))
+    assert text in words(report)
+    assert line in code_of(report)
+
+
+def test_a_gradient_of_another_shape_that_is_wrong_too_gets_no_code():
+    @tf.custom_gradient
+    def dense(x, w):
+        return x @ w, lambda dy: (2 * dy @ tf.transpose(w), tf.transpose(dy) @ x)
+
+    report = tf.check_gradients(dense, MATRIX, MATRIX.T)
+    assert "Transpose it." in words(report)
+    assert all(finding.code is None for finding in report.findings)
+
+
 def test_a_gradient_in_a_list_is_corrected_inside_it():
     @tf.custom_gradient
     def half_square(x):

@@ -527,6 +527,10 @@ def test_errors_and_warnings_carry_what_they_say():
     assert (error.expected, error.returned) == ((1, 2), (3, 1, 2))
     assert (error.axes, error.remedy) == ([0], "reduce_sum(gradient, axis=[0])")
     assert pickle.loads(pickle.dumps(error)).expected == (1, 2)
+    turned = tf.custom_gradient(lambda x: (x * 2.0, lambda dy: tf.transpose(dy)))
+    with pytest.raises(tf.errors.GradientShapeError, match=r"fits: transpose\(gradient\)") as shape:
+        tf.grad(lambda x: tf.reduce_sum(turned(x)))(x)
+    assert (shape.value.axes, shape.value.remedy) == ([], "transpose(gradient)")
 
     h = tf.custom_gradient(lambda x: (x * 2.0, lambda dy: 1.0))
     with pytest.warns(tf.CustomGradientWarning) as warned:

@@ -56,7 +56,7 @@ def check_gradients(
         "reverse" (nested tapes) and "forward" (forward mode over reverse mode).
     full:
         True compares every element of the derivatives of each order; False one random direction for
-        each argument, in about thirty evaluations of f for any size, up to sixty if a rule is
+        each argument, in about thirty evaluations of f for any size, up to seventy if a rule is
         wrong, and more for kinks, zeros, more arguments and nested rules. A batch counts as one.
     seed:
         The seed of the random directions and weights. For a single number these are 1.

@@ -165,12 +165,21 @@ def _of_shape(evidence: Evidence, error: GradientShapeError) -> Finding:
         f"The rule of `{name}` returns a gradient of shape {error.returned} for {label}, which "
         f"has shape {error.expected}."
     )
-    seen = _find_by_name(evidence, name)
+    seen, index = _find_by_name(evidence, name), error.index or 0
+    names, args = ([], []) if seen is None else (seen.names, nest.flatten(seen.args))
+    shapes = [np.shape(arg) for arg in args]
+    if len(shapes) == len(names) and not error.axes and error.returned in shapes:
+        other = shapes.index(error.returned)
+        more = f" `{names[other]}` has that shape: are the two gradients swapped?"
+        change = (rewrite.swap_gradients, name, index, other)
+        finding = _corrected(evidence, text + more, seen, *change)
+        if finding.code or not error.remedy:
+            return finding
     if not error.remedy or seen is None:
         return Finding(f"{text} A gradient has the shape of its input.")
-    text += f" The function broadcasts {label}: sum this gradient over axes {error.axes}."
-    change = (rewrite.wrap_gradient, name, error.index or 0, error.remedy)
-    return _corrected(evidence, text, seen, *change)
+    broadcast = f" The function broadcasts {label}: sum this gradient over axes {error.axes}."
+    text += broadcast if error.axes else " Transpose it."
+    return _corrected(evidence, text, seen, rewrite.wrap_gradient, name, index, error.remedy)
 
 
 # Lost derivatives ----------------------------------------------------------------------------

@@ -365,7 +365,7 @@ def drop_gradients(source: SourceCode, inner: str, count: int) -> None:
 
 def wrap_gradient(source: SourceCode, name: str, index: int, call: str) -> None:
     """Put gradient number `index` of `name` into `call`."""
-    pattern = re.sub(r"\b(reduce_sum|reshape)\(", r"tf.\1(", call)
+    pattern = re.sub(r"\b(reduce_sum|reshape|transpose)\(", r"tf.\1(", call)
     rewrite_gradient(source, name, index, pattern)
 
 

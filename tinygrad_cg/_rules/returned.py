@@ -153,6 +153,8 @@ def _fit_shape(call: Any, tensor: Tensor, wanted: tuple, number: str, label: str
     if shape:
         axes, remedy = _undo_broadcasting(shape, wanted)
         hint = f"; to undo broadcasting, sum over axes {axes}: {remedy}" if remedy else ""
+        if len(shape) == 2 and shape[::-1] == wanted:
+            remedy, hint = "transpose(gradient)", "; its transpose fits: transpose(gradient)"
         raise GradientShapeError(
             f"gradient {number} of `{name}` has shape {shape}, {label} has shape "
             f"{tuple(wanted)}{hint} (the rule: {_where(call)})",
