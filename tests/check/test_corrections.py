@@ -424,8 +424,18 @@ def dense_swapped(x, w):
 @pytest.mark.parametrize(
     ("rule", "sizes", "text", "line"),
     [
-        (dense_with_a_transpose_too_many, (3, 4, 2), "Transpose it", "tf.transpose(dy) @ x)"),
-        (dense_with_a_transpose_too_many, (3, 4, 3), "Transpose it", "tf.transpose(dy) @ x)"),
+        (
+            dense_with_a_transpose_too_many,
+            (3, 4, 2),
+            "Transpose this gradient",
+            "tf.transpose(dy) @ x)",
+        ),
+        (
+            dense_with_a_transpose_too_many,
+            (3, 4, 3),
+            "Transpose this gradient",
+            "tf.transpose(dy) @ x)",
+        ),
         (dense_swapped, (3, 4, 2), "`w` has that shape", "(dy @ tf.transpose(w), tf.transpose(x)"),
         (dense_swapped, (3, 4, 3), "`w` has that shape", "(dy @ tf.transpose(w), tf.transpose(x)"),
     ],
@@ -443,7 +453,7 @@ def test_a_gradient_of_another_shape_that_is_wrong_too_gets_no_code():
         return x @ w, lambda dy: (2 * dy @ tf.transpose(w), tf.transpose(dy) @ x)
 
     report = tf.check_gradients(dense, MATRIX, MATRIX.T)
-    assert "Transpose it." in words(report)
+    assert "Transpose this gradient." in words(report)
     assert all(finding.code is None for finding in report.findings)
 
 

@@ -178,7 +178,7 @@ def _of_shape(evidence: Evidence, error: GradientShapeError) -> Finding:
     if not error.remedy or seen is None:
         return Finding(f"{text} A gradient has the shape of its input.")
     broadcast = f" The function broadcasts {label}: sum this gradient over axes {error.axes}."
-    text += broadcast if error.axes else " Transpose it."
+    text += broadcast if error.axes else " Transpose this gradient."
     return _corrected(evidence, text, seen, rewrite.wrap_gradient, name, index, error.remedy)
 
 
