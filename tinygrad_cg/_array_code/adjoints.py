@@ -130,7 +130,7 @@ class _Adjoints:
         self.arrays: dict[ir.Array, ir.Array] = {}
         self.scope = _BackwardScope(program.body, None, True, self)
         self.b = OpBuilder()
-        self.copies: dict[tuple[ir.Array, ir.Loop], ir.Array] = {}  # of arrays that change later
+        self.copies: dict[tuple[ir.Array, ir.For], ir.Array] = {}  # of arrays that change later
         self.reloading = places = Reloading(program)
         self.home, self.definitions, self.counts = places.home, places.sources, places.counts
 
@@ -218,7 +218,7 @@ class _Adjoints:
         copy = replace(load.array, hint=f"{load.array.hint}_saved")
         return self.copies.setdefault((load.array, loop), copy)
 
-    def copied_in(self, loop: ir.Loop) -> list[ir.Array]:
+    def copied_in(self, loop: ir.For) -> list[ir.Array]:
         return [array for array, around in self.copies if around is loop]
 
     def forward(self, block: ir.Block) -> ir.Block:
@@ -226,7 +226,7 @@ class _Adjoints:
         result: ir.Block = []
         for statement in block:
             result.append(self.forward_statement(statement))
-            if isinstance(statement, ir.Loop):
+            if isinstance(statement, ir.For):
                 ended = self.states[statement].ended if statement in self.states else []
                 result += _saving([*ended, *self.copied_in(statement)])
         saved = self.saved.get(id(block))
@@ -235,14 +235,14 @@ class _Adjoints:
         return result
 
     def forward_statement(self, statement: ir.Statement) -> ir.Statement:
-        if isinstance(statement, ir.Loop) and statement in self.states:
+        if isinstance(statement, ir.For) and statement in self.states:
             return self.forward_segments(statement, self.states[statement])
         result, count = ir.with_blocks(statement, self.forward), self.counts.get(statement)
-        if isinstance(result, ir.Loop) and count is not None:
+        if isinstance(result, ir.For) and count is not None:
             result.carries = [*result.carries, _counting(OpBuilder(result.body), count)]
         return result
 
-    def forward_segments(self, loop: ir.Loop, state: _Checkpoints) -> ir.Statement:
+    def forward_segments(self, loop: ir.For, state: _Checkpoints) -> ir.Statement:
         """Return a loop that saves its state where a segment begins."""
         b = OpBuilder()
         rounds = _counting(b, state.rounds)
@@ -303,7 +303,7 @@ class _Adjoints:
                     b.block.append(ir.Fill(self.arrays[array], ir.zero(array)))
             case ir.If():
                 self.branch(statement)
-            case ir.For() | ir.While():
+            case ir.For():
                 self.loop(statement)
             case ir.Push() | ir.Pop():
                 raise TypeError("reverse mode of a program that saves numbers is not supported")
@@ -358,7 +358,7 @@ class _Adjoints:
         """Return whether a block uses or changes the memory of adjoints."""
         return not self.arrays.keys().isdisjoint(ir.arrays_of(block, *ACCESSES))
 
-    def loop(self, statement: ir.Loop) -> None:
+    def loop(self, statement: ir.For) -> None:
         carried = [c for c in statement.carries if c.inside in self.active or c.out in self.active]
         seeds = [self.bars.pop(c.out, None) for c in carried]
         body = statement.body
@@ -376,9 +376,7 @@ class _Adjoints:
         totals = {x: carry(x, self.bars.get(x)) for x in free if x in outer}
         bars = {value: total.inside for value, total in totals.items()}
         with self.inside(body, False, bars) as scope:
-            index = ir.Number("i64", "round")
-            if isinstance(statement, ir.For):
-                index = scope.values[statement.index] = ir.like(statement.index)
+            index = scope.values[statement.index] = ir.like(statement.index)
             for c, own in zip(carried, carries, strict=True):
                 self.add(c.result, own.inside)
             self.depth += 1
@@ -403,33 +401,27 @@ class _Adjoints:
         for c, own in zip(carried, carries, strict=True):
             self.add(c.init, own.out)
 
-    def rounds(self, statement: ir.Loop) -> ir.Bounds:
+    def rounds(self, statement: ir.For) -> ir.Bounds:
         """Return a loop's rounds in reverse order."""
-        b = self.b
-        count = self.counts.get(statement)
-        if isinstance(statement, ir.While):
-            assert count is not None
-            return b.op("subtract", self.fetch(count), 1), ir.constant(-1), ir.constant(-1)
+        b, count, jump = self.b, self.counts.get(statement), int(statement.step.number)
         start, stop = self.fetch(statement.start), self.fetch(statement.stop)
-        jump = int(statement.step.number)
         end = b.op("subtract", start, jump)
-        if count is not None:
-            last = b.op("add", end, b.op("multiply", self.fetch(count), jump))
-        elif abs(jump) == 1:
-            last = b.op("subtract", stop, jump)
-        else:
+        if count is None and abs(jump) == 1:
+            return b.op("subtract", stop, jump), end, ir.constant(-jump)
+        if count is None:
             whole = b.op("maximum", b.rounds(start, stop, jump), 0)
-            last = b.op("add", end, b.op("multiply", whole, jump))
-        return last, end, ir.constant(-jump)
+        else:
+            whole = self.fetch(count)
+        return b.op("add", end, b.op("multiply", whole, jump)), end, ir.constant(-jump)
 
     def saves(self, block: ir.Block) -> bool:
         """Return whether rounds of a loop would push anything."""
         inner = (part for x in block for part in ir.blocks_of(x))
-        loops = (x for x in block if isinstance(x, ir.Loop))
+        loops = (x for x in block if isinstance(x, ir.For))
         own = id(block) in self.saved or any(map(self.copied_in, loops))
         return own or any(map(self.saves, inner))
 
-    def state(self, loop: ir.Loop) -> tuple[_Checkpoints, set[ir.Array]]:
+    def state(self, loop: ir.For) -> tuple[_Checkpoints, set[ir.Array]]:
         """Return what a loop saves at checkpoints, and the arrays that it only writes to.
 
         A round that runs again finds arrays as they were later. That is right for an element that
@@ -453,7 +445,7 @@ class _Adjoints:
         return _Checkpoints(*counts, [c.inside for c in loop.carries], *arrays), {*written - read}
 
     def segments(
-        self, loop: ir.Loop, index: ir.Number, backward: ir.Block, carries: Sequence[ir.Carry]
+        self, loop: ir.For, index: ir.Number, backward: ir.Block, carries: Sequence[ir.Carry]
     ) -> None:
         """Add the backward sweep of a loop with checkpoints: `backward` is that of a round."""
         state, unread = self.state(loop)
@@ -464,19 +456,16 @@ class _Adjoints:
         b = OpBuilder(_saving(state.arrays, True))
         begin = b.op("floor_divide", b.op("multiply", number, b.op("add", number, 1)), 2)
         end = b.op("minimum", b.op("add", b.op("add", begin, number), 1), rounds)
-        jump = 1
-        if isinstance(loop, ir.For):  # from numbers of rounds to indices
-            start, jump = self.fetch(loop.start), int(loop.step.number)
-            begin = b.op("add", start, b.op("multiply", begin, jump))
-            end = b.op("add", start, b.op("multiply", end, jump))
+        start, jump = self.fetch(loop.start), int(loop.step.number)
+        begin = b.op("add", start, b.op("multiply", begin, jump))  # from rounds to indices
+        end = b.op("add", start, b.op("multiply", end, jump))
         again = self.forward(loop.body)
         inits = [*map(ir.like, state.numbers)]
         if inits:
             b.block.append(ir.Pop(tuple(inits)))
         pairs = zip(loop.carries, inits, strict=True)
         around = [ir.Carry(c.inside, init, c.result, ir.Number(c.inside.type)) for c, init in pairs]
-        own = loop.index if isinstance(loop, ir.For) else ir.Number("i64", "round", 0)
-        rerun = ir.For(own, begin, end, ir.constant(jump), again, around)
+        rerun = ir.For(loop.index, begin, end, ir.constant(jump), again, around)
         fetched = {x: self.fetch(x) for x in _free([[rerun]]) if x in self.home}
         b.block += ir.copied([rerun], fetched, unread)
         first, last = b.op("subtract", begin, jump), b.op("subtract", end, jump)

@@ -150,7 +150,7 @@ class BlockReader:
     def check_before(self, loop: ir.For) -> None:
         """Check before a loop what its rounds check of its index, where all of them run."""
         checks = {x for x in ir.walk(loop.body) if isinstance(x, ir.Require)}
-        if loop.leaves is not None or not self.index_checks.keys() >= checks:
+        if not (loop.is_counted and self.index_checks.keys() >= checks):
             return
         inside, jump = ir.defined([loop]), int(loop.step.number)
         for require in [x for x in loop.body if x in checks]:
@@ -435,7 +435,7 @@ class BlockReader:
             value.at(self.b, index[len(index) - len(value.shape) :])
             place = view.place(self.b, index)
         loads = [x for x in block if isinstance(x, ir.LoadElement) and x.array is view.array]
-        nested = any(isinstance(x, (ir.For, ir.While, ir.If)) for x in block)
+        nested = any(isinstance(x, (ir.For, ir.If)) for x in block)
         return not nested and all(load.index == place for load in loads)
 
     def each(self, shape: Sequence[ir.Number], write: Callable[[ir.Index], None]) -> None:

@@ -40,6 +40,10 @@ class LoopSource:
         return ir.Number("i64", "i", None if stop.low is None else stop.low + 1)
 
 
+ENDLESS = LoopSource((ir.constant(0), ir.constant(2**62), ir.constant(1)), lambda index: index)
+"""Of a `while`."""
+
+
 class FlowReader(ExpressionReader):
     sides: tuple[Names, list[dict[str, Any]]] | None = None
     """What is read after the branch that is being merged, and the names of its two sides."""
@@ -131,7 +135,7 @@ class FlowReader(ExpressionReader):
             raise self.refuse("`else` of loops is not supported: set a flag before `break`", node)
         ways = jumps(node.body)
         returns = RETURN in ways
-        source = self.iterated(node.iter) if isinstance(node, ast.For) else None
+        source = self.iterated(node.iter) if isinstance(node, ast.For) else ENDLESS
         if isinstance(source, tuple):
             if ways:
                 raise self.refuse("a loop over a tuple cannot break, continue or return", node)
@@ -150,7 +154,7 @@ class FlowReader(ExpressionReader):
         flags = [LEAVES] * bool(ways - {CONTINUE}) + [RETURNED, RESULT] * returns
         outer_leaves = self.env.get(LEAVES)
         self.env[LEAVES] = ir.constant(False)
-        self.held.append(source.arrays if source is not None else ())
+        self.held.append(source.arrays)
         slots = self.slots(node, names)
         kinds: dict[str, Any] = {}
         for _ in range(MAX_ATTEMPTS):
@@ -194,7 +198,7 @@ class FlowReader(ExpressionReader):
         names: Sequence[str],
         kinds: dict[str, Any],
         slots: dict[str, View],
-    ) -> tuple[ir.Loop, bool]:
+    ) -> tuple[ir.For, bool]:
         """Read a loop's body once; return the loop, and whether `kinds` have changed meanwhile.
 
         These are numbers of the types and bounds of what is carried, or tuples of them.
@@ -208,17 +212,14 @@ class FlowReader(ExpressionReader):
         self.env |= {name: tree(attrgetter("inside"), x) for name, x in carries.items()}
         before = dict(self.env)
         body: ir.Block = []
+        index = source.index()
+        self.ranges[index] = source.bounds
+        start, stop, step = source.bounds
+        loop = ir.For(index, start, stop, step, body, [])
         if isinstance(node, ast.While):
-            first: ir.Block = []
-            with self.into(first):
-                test = self.test(node.test)
-            self.check_test(node, first)
-            loop: ir.Loop = ir.While(first, test, body, [])
-        else:
-            start, stop, step = source.bounds
-            index = source.index()
-            self.ranges[index] = source.bounds
-            loop = ir.For(index, start, stop, step, body, [])
+            with self.into(loop.before):
+                loop.test = self.test(node.test)
+            self.check_test(node, loop.before)
         with self.into(body):
             if isinstance(node, ast.For):
                 self.assign(node.target, source.item(index))
@@ -246,8 +247,7 @@ class FlowReader(ExpressionReader):
         self.env = kept | outs | slots  # other names were changed in place
         loop.leaves = carries[LEAVES].result if LEAVES in carries else None
         loop.carries = _flat(carries.values())
-        if isinstance(loop, ir.For):
-            self.check_before(loop)
+        self.check_before(loop)
         return loop, again
 
     def carry(self, name: str, init: Any, kind: Any) -> Any:

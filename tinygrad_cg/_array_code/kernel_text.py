@@ -138,8 +138,6 @@ class KernelWriter:
                 self.branch(statement)
             case ir.For():
                 self.loop(statement)
-            case ir.While():
-                self.while_loop(statement)
 
     def stored(self, array: ir.Array, value: ir.Number) -> str:
         text = self.value(value)
@@ -167,11 +165,23 @@ class KernelWriter:
             for merge in statement.merges:
                 self.line(f"    {self.name(merge.out)} = {self.value(getattr(merge, side))}")
 
-    def begin(self, statement: ir.For | ir.While) -> None:
+    def loop(self, statement: ir.For) -> None:
         for carry in statement.carries:
             self.line(f"{self.name(carry.inside)} = {self.value(carry.init)}")
+        start, stop, step = map(self.value, (statement.start, statement.stop, statement.step))
+        self.line(f"for {self.name(statement.index)} in range({start}, {stop}, {step}):")
+        self.depth += 1
+        self.block(statement.before)
+        if statement.test is not None:
+            self.line(f"if not {self.value(statement.test)}:")
+            self.line("    break")
+        self.depth -= 1
+        self.own_functions = are_rounds_independent(statement)
+        self.inner(statement.body)
+        self.own_functions = False
+        self.end(statement)
 
-    def end(self, statement: ir.For | ir.While) -> None:
+    def end(self, statement: ir.For) -> None:
         """Write the end of a round: carried values, and whether the loop is left."""
         self.depth += 1
         if statement.leaves is not None:
@@ -189,26 +199,6 @@ class KernelWriter:
         self.depth -= 1
         for carry in statement.carries:
             self.names[carry.out] = self.name(carry.inside)
-
-    def loop(self, statement: ir.For) -> None:
-        self.begin(statement)
-        start, stop, step = map(self.value, (statement.start, statement.stop, statement.step))
-        self.line(f"for {self.name(statement.index)} in range({start}, {stop}, {step}):")
-        self.own_functions = are_rounds_independent(statement)
-        self.inner(statement.body)
-        self.own_functions = False
-        self.end(statement)
-
-    def while_loop(self, statement: ir.While) -> None:
-        self.begin(statement)
-        self.line("while True:")
-        self.depth += 1
-        self.block(statement.before)
-        self.line(f"if not {self.value(statement.test)}:")
-        self.line("    break")
-        self.depth -= 1
-        self.inner(statement.body)
-        self.end(statement)
 
     def stop(self, error: int) -> None:
         """Write what ends the program, inside an `if`."""

@@ -188,10 +188,13 @@ class Carry(ProgramPart):
 
 @dataclass(eq=False, slots=True)
 class For(ProgramPart):
-    """``for index in range(start, stop, step)``; left after a round in which `leaves` is true."""
+    """``for index in range(start, stop, step)``; left after a round in which `leaves` is true.
 
-    reads, binds = ("start", "stop", "step", "leaves"), ("index",)
-    blocks, parts = ("body",), "carries"
+    Where there is a `test`, which `before` computes, a round begins only if that is true.
+    """
+
+    reads, binds = ("start", "stop", "step", "test", "leaves"), ("index",)
+    blocks, parts = ("before", "body"), "carries"
     index: Number
     start: Number
     stop: Number
@@ -199,22 +202,16 @@ class For(ProgramPart):
     body: Block
     carries: list[Carry]
     leaves: Number | None = None
+    before: Block = field(default_factory=list)
+    test: Number | None = None
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether all rounds of the range run."""
+        return self.test is None and self.leaves is None
 
 
-@dataclass(eq=False, slots=True)
-class While(ProgramPart):
-    """`before` computes `test`; `body` follows while that is true, and `leaves` is not."""
-
-    reads, blocks, parts = ("test", "leaves"), ("before", "body"), "carries"
-    before: Block
-    test: Number
-    body: Block
-    carries: list[Carry]
-    leaves: Number | None = None
-
-
-Loop = For | While
-Statement = Op | LoadElement | Store | Fill | Require | Push | Pop | If | For | While
+Statement = Op | LoadElement | Store | Fill | Require | Push | Pop | If | For
 Block = list[Statement]
 
 

@@ -26,7 +26,7 @@ def _live_part(block: ir.Block, live: set[Thing]) -> ir.Block:
     kept: ir.Block = []
     for statement in reversed(block):
         match statement:
-            case ir.If() | ir.For() | ir.While():
+            case ir.If() | ir.For():
                 statement = _live_nested(statement, live)
                 is_kept = any(ir.blocks_of(statement)) or bool(ir.parts_of(statement))
             case ir.Op(thing) | ir.LoadElement(thing) | ir.Store(thing) | ir.Fill(thing):
@@ -63,58 +63,36 @@ def _live_nested(statement: Any, live: set[Thing]) -> Any:
 
 def share(program: ir.ArrayProgram) -> ir.ArrayProgram:
     """Return a program that does the same, with each value computed once in a block."""
-    sharing = _Sharing()
-    body = sharing.block(program.body, {})
-    outputs = [x if isinstance(x, ir.Array) else sharing.now(x) for x in program.outputs]
-    return replace(program, outputs=outputs, body=body)
+    replaced: dict[Any, ir.Number] = {}
+    body = _shared(program.body, {}, replaced)
+    return replace(program, outputs=[replaced.get(x, x) for x in program.outputs], body=body)
 
 
-class _Sharing:
-    def __init__(self) -> None:
-        self.replaced: dict[ir.Number, ir.Number] = {}
-
-    def now(self, value: ir.Number) -> ir.Number:
-        return self.replaced.get(value, value)
-
-    def block(self, block: ir.Block, available: Available) -> ir.Block:
-        result: ir.Block = []
-        for statement in block:
-            self.statement(statement, available, result)
-        return result
-
-    def statement(self, statement: ir.Statement, available: Available, block: ir.Block) -> None:
-        blocks: list[ir.Block] = []
-        if isinstance(statement, (ir.If, ir.For, ir.While)):
-            written = ir.arrays_of([statement], ir.Store, ir.Fill)
-            if isinstance(statement, ir.If):  # whose branches begin with what is available
-                blocks = [self.block(side, dict(available)) for side in ir.blocks_of(statement)]
+def _shared(block: ir.Block, available: Available, replaced: dict[Any, ir.Number]) -> ir.Block:
+    """Return a block without what is `available`, which is added to `replaced`."""
+    result: ir.Block = []
+    for statement in block:
+        written = ir.arrays_of([statement], ir.Store, ir.Fill)
+        if isinstance(statement, ir.For):  # whose rounds see what earlier ones have written
             _forget(available, written)
-            if not isinstance(statement, ir.If):  # a loop's body sees nothing of its test
-                blocks = [self.block(part, dict(available)) for part in ir.blocks_of(statement)]
-        new = ir.rebuilt(statement, self.now, lambda value: value, blocks)
+        blocks = [_shared(x, dict(available), replaced) for x in ir.blocks_of(statement)]
+        new = ir.rebuilt(statement, lambda x: replaced.get(x, x), lambda x: x, blocks)
+        _forget(available, written)
+        out = same = None
         match new:
             case ir.Op(out, function, args):
-                if self.is_available(out, (function, *args, out.type), available):
-                    return
+                same = available.setdefault((function, *args, out.type), out)
             case ir.LoadElement(out, array, index):
-                if self.is_available(out, (array, *index), available):
-                    return
-            case ir.Store(array, index, value, adds):
-                _forget(available, {array})
-                if not adds and value.type == array.element:
-                    available[(array, *index)] = value
-            case ir.Fill(array):
-                _forget(available, {array})
-        block.append(new)
-
-    def is_available(self, out: ir.Number, key: tuple, available: Available) -> bool:
-        """Return whether there is a value for a key, which `out` is from now on."""
-        found = available.setdefault(key, out)
-        if found is not out:
-            self.replaced[out] = found
-        return found is not out
+                same = available.setdefault((array, *index), out)
+            case ir.Store(array, index, value, False) if value.type == array.element:
+                available[(array, *index)] = value
+        if same is None or same is out:
+            result.append(new)
+        else:
+            replaced[out] = same
+    return result
 
 
 def _forget(available: Available, arrays: Collection[ir.Array]) -> None:
-    for key in [key for key in available if isinstance(key[0], ir.Array) and key[0] in arrays]:
+    for key in [x for x in available if x[0] in arrays] if arrays else ():
         del available[key]

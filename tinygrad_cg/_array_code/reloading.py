@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import program as ir
 
 Access = ir.LoadElement | ir.Store
-Place = tuple[int, tuple[ir.Loop, ...]]
+Place = tuple[int, tuple[ir.For, ...]]
 """When a statement runs: its number in the program's text, and the loops around it."""
 
 
@@ -25,7 +25,7 @@ class Reloading:
         self.number(program.body, ())
         self.safe: dict[Access, bool] = {}
 
-    def number(self, block: ir.Block, loops: tuple[ir.Loop, ...]) -> None:
+    def number(self, block: ir.Block, loops: tuple[ir.For, ...]) -> None:
         own: set[ir.Number] = set()
         for statement in block:
             own.update(ir.results(statement))
@@ -39,10 +39,10 @@ class Reloading:
             if isinstance(statement, (ir.Store, ir.Fill)):
                 self.stores.setdefault(statement.array, []).append(statement)
             inner = loops
-            if isinstance(statement, ir.Loop):
+            if isinstance(statement, ir.For):
                 inner = (*loops, statement)
                 self.home |= dict.fromkeys(ir.bound(statement), statement.body)
-                if isinstance(statement, ir.While) or statement.leaves is not None:
+                if not statement.is_counted:
                     count = self.counts[statement] = ir.Number("i64", "rounds", 0)
                     self.home[count] = block
             for part in ir.blocks_of(statement):
@@ -55,7 +55,7 @@ class Reloading:
             self.safe[load] = not any(self.may_follow(store, load) for store in stores)
         return self.safe[load]
 
-    def unchanged_in(self, load: Access) -> ir.Loop | None:
+    def unchanged_in(self, load: Access) -> ir.For | None:
         """Return the outermost loop that goes over an array and leaves it as it is.
 
         Its loops have to go over at least one axis of the array: then it is worth saving all of it
@@ -68,7 +68,7 @@ class Reloading:
                 return loop if self.goes_over(loops[k:], load) else None
         return None
 
-    def goes_over(self, loops: tuple[ir.Loop, ...], load: Access) -> bool:
+    def goes_over(self, loops: tuple[ir.For, ...], load: Access) -> bool:
         """Return whether loops go over all indices of some axes, and the others are the same."""
         spanned = 0
         for size, i in zip(load.array.shape, load.index, strict=True):
@@ -78,9 +78,9 @@ class Reloading:
                 return False
         return spanned > 0
 
-    def spans(self, loop: ir.Loop, value: ir.Number, size: ir.Number) -> bool:
+    def spans(self, loop: ir.For, value: ir.Number, size: ir.Number) -> bool:
         """Return whether a loop's index goes over an axis, but for a few elements at the ends."""
-        if isinstance(loop, ir.While) or self.offset(value, loop.index) is None:
+        if self.offset(value, loop.index) is None:
             return False
         ends = (loop.start, loop.stop) if loop.step.number == 1 else (loop.stop, loop.start)
         if abs(int(loop.step.number)) != 1 or not isinstance(ends[0], ir.FixedNumber):
@@ -107,13 +107,11 @@ class Reloading:
                 return False
         return when > then
 
-    def distance(self, loop: ir.Loop, store: ir.Index, load: ir.Index) -> int | None:
+    def distance(self, loop: ir.For, store: ir.Index, load: ir.Index) -> int | None:
         """Return in how many rounds a store writes the element that a load reads now.
 
         None if that is not known; negative for earlier rounds.
         """
-        if not isinstance(loop, ir.For):
-            return None
         for own, other in zip(store, load, strict=True):
             first, second = self.offset(own, loop.index), self.offset(other, loop.index)
             if first is not None and second is not None:

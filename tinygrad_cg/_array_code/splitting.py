@@ -70,7 +70,7 @@ def are_rounds_independent(loop: ir.For, ignored: Collection[ir.Statement] = ())
     All places of an array that is written to have the same index of some axis, another in each
     round.
     """
-    if loop.leaves is not None or not are_sums(loop):
+    if not (loop.is_counted and are_sums(loop)):
         return False
     inner = _inner(loop)
     shared: dict[ir.Array, set[tuple[int, ir.Number]]] = {}
@@ -123,7 +123,7 @@ def can_be_split(loop: ir.For) -> bool:
     constants = [int(x.number) for x in ends if isinstance(x, ir.FixedNumber)]
     if len(constants) == 2 and abs(constants[1] - constants[0]) < MIN_ROUNDS:
         return False
-    if loop.leaves is not None or abs(int(loop.step.number)) != 1:
+    if not loop.is_counted or abs(int(loop.step.number)) != 1:
         return False
     return all(isinstance(x, (ir.Op, ir.LoadElement, ir.Store, ir.Pop)) for x in loop.body)
 
@@ -164,7 +164,7 @@ class _Splitting:
 
     def statement(self, statement: ir.Statement) -> ir.Block:
         result = ir.with_blocks(statement, self.block)
-        if not isinstance(result, ir.For):
+        if not isinstance(result, ir.For) or result.test is not None:
             return [result]
         loop, after = totals(result, self.primal)
         stores, sums = self.candidates(loop), ordered_sums(loop)

@@ -75,7 +75,7 @@ class _Tangents:
 
     def statement(self, statement: ir.Statement, block: ir.Block) -> None:
         b = OpBuilder(block)
-        if not isinstance(statement, (ir.Push, ir.Pop, ir.If, ir.For, ir.While)):
+        if not isinstance(statement, (ir.Push, ir.Pop, ir.If, ir.For)):
             block.append(statement)
         match statement:
             case ir.Op():
@@ -95,7 +95,7 @@ class _Tangents:
                 block.append(ir.Push((*values, *dots)))
             case ir.Pop(outs):
                 block.append(ir.Pop((*outs, *(self.new(out) for out in outs if out.is_float))))
-            case ir.If() | ir.For() | ir.While():
+            case ir.If() | ir.For():
                 block.append(self.nested(statement))
 
     def op(self, b: OpBuilder, op: ir.Op) -> None:
@@ -110,7 +110,7 @@ class _Tangents:
         if total is not None:
             self.numbers[op.out] = b.cast(total, op.out.type)
 
-    def nested(self, statement: ir.If | ir.Loop) -> ir.Statement:
+    def nested(self, statement: ir.If | ir.For) -> ir.Statement:
         """Return a branch or a loop with the tangents of what it merges or carries."""
         for value in ir.bound(statement):
             if value.is_float and value in self.active:
