@@ -245,7 +245,7 @@ class ArrayFunction:
         """Return the bytes of memory in which the gradient keeps values of the forward sweep.
 
         The gradient is with respect to all floats among the arguments, which are those of a call;
-        it is computed once. Copies of arguments and adjoints of arrays are not counted.
+        it is computed twice. Copies of arguments and adjoints of arrays are not counted.
 
         >>> @tf.differentiable
         ... def grown(x, n):

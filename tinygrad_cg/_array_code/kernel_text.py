@@ -1,7 +1,8 @@
 """Programs in the language of the kernels.
 
-The function ``run`` takes the program's arrays, numbers in arrays of one element, the two stacks,
-a report, and an array of sizes and integers. Elements of arrays are addressed in row-major order.
+The function ``run`` takes arrays that are inputs, constants and outputs, numbers in arrays of one
+element, the two stacks, a report, and an array of sizes and integers. Other arrays are its own.
+Elements of arrays are addressed in row-major order.
 """
 
 from __future__ import annotations
@@ -30,13 +31,14 @@ class KernelWriter:
     """Writes one program.
 
     The parameters of its kernel are `arrays`, also floats as arrays of one element, and `sizes`:
-    integers that the caller gives, and sizes that follow from them.
+    integers that the caller gives.
     """
 
     def __init__(self, program: ir.ArrayProgram):
         self.program = program
         self.inputs = [x for x in program.inputs if isinstance(x, ir.Array) or x.is_float]
-        self.inputs += [*(array for array, _ in program.constants), *program.scratch]
+        self.inputs += [array for array, _ in program.constants]
+        self.inputs += [x for x in program.scratch if x in program.outputs]
         self.outputs = [x for x in dict.fromkeys(program.outputs) if isinstance(x, ir.Number)]
         self.arrays: list[ir.Array | ir.Number] = [*self.inputs, *self.outputs]
         self.sizes = sizes_of(program)
@@ -58,6 +60,7 @@ class KernelWriter:
         parameters += [f"out{k}" for k in range(len(self.outputs))]
         for k, value in enumerate(self.sizes):
             self.line(f"{self.name(value)} = sizes[{k}]")
+        self.allocate()
         self.line("float_top = 0")
         self.line("integer_top = 0")
         self.block(self.program.body)
@@ -69,6 +72,18 @@ class KernelWriter:
         head = [*self.head("over arrays"), *[f"{source} {x}" for x in names_of_kernels]]
         head += ["", "", f"def run({names}):", "    wide_vectors()", "    noalias()"]
         return "\n".join([*head, *self.lines, "    return True", ""])
+
+    def allocate(self, on_device: bool = False) -> None:
+        """Write the sizes of arrays that are the kernel's own, and these arrays."""
+        for op in self.program.sizes:
+            self.statement(op)
+        for array in [x for x in self.program.scratch if x not in self.inputs]:
+            size = " * ".join(map(self.value, array.shape)) or "1"
+            if on_device:  # a constant, since no number of the program is an integer input
+                size = prod(int(x.number) for x in array.shape if isinstance(x, ir.FixedNumber))
+            dtype = "np.bool_" if array.element == "b1" else f"np.{DTYPES[array.element]}"
+            memory = "cuda.local.array" if on_device else "np.empty"
+            self.line(f"{self.name(array)} = {memory}({size}, {dtype})")
 
     def head(self, of: str, constants: Sequence[str] = ()) -> list[str]:
         """Return the lines of a module's beginning, with the imports of what was written."""
@@ -233,14 +248,10 @@ def _by_stack(values: Sequence[ir.Number]) -> list[tuple[str, list[ir.Number]]]:
 
 
 def sizes_of(program: ir.ArrayProgram) -> list[ir.Number]:
-    """Return the integers that a program is called with."""
+    """Return the integers that a program is called with, and the sizes of its inputs."""
     inputs = [x for x in program.inputs if isinstance(x, ir.Number) and not x.is_float]
-    arrays = [*(x for x in program.inputs if isinstance(x, ir.Array)), *program.scratch]
-    arrays += [array for array, _ in program.constants]
-    shapes = [size for array in arrays for size in array.shape]
-    computed = [op.out for op in program.sizes]
-    every = dict.fromkeys([*inputs, *shapes, *computed])
-    return [value for value in every if not isinstance(value, ir.FixedNumber)]
+    shapes = [size for x in program.inputs if isinstance(x, ir.Array) for size in x.shape]
+    return [x for x in dict.fromkeys([*inputs, *shapes]) if not isinstance(x, ir.FixedNumber)]
 
 
 class ScalarWriter(KernelWriter):
@@ -257,15 +268,7 @@ class ScalarWriter(KernelWriter):
         parameters = [f"x{k}" for k in range(len(inputs))]
         for parameter, x in zip(parameters, inputs, strict=True):
             self.line(f"{self.name(x)} = np.{DTYPES[x.type]}({parameter})")
-        for op in p.sizes:
-            self.statement(op)
-        for array in p.scratch:
-            size = " * ".join(map(self.value, array.shape)) or "1"
-            if on_device:  # a constant, since no number of the program is an integer input
-                size = prod(int(x.number) for x in array.shape if isinstance(x, ir.FixedNumber))
-            dtype = "np.bool_" if array.element == "b1" else f"np.{DTYPES[array.element]}"
-            memory = "cuda.local.array" if on_device else "np.empty"
-            self.line(f"{self.name(array)} = {memory}({size}, {dtype})")
+        self.allocate(on_device)
         self.block(p.body)
         results = ", ".join(self.value(x) for x in p.outputs if isinstance(x, ir.Number))
         head = self.head("of numbers", ["from math import inf, nan"])

@@ -20,26 +20,23 @@ UNUSED = -0x7FF5_3A1C_96E0_8B42
 """The bits of what no program has written to a stack, for `stack_bytes`."""
 
 MAX_LAYOUTS = 64
-MAX_SCRATCH_BYTES = 2**17
-"""Arrays of at most so many bytes, which are not results of a call, are kept for the next one."""
+MAX_SPARE_BYTES = 2**16
+"""Stacks of at most so many bytes are kept for the next call."""
 FLOAT, INTEGER = np.dtype(np.float64), np.dtype(np.int64)
 
 
 class Layout(NamedTuple):
     """What calls with inputs of the same shapes and integers share.
 
-    `arguments` has the constants, and None for what each call fills in. `results` and `scratch` are
-    position, size and dtype of arrays that a call allocates. `outputs` are positions, or numbers,
-    with their shapes. `spare` has arguments whose scratch is not in use, if that `is_small`.
+    `arguments` has the constants, and None for what each call fills in. `results` are position,
+    size and dtype of arrays that a call allocates. `outputs` are positions, or numbers, with their
+    shapes.
     """
 
     arguments: list[Any]
     results: list[tuple[int, int, np.dtype]]
-    scratch: list[tuple[int, int, np.dtype]]
     outputs: list[tuple[Any, tuple[int, ...]]]
     sizes: np.ndarray
-    spare: list[list[Any]]
-    is_small: bool
 
 
 def stored_dtype(x: Array | Number) -> np.dtype:
@@ -72,6 +69,7 @@ class Runner:
             if isinstance(x, Array) or x.is_float
         ]
         self.layouts: dict[tuple, Layout] = {}
+        self.spare: list[list[np.ndarray]] = []  # stacks and reports that are not in use
 
     def output_avals(self, inputs: Sequence[Any]) -> list[tuple[tuple[int, ...], np.dtype]]:
         """Return shapes and dtypes of the outputs, from shapes and integers of the inputs."""
@@ -105,23 +103,20 @@ class Runner:
 
     def stack_bytes(self, inputs: Sequence[np.ndarray | int]) -> int:
         """Return the bytes of the stacks that a call writes to."""
-        stacks: list[np.ndarray] = []
-        self(inputs, stacks)
+        self(inputs)  # which finds out how large they have to be
+        own = self._own()
+        stacks = [stack.view(np.int64) for stack in own[:2]]
+        for stack in stacks:
+            stack.fill(UNUSED)
+        self.spare.append(own)
+        self(inputs)
         used = (np.flatnonzero(stack != UNUSED) for stack in stacks)
         return sum(8 * int(places[-1] + 1) for places in used if places.size)
 
-    def __call__(
-        self, inputs: Sequence[np.ndarray | int], stacks: list[np.ndarray] | None = None
-    ) -> list[np.ndarray]:
-        """Return the outputs, numbers as arrays of rank 0; in `stacks` the bits of both stacks."""
+    def __call__(self, inputs: Sequence[np.ndarray | int]) -> list[np.ndarray]:
+        """Return the outputs, numbers as arrays of rank 0."""
         layout = self.layout(tuple([getattr(value, "shape", value) for value in inputs]))
-        try:
-            own = layout.spare.pop()
-        except IndexError:
-            own = self._with_scratch(layout)
-        if own[-3] is None:
-            own[-4:-2] = self._stacks()
-        arguments, copied = own.copy(), []
+        arguments, copied = layout.arguments.copy(), []
         for position, place, dtype, is_written in self.passed:
             value = np.ascontiguousarray(inputs[place], dtype)
             arguments[position] = value = value if value.ndim == 1 else value.reshape(-1)
@@ -129,27 +124,25 @@ class Runner:
                 copied.append((position, value))
         for position, size, dtype in layout.results:
             arguments[position] = memory.empty((size,), dtype)
-        report = arguments[-2]
-        report[0] = FULL
-        while report[0] == FULL:
+        try:
+            own = self.spare.pop()
+        except IndexError:
+            own = self._own()
+        while True:
             for position, original in copied:
                 arguments[position] = original.copy()
-            if stacks is not None:
-                stacks[:] = [stack.view(np.int64) for stack in arguments[-4:-2]]
-                for stack in stacks:
-                    stack.fill(UNUSED)
-            report[0] = 0
-            self.entry(*arguments)
-            if report[0] == FULL:
-                self.capacity = 4 * own[-4].size
-                arguments[-4:-2] = own[-4:-2] = self._stacks()
-        if report[0]:
-            kind, message = self.program.errors[report[0] - 1]
+            own[2][0] = 0
+            self.entry(*arguments, *own, layout.sizes)
+            if own[2][0] != FULL:
+                break
+            self.capacity = 4 * own[0].size
+            own = self._own()
+        error = int(own[2][0])
+        if own[0].nbytes <= MAX_SPARE_BYTES:
+            self.spare.append(own)
+        if error:
+            kind, message = self.program.errors[error - 1]
             raise kind(message)
-        if layout.is_small:
-            if own[-4].nbytes > MAX_SCRATCH_BYTES // 2:
-                own[-4:-2] = None, None
-            layout.spare.append(own)
         return [
             np.full(shape, which.number, stored_dtype(which))
             if isinstance(which, FixedNumber)
@@ -157,14 +150,10 @@ class Runner:
             for which, shape in layout.outputs
         ]
 
-    def _stacks(self) -> list[np.ndarray]:
-        return [memory.empty((self.capacity,), dtype) for dtype in (FLOAT, INTEGER)]
-
-    def _with_scratch(self, layout: Layout) -> list[Any]:
-        arguments: list[Any] = [*layout.arguments, None, None, np.empty(1, np.int64), layout.sizes]
-        for position, size, dtype in layout.scratch:
-            arguments[position] = memory.empty((size,), dtype)
-        return arguments
+    def _own(self) -> list[np.ndarray]:
+        """Return stacks and a report."""
+        stacks = [memory.empty((self.capacity,), dtype) for dtype in (FLOAT, INTEGER)]
+        return [*stacks, np.empty(1, np.int64)]
 
     def numba_lines(self, key: Sequence[Any]) -> tuple[list[str], dict[str, Any]]:
         """Return a call as lines of Numba code, and their globals.
@@ -179,7 +168,7 @@ class Runner:
         constants = zip(names, layout.arguments, strict=True)
         scope |= {name: x for name, x in constants if x is not None}
         lines, again = [], []
-        for k, size, dtype in (*layout.results, *layout.scratch):
+        for k, size, dtype in layout.results:
             lines.append(f"array{k} = np.empty({size}, np.dtype({dtype.name!r}))")
         for j, (k, _, _, is_written) in enumerate(self.passed):
             copied = f"array{k} = x{j}{'.copy()' * is_written}"
@@ -209,18 +198,17 @@ class Runner:
         numbers = self._numbers(key)
         arguments = [self.constants.get(x) for x in self.arrays]
         passed = {position for position, *_ in self.passed}
-        results, scratch = [], []
-        for k, x in enumerate(self.arrays):
-            if k not in passed and arguments[k] is None:
-                own = results if x in self.program.outputs else scratch
-                own.append((k, prod(self._shape(x, numbers)), stored_dtype(x)))
+        for x in self.program.scratch:
+            self._shape(x, numbers)
+        results = [
+            (k, prod(self._shape(x, numbers)), stored_dtype(x))
+            for k, x in enumerate(self.arrays)
+            if k not in passed and arguments[k] is None
+        ]
         outputs = [
             (x if isinstance(x, FixedNumber) else self.arrays.index(x), self._shape(x, numbers))
             for x in self.program.outputs
         ]
-        is_small = sum(size * dtype.itemsize for _, size, dtype in scratch) <= MAX_SCRATCH_BYTES
         sizes = np.array([numbers[value] for value in self.sizes], np.int64)
-        layout = self.layouts[key] = Layout(
-            arguments, results, scratch, outputs, sizes, [], is_small
-        )
+        layout = self.layouts[key] = Layout(arguments, results, outputs, sizes)
         return layout
