@@ -124,7 +124,7 @@ LOST = {
     ),
     "a part": (
         dense, (X, W, B), "So tapes do not see how the gradient of order 1 depends on b, and see "
-        "only a part of how it depends on x and w.", "on b, w and x",
+        "only a part of how this gradient depends on x and w.", "on b, w and x",
     ),
     "the gradient of a Variable": (
         decayed, (tf.constant([0.3, 0.2, 0.1]),), "The gradient with respect to scales is None. "
@@ -152,3 +152,46 @@ def test_a_part_that_is_lost_is_called_detached():
     assert {row.verdict for row in report.rows if row.false} == {"detached"}
     assert "So tapes see only a part of how the gradient of order 1 depends on x." in words(report)
     assert "(sine(x) / tf.sin(x))" in code_of(report)
+
+
+def two_arguments(c, e):
+    @tf.custom_gradient
+    def stiff(x, y):
+        held = tf.stop_gradient(y)
+        return c * x**2 + e * tf.sin(y), lambda dy: (2.0 * c * dy * x, e * dy * tf.cos(held))
+
+    return stiff, (1.3, 0.4)
+
+
+def one_vector(c, e):
+    @tf.custom_gradient
+    def stiff(p):
+        held = tf.stop_gradient(p)
+        slopes = tf.stack([2.0 * c * p[0], e * tf.cos(held[1])])
+        return c * p[0] ** 2 + e * tf.sin(p[1]), lambda dy: dy * slopes
+
+    return stiff, (np.array([1.3, 0.4]),)
+
+
+@pytest.mark.parametrize("make", [two_arguments, one_vector])
+@pytest.mark.parametrize(("c", "e"), [(1e6, 1e-6), (1e4, 1e-6), (1.0, 1e-9)])
+def test_a_derivative_that_is_lost_in_a_small_element_is_seen(make, c, e, evaluations):
+    function, args = make(c, e)
+    report = tf.check_gradients(function, *args)
+    assert "detached" in {row.verdict for row in report.rows if row.order == 2}, report
+    if make is one_vector:
+        assert "detached; for p[1] of the gradient of order 1 alone" in words(report)
+    assert "tf.cos(" in code_of(report)
+    assert len(evaluations) <= 120
+
+
+def test_a_wrong_derivative_of_a_small_output_is_seen():
+    @tf.custom_gradient
+    def pair(x):
+        y = tf.stack([1e7 * x**2, 1e-7 * tf.sin(x)])
+        return y, lambda dy: dy[0] * 2e7 * x - dy[1] * 1e-7 * tf.cos(x)
+
+    report = tf.check_gradients(pair, 0.7)
+    assert report.first_false_order == 1, report
+    assert "wrong; for the output[1] alone" in str(report)
+    assert tf.check_gradients(lambda x: pair(x)[0], 0.7).ok

@@ -71,6 +71,7 @@ class Check:
     complex_sources: dict[int, bool] = field(default_factory=dict)  # whether steps may be complex
     is_linear: bool = True
     has_zeros: bool = False  # whether an element of a gradient is 0
+    has_hidden: bool = False  # whether an element is wrong that others hide in a sum
     kinks: dict[tuple[int, str], list[str]] = field(default_factory=dict)  # elements, in words
 
     @property

@@ -11,7 +11,7 @@ import numpy as np
 from . import verdicts
 from .check import DOUBTFUL, Check, differentiate
 from .curvature import compare_curvature
-from .elementwise_rows import add_full_rows, compare_parts
+from .elementwise_rows import add_full_rows, compare_hidden, compare_parts
 from .judges import first_steps, judge_of, lines_of
 from .lines import fetch
 from .properties import (
@@ -40,10 +40,13 @@ def run_check(check: Check) -> None:
         return
     look_at_shapes(check)
     compare_modes(check)
+    if "reverse" in check.modes:
+        if not check.is_brief:
+            compare_parts(check)
+        if not check.is_brief or check.has_hidden:
+            compare_hidden(check)
     if check.is_brief:
         return
-    if "reverse" in check.modes:
-        compare_parts(check)
     if not check.is_nearby:
         _look_closer(check)
         _compare_with_curvature(check)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from .._core.tracking import track
+from .._core.wording import in_words
 from ..errors import NotLinearError
 from . import evaluate, verdicts
 from .check import DOUBTFUL, Check, size_of, unit_directions
@@ -20,6 +21,7 @@ from .verdicts import DerivativeRow, tolerance
 MAX_SPLIT = 10_000  # elements of an argument that is split into parts
 MAX_SINGLE = 64  # elements that are compared one by one at kinks
 MAX_PARTS = 8  # parts by size
+HIDDEN = 5  # powers of ten that elements are below the largest, if they are hidden in a sum
 MAX_DOUBTS = 200  # elements that are compared again, of those that `full` compares
 MAX_SHOWN = 20  # elements with rows of their own
 
@@ -144,7 +146,56 @@ def _classes(sizes: np.ndarray, decades: int) -> np.ndarray:
     return np.clip(np.nan_to_num(below, nan=0.0, posinf=0.0, neginf=0.0), 0, 9).astype(int)
 
 
+def compare_hidden(check: Check) -> None:
+    """Compare far smaller elements of the order before by themselves: a weighted sum hides them.
+
+    Not those that may be rounding errors of the largest.
+    """
+    problem = check.problem
+    for order in dict.fromkeys(row.order for row in check.rows):
+        before = check.gradients.get((order - 1, "x"))
+        arrays = before[1] if isinstance(before, tuple) else problem.base_values * (order == 1)
+        is_false = any(row.false for row in check.rows)
+        if is_false or not arrays or check.full or check.precision > 1e-12:
+            return
+        chosen = problem.weights if order == 1 else problem.ways[order - 1]
+        terms = [way * (0.0 if g is None else g) for way, g in zip(chosen, arrays, strict=True)]
+        classes = _classes(np.abs(np.concatenate(list(map(np.ravel, terms)))), HIDDEN)
+        parts = np.split(classes, np.cumsum([way.size for way in chosen])[:-1])
+        for number in sorted({1, 2} & {*classes}):
+            pairs = zip(chosen, parts, strict=True)
+            ways = [way * (part == number).reshape(way.shape) for way, part in pairs]
+            with evaluate.using(problem, **_instead(check, order, ways)):
+                gradients = evaluate.arrays(problem, check.base, order)
+                last = enumerate(problem.last)
+                lines = [lines_along(check, order, j, way, ("x",)) for j, way in last]
+                fetch(first_steps(check, lines, problem.scales, FIRST))
+                for j, line in enumerate(lines):
+                    judge = judge_of(check, order, j, "x", line, as_weighed=False)
+                    row = reverse_row(check, order, j, "x", judge, gradients)
+                    if row.false:
+                        check.has_hidden = True
+                        row.detail = f"for {_name_hidden(check, order, ways)} alone"
+                        check.rows.append(row)
+
+
+def _name_hidden(check: Check, order: int, ways: list[np.ndarray]) -> str:
+    """Return words for the elements of the outputs or of a gradient that ways are not 0 at."""
+    names = ["the output"] * len(ways) if order == 1 else check.names
+    pairs = [(name, i) for name, way in zip(names, ways, strict=True) for i in np.argwhere(way)[:3]]
+    places = [f"{name}{list(map(int, index)) or ''}" for name, index in pairs]
+    count = sum(map(np.count_nonzero, ways))
+    places = [*places[:2], f"{count - 2} more"] if count > 3 else places
+    return f"{in_words(places)}{f' of the gradient of order {order - 1}' if order > 1 else ''}"
+
+
 # Every element -------------------------------------------------------------------------------
+
+
+def _instead(check: Check, order: int, ways: list[np.ndarray]) -> dict:
+    """Return the fields of the problem that weigh the elements of the order before by `ways`."""
+    own = check.problem.ways
+    return {"weights": ways} if order == 1 else {"ways": [*own[: order - 1], ways, *own[order:]]}
 
 
 def add_full_rows(check: Check, order: int) -> None:
@@ -156,17 +207,12 @@ def add_full_rows(check: Check, order: int) -> None:
     chosen = problem.weights if order == 1 else problem.ways[order - 1]
     units = [unit for unit, _, _ in unit_directions(chosen)]
 
-    def instead(unit: list) -> dict:
-        if order == 1:
-            return {"weights": unit}
-        return {"ways": [*problem.ways[: order - 1], unit, *problem.ways[order:]]}
-
     if order == 1:
         gradients = evaluate.pull_back(problem, check.base, units)
     else:
         gradients = []
         for unit in track(units, f"check_gradients: derivatives of order {order}"):
-            with evaluate.using(problem, **instead(unit)):
+            with evaluate.using(problem, **_instead(check, order, unit)):
                 gradients.append(evaluate.arrays(problem, check.base, order))
     doubts = _doubts(check, order, chosen, gradients)
     doubts = sorted(doubts, key=lambda doubt: -doubt[0])[:MAX_DOUBTS]
@@ -176,7 +222,8 @@ def add_full_rows(check: Check, order: int) -> None:
             continue
         scales = list(problem.scales)
         scales[j] = size_of(problem.wide_point[j][index]) or scales[j]
-        with evaluate.using(problem, last=unit, scales=scales, **instead(units[number])):
+        chosen_one = _instead(check, order, units[number])
+        with evaluate.using(problem, last=unit, scales=scales, **chosen_one):
             judge = judge_of(check, order, j, as_weighed=False)
             row = reverse_row(check, order, j, "x", judge, gradients[number])
         row.index = index

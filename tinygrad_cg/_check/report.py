@@ -174,7 +174,7 @@ def _cells(row: DerivativeRow) -> tuple[str, ...]:
     verdict = row.verdict
     if row.nearby:
         verdict += ", at a nearby point"
-    elif row.detail and row.verdict in (*DOUBTFUL, WRONG):
+    elif row.detail and (row.verdict in (*DOUBTFUL, WRONG) or row.detail.endswith(" alone")):
         verdict += f"{'' if ', right in' in row.detail else ';'} {row.detail}"
     return str(row.order), by, _path(row), row.mode, value, reference, error, relative, verdict
 

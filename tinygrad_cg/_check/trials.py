@@ -92,6 +92,7 @@ def _try(
     checked = make_problem(altered, args, kwargs, 0, check.order, against)
     alike = _are_alike(values, checked.values)
     trial = Check(checked, check.order, check.modes, is_brief=True, since=since)
+    trial.has_hidden = check.has_hidden
     if own and not more:  # the same function
         trial.complex_sources |= check.complex_sources
     if alike:
