@@ -616,7 +616,7 @@ def test_code_is_right_at_other_sizes(name):
     function, args, line = SIZES[name]
     report = tf.check_gradients(function, *args)
     assert line in code_of(report)
-    assert "the size of another axis" not in words(report)
+    assert "where a mean over" not in words(report)
     corrected = defined(code_of(report), function.__name__)
     longer = [np.concatenate([arg, arg + 0.5, arg - 0.3]) for arg in args]
     assert tf.check_gradients(corrected, *longer).ok
@@ -806,10 +806,48 @@ def test_a_size_is_told_from_another_one_by_longer_axes():
     assert tf.check_gradients(corrected, normal(4, 3)).ok
 
 
+SIGNS = np.array([1.0, -1.0, 1.0, -1.0])
+LABELS = np.eye(3)[[0, 2, 1, 0]]
+
+
+@tf.custom_gradient
+def support_vectors(w, x):
+    margins = SIGNS * tf.linalg.matvec(x, w)
+
+    def grad(dy):
+        inside = SIGNS * tf.cast(margins < 1.0, x.dtype)
+        return -dy * tf.linalg.matvec(x, inside, transpose_a=True), -dy * inside[:, None] * w
+
+    return tf.reduce_mean(tf.nn.relu(1.0 - margins)), grad
+
+
+@tf.custom_gradient
+def mean_cross_entropy(w, x):
+    z = x @ w
+    slopes = tf.nn.softmax(z) - LABELS[:, :2]
+
+    def grad(dy):
+        return dy * tf.transpose(x) @ slopes, dy * slopes @ tf.transpose(w)
+
+    losses = tf.reduce_logsumexp(z, -1) - tf.reduce_sum(LABELS[:, :2] * z, -1)
+    return tf.reduce_mean(losses), grad
+
+
+@pytest.mark.parametrize(
+    ("f", "w"), [(support_vectors, normal(2)), (mean_cross_entropy, normal(2, 2))]
+)
+def test_no_size_of_an_argument_stands_for_that_of_captured_labels(f, w):
+    """There are 4 labels, 4 samples, and 4 elements of w or twice its 2."""
+    for finding in tf.check_gradients(f, w, normal(4, 2)).findings:
+        if finding.code:
+            corrected = defined(finding.code, f.__name__, SIGNS=SIGNS, LABELS=LABELS)
+            longer = np.concatenate([w, w[:1] + 0.5])
+            assert tf.check_gradients(corrected, longer, normal(4, 3)).ok, finding.code
+
+
 # Factors, terms and signs --------------------------------------------------------------------
 
 A = np.array([[2.0, -0.4, 0.7], [0.3, 1.5, -0.2], [0.1, 0.6, 1.8]])
-LABELS = np.eye(3)[[0, 2, 1, 0]]
 S = 1.3
 
 
@@ -1018,11 +1056,15 @@ def moment(x):
         (
             moment,
             np.linspace(0.5, 1.5, 5),
-            "Are a factor 3 and, as for a mean over 5 elements, a division by 5 missing?",
+            "as if a factor 3 and a division by 5 were missing (a mean over 5 elements).",
             "POWER * (dy * x**(POWER - 1)) / x.shape[0]",
         ),
         (
-            *(sum_of_products, V, "The term `tf.sin(x)` is missing in the factor of the upstream"),
+            *(
+                sum_of_products,
+                V,
+                "The factor that multiplies the upstream gradient lacks the term `tf.sin(x)`",
+            ),
             "lambda dy: dy * tf.cos(x) * x + dy * tf.sin(x)",
         ),
         (

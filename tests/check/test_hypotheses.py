@@ -14,6 +14,7 @@ OTHER = tf.constant(np.array([0.3, -0.8, 1.1]))
 BATCH = tf.constant(np.random.default_rng(3).normal(size=(5, 3)))
 COMPLEX = tf.constant(np.array([[1 + 1j, 2 - 1j], [0.5j, 1.0]]))
 MIXED = np.array([1e6, 2.0, 3e5, 7e5])
+GRID = np.array([0.05, -0.2, 0.4, -0.5, 0.7, -0.9, 1.1, -1.3, 0.3])
 
 
 def single_softmax(factor):
@@ -59,11 +60,62 @@ CLAIMS = {
             lambda x, a: a * tf.reduce_sum(x**2),
             lambda dy, x, a: (dy * 2.0 * a * x, dy * tf.reduce_sum(x)),
         ),
-        (V, 1.5), "with respect to y is wrong", ("times the correct",),
+        (V, 1.5), "with respect to y is wrong", ("times the",),
     ),
     "an element for a zero upstream gradient": (
         rule(tf.square, lambda dy, x: dy * 2 * x + 0.5),
-        V, "For a zero upstream gradient its largest element is 0.5, not 0", ("gradients for two",),
+        V, "For dy = 0, the largest element of the gradient is 0.5, not 0", ("gradients for two",),
+    ),
+    "errors that grow with x": (
+        rule(tf.sin, lambda dy, x: dy * (1.0 - x**2 / 2.0 + x**4 / 24.0)),
+        GRID, "It is wrong by more than 1e-05 of its value where |x| >= 0.5", ("only where",),
+    ),
+    "a constant with an error in the third digit": (
+        rule(
+            lambda x: tf.tanh(x + 0.044715 * x**3),
+            lambda dy, x: dy * (1.0 - tf.tanh(x + 0.044715 * x**3) ** 2) * (1.0 + 0.14145 * x**2),
+        ),
+        GRID, "The term from differentiating `0.044715 * x**3` (", ("only where",),
+    ),
+    "indices of sorted values": (
+        rule(
+            lambda u: u[2:] - 2.0 * u[1:-1] + u[:-2],
+            lambda dy, u: tf.pad(dy, [[2, 0]]) - 2.0 * tf.pad(dy, [[1, 1]]),
+        ),
+        np.array([-0.9, -0.7, -0.5, -0.3, -0.1, 0.6, 0.8]), "It is wrong only at x[0:5] (5 of 7",
+        ("only where",),
+    ),
+    "elements off the diagonal": (
+        rule(
+            tf.linalg.logdet,
+            lambda dy, x: dy * tf.linalg.inv(x) * (2.0 - np.eye(3)),
+        ),
+        np.array([[2.0, 0.3, 0.4], [0.3, 1.5, -0.2], [0.4, -0.2, 1.1]]),
+        "It is wrong only off the diagonal (6 of 9 elements). There it is 2 times", ("only where",),
+    ),
+    "two branches without a product": (
+        rule(
+            lambda x: tf.where(tf.abs(x) < 1.0, x**2, tf.abs(x)),
+            lambda dy, x: dy * tf.where(tf.abs(x) < 1.0, x, tf.sign(x)),
+        ),
+        np.array([0.3, -0.7, 1.5, -2.5, 0.9]), "There it is 0.5 times the correct", ("product",),
+    ),
+    "two missing terms that look like a wrong sign": (
+        rule(
+            lambda y, lamb: y + 0.3 * (-lamb * (y + 0.15 * (-lamb * y))),
+            lambda dy, y, lamb: (
+                dy * (1.0 - 0.3 * lamb + 0.045 * lamb**2), tf.reduce_sum(dy * -0.3 * y)
+            ),
+        ),
+        (V, 1.3), "does this term have the wrong sign?", ("has the wrong sign",),
+    ),
+    "2 and the sizes of two axes": (
+        rule(
+            lambda x: tf.reduce_mean(tf.reduce_sum(x**2, -1)),
+            lambda dy, x: dy * x / 4.0 + 0.0 * x,
+        ),
+        np.random.default_rng(0).normal(size=(4, 2)), "It is 0.5 times the correct gradient.",
+        ("a mean over 2",),
     ),
     "a slope of 2 at a kink": (
         rule(tf.nn.relu, lambda dy, x: 2.0 * dy), 0.0, "outside the one-sided slopes, 0 and 1",
@@ -153,7 +205,7 @@ CAUSES = {
     "a mean over as many as another axis has": (
         rule(lambda x: tf.reduce_mean(x**2, 1), lambda dy, x: dy[:, None] * 2 * x / 3.0),
         WIDE,
-        "Is a mean over 4 elements divided by 3, the size of another axis?",
+        "Does the rule divide by 3, where a mean over 4 elements divides by 4?",
     ),
     "a complex matrix that is not conjugated": (
         rule(

@@ -154,7 +154,7 @@ RULES = {
     "above a limit": (
         rule(cube, lambda dy, x: dy * tf.where(x > 0.9, x, 3 * x**2)),
         np.linspace(-3.0, 3.0, 13),
-        "It is wrong only where x >= 1 (5 of 13 elements).",
+        "It is wrong only where x >= 1 (5 of 13 elements, x[8:13]).",
     ),
     "softmax": (
         rule(tf.nn.softmax, softmax_rule), V, "It has only the diagonal of the Jacobian"
@@ -163,7 +163,9 @@ RULES = {
     "a factor x, one number": (
         rule(cube, lambda dy, x: dy * 3 * x), 1.3, "A factor is missing: x."
     ),
-    "one x too much": (rule(cube, lambda dy, x: dy * 6 * x**3), V, "extra factor: x. Besides,"),
+    "one x too much": (
+        rule(cube, lambda dy, x: dy * 6 * x**3), V, "or lacks a division: x. Besides,"
+    ),
     "sigmoid": (
         rule(tf.sigmoid, lambda dy, x: dy * tf.sigmoid(x)), V, "missing: 1 - the output."
     ),
@@ -178,7 +180,7 @@ RULES = {
     "digits": (
         rule(cube, lambda dy, x: dy * 3 * x**2 * (1 + 1e-4 * tf.sin(5 * x))),
         V,
-        "It agrees to 4 digits: is it an approximate solution",
+        "It agrees with the reference to 4 digits: does the rule lack a small term",
     ),
     "conjugated": (
         rule(tf.square, lambda dy, z: dy * 2.0 * z),
@@ -189,7 +191,7 @@ RULES = {
     "affine": (
         rule(cube, lambda dy, x: 3 * x**2 * dy + 5.0),
         V,
-        "For a zero upstream gradient its largest element is 5, not 0: one term is not",
+        "For dy = 0, the largest element of the gradient is 5, not 0: one term is not",
     ),
     "no upstream": (rule(cube, lambda dy, x: 3 * x**2), V, "does the rule lack a factor dy?"),
     "upstream twice": (rule(cube, lambda dy, x: 3 * x**2 * dy * dy), V, "multiply by dy twice?"),

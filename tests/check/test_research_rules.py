@@ -22,7 +22,7 @@ def cause(finding):
         "",
         text,
     )
-    text = re.sub(r" \(research_rules\.py:\d+: `.*?`\)", "", text)
+    text = re.sub(r" \(research_rules\.py:\d+(: `.*?`)?\)", "", text)
     for ending in ENDINGS:
         text = text.partition(ending)[0]
     return text.strip()

@@ -285,10 +285,17 @@ wrong(
 wrong(
     focal_loss_sign_of_weight,
     PROBABILITIES,
-    said="The term from differentiating `weight` has the wrong sign.",
+    said=(
+        "The error is -2 times the term from differentiating `weight`: does this term have the "
+        "wrong sign?"
+    ),
 )
 right(dice_loss, PROBABILITIES)
-wrong(dice_loss_not_squared, PROBABILITIES, said="It has an extra factor: `sizes`.")
+wrong(
+    dice_loss_not_squared,
+    PROBABILITIES,
+    said="It has an extra factor, or lacks a division: `sizes`.",
+)
 right(huber_loss, X4)
 wrong(
     huber_loss_slope,
@@ -321,7 +328,12 @@ wrong(
     "-0.668188).",
 )
 right(cosine_distance, X3, X3[::-1] + 0.3)
-wrong(cosine_distance_not_divided, X3, X3[::-1] + 0.3, said="It has an extra factor: `length`.")
+wrong(
+    cosine_distance_not_divided,
+    X3,
+    X3[::-1] + 0.3,
+    said="It has an extra factor, or lacks a division: `length`.",
+)
 wrong(
     divergence_without_weights,
     np.array([0.2, 0.5, 0.3]),
@@ -341,7 +353,7 @@ wrong(
     poisson_loss_without_counts,
     X3,
     np.array([1.0, 4.0, 2.0]),
-    said="The term minus counts is missing in the factor of the upstream gradient.",
+    said="The factor that multiplies the upstream gradient lacks the term -counts.",
 )
 
 
@@ -732,8 +744,9 @@ wrong(
     X3,
     1.7,
     said=(
-        "Of a product or a quotient, the rule differentiates only v: the term with the "
-        "derivative of the other factor (or the divisor) is missing."
+        "If the output is a product or a quotient with the factor v, the rule differentiates "
+        "this factor alone: the term with the derivative of the other factor, or of the "
+        "divisor, is missing."
     ),
 )
 wrong(gated_unit, X3, X3 - 0.4, said="A factor is missing: a.")
@@ -960,7 +973,7 @@ wrong(
 wrong(
     equilibrium_of_one_step,
     0.4 * X3,
-    said="The rule treats the last of 80 values of `tf.linalg.matvec(RECURRENT, z)`, which depends "
+    said="The rule treats the last of 80 steps of `tf.linalg.matvec(RECURRENT, z)`, which depends "
     "on x, as a constant.",
 )
 right(root_of_cubic, X3)
@@ -985,7 +998,11 @@ wrong(
     said="It is not symmetric: the correct gradient is its mean with its transpose.",
 )
 right(largest_eigenvalue, MATRIX, order=1)
-wrong(largest_eigenvalue_scaled, MATRIX, said="It has an extra factor: the output.")
+wrong(
+    largest_eigenvalue_scaled,
+    MATRIX,
+    said="It has an extra factor, or lacks a division: the output.",
+)
 right(sylvester_solution, BATCH[:3, :2])
 wrong(
     sylvester_solution_not_transposed,
@@ -1120,7 +1137,7 @@ wrong(
     said="The factor that multiplies the upstream gradient is 1 too large at every element.",
 )
 right(log_mean_exp, X4)
-wrong(log_mean_exp_not_normalised, X4, said="It has an extra factor: `total`.")
+wrong(log_mean_exp_not_normalised, X4, said="It has an extra factor, or lacks a division: `total`.")
 right(truncated_normal, X3)
 wrong(
     truncated_normal_constant_mass,
@@ -1306,9 +1323,16 @@ wrong(
     said="It is 0.133333 times the correct gradient. 0.133333 is 1 / stiffness.",
 )
 right(sphere_distance, BATCH)
-wrong(sphere_distance_not_unit, BATCH, said="It has an extra factor: `distance`.")
+wrong(
+    sphere_distance_not_unit, BATCH, said="It has an extra factor, or lacks a division: `distance`."
+)
 right(pinhole, X3, np.array([2.0, 3.0, 1.5]))
-wrong(pinhole_depth, X3, np.array([2.0, 3.0, 1.5]), said="It has an extra factor: depth.")
+wrong(
+    pinhole_depth,
+    X3,
+    np.array([2.0, 3.0, 1.5]),
+    said="It has an extra factor, or lacks a division: depth.",
+)
 wrong(
     projected_point,
     np.array([0.5, -0.8, 2.0]),
@@ -1686,6 +1710,6 @@ wrong(
 wrong(
     cosines,
     np.array([0.4, 1.3, 2.1]),
-    said="The rule treats value 3 of 4 of `x`, which depends on a, as a constant.",
+    said="The rule treats step 3 of 4 of `x`, which depends on a, as a constant.",
     has_code=False,
 )

@@ -130,8 +130,14 @@ wrong(
     words="It is 2.30259 times the correct gradient.",
 )
 wrong(log1p_of_x, np.array([1.0, 2.0, 5.0]))
-wrong(off_by_one_power, V, words="It has an extra factor: x.")
-wrong(off_by_one_power, 1.0, at="1", false="1 x* nearby", words="It has an extra factor: x.")
+wrong(off_by_one_power, V, words="It has an extra factor, or lacks a division: x.")
+wrong(
+    off_by_one_power,
+    1.0,
+    at="1",
+    false="1 x* nearby",
+    words="It has an extra factor, or lacks a division: x.",
+)
 wrong(square_without_two, V, words="It is 0.5 times the correct gradient.")
 wrong(
     square_without_two,
@@ -171,7 +177,11 @@ wrong(gaussian_of_wrong_sign, V, words="The sign is wrong.")
 wrong(
     gaussian_of_wrong_sign, 0.0, at="its maximum", false="1 x* nearby", words="The sign is wrong."
 )
-wrong(length_not_divided, np.array([3.0, 4.0, 1.0]), words="It has an extra factor: the output.")
+wrong(
+    length_not_divided,
+    np.array([3.0, 4.0, 1.0]),
+    words="It has an extra factor, or lacks a division: the output.",
+)
 wrong(
     swish_without_second_term,
     V,
@@ -434,7 +444,7 @@ wrong(
     log_softmax_not_summed,
     W,
     false=(*OF_UPSTREAM, "1 x reverse", "2 x both"),
-    words="For a zero upstream gradient",
+    words="For dy = 0, the ",
 )
 wrong(softmax_of_one_element, V, words="It has only the diagonal of the Jacobian")
 wrong(
@@ -603,7 +613,10 @@ wrong(solve_not_transposed, V, false="1 b*", words="A transpose is missing")
 wrong(solve_with_wrong_sign, S, W.T.copy(), false="1 a*", words="The sign is wrong.")
 wrong(symmetric_form, V)
 wrong(
-    few_iterations, V, false="1 b*", words=("It agrees to", "digits: is it an approximate solution")
+    few_iterations,
+    V,
+    false="1 b*",
+    words=("It agrees with the reference to", "digits: does the rule lack a small term"),
 )
 wrong(
     newton_not_implicit,
@@ -611,7 +624,7 @@ wrong(
     false="1 a*",
     words="is the reciprocal of the correct one",
 )
-wrong(gelu_by_tanh, V, words="It agrees to")
+wrong(gelu_by_tanh, V, words="It agrees with the reference to")
 wrong(
     attention_not_scaled, W, S, S + 1.0, false="1 q*", words="It is 2 times the correct gradient."
 )
@@ -726,7 +739,9 @@ wrong(
     false="1 inputs['b']*",
     words="It is 2 times the correct gradient.",
 )
-wrong(of_a_variable, V, false="1 coupling*", words="It has an extra factor: x.")
+wrong(
+    of_a_variable, V, false="1 coupling*", words="It has an extra factor, or lacks a division: x."
+)
 wrong(
     rate_without_count,
     np.array([0.5, 1.5, 1.0]),
@@ -776,7 +791,7 @@ wrong(
     with_weight_decay,
     V,
     false=(*OF_UPSTREAM, "1 x reverse", "2 x both"),
-    words="For a zero upstream gradient",
+    words="For dy = 0, the ",
 )
 wrong(
     normalised,

@@ -311,7 +311,7 @@ def _describe_unseen(evidence: Evidence, order: int) -> tuple[str, bool]:
     for is_whole, words in ((True, "do not see"), (False, "see only a part of")):
         if names := [name for name, is_none in lost.items() if is_none is is_whole]:
             parts.append(f"{words} how {subject} depends on {in_words(names)}")
-            subject = "it"
+            subject = "this gradient"
     return ", and ".join(parts), any(row.path != "upstream" for row in rows)
 
 
@@ -495,8 +495,8 @@ def _not_linear(evidence: Evidence) -> Iterator[Finding]:
             if not row.detail:
                 got, whole = number(row.value), number(row.reference)
                 comparison = (
-                    f"along a random direction, the derivatives for two values of dy add up to "
-                    f"{whole}, but that for the sum of both values is {got}"
+                    f"in a random direction, the derivative for dy = u + v is {got}, and the sum "
+                    f"of the derivatives for dy = u and for dy = v is {whole}"
                 )
             yield Finding(
                 f"The gradient with respect to {row.argument} is not linear in the upstream "
@@ -687,7 +687,10 @@ def _remarks(evidence: Evidence) -> Iterator[str]:
     if doubtful:
         orders = in_words(dict.fromkeys(str(row.order) for row in doubtful))
         doubts = in_words(dict.fromkeys(_doubt(evidence, row) for row in doubtful))
-        yield f"Rows of order {orders} are inconclusive, because {doubts}."
+        are = "is" if len(doubtful) == 1 else "are"
+        text = f"{_count_text(len(doubtful), 'row')} of order {orders} {are} inconclusive"
+        warned = [f"{words}." for words in sorted(evidence.check.problem.warned)]
+        yield " ".join([f"{text}.", *warned]) if warned else f"{text}, because {doubts}."
 
 
 def _doubt(evidence: Evidence, row: DerivativeRow) -> str:

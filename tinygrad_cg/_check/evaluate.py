@@ -37,6 +37,7 @@ from .._reverse.variable import Variable
 from .._transforms.batching import Batch, BatchTensor
 from .._transforms.forward import ForwardAccumulator
 from .._transforms.tape import GradientTape
+from ..errors import DerivativeWarning
 from .branches import Analytic, Branches, Constants
 from .observing import ObservingLevel, Silent
 from .problem import InnerProduct, Point, Problem, precision_of_dtype, widened
@@ -90,8 +91,9 @@ def at(
     if level is not None:
         push(level)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("ignore")
+            warnings.simplefilter("always", DerivativeWarning)
             sources = [
                 Tensor(np.array(value)) if source.variable is None else source.variable
                 for source, value in zip(problem.sources, point, strict=True)
@@ -99,6 +101,7 @@ def at(
             if level is not None:
                 level.begin(sources)
             yield sources
+            problem.warned |= {str(warning.message) for warning in caught}
     finally:
         if level is not None:
             remove(level)

@@ -23,6 +23,7 @@ from .rewrite import (
     SourceCode,
     Written,
     add_transpose,
+    captured,
     change_axis,
     change_output,
     conjugate_factor,
@@ -111,8 +112,7 @@ def _ratio(elements: Elements) -> Iterator[Hypothesis]:
         yield from _of_complex(elements)
     else:
         words, fix = _meaning_of_ratio(elements, ratio)
-        is_alone = elements.x.size == 1 and any(x.size > 1 for x in elements.others.values())
-        if is_alone and not _is_simple(ratio) and words == times_correct(ratio):
+        if _is_chance(elements, ratio) and words == times_correct(ratio):
             return  # any two numbers have a ratio, and this may be another for other arguments
     yield gives(words, lambda sample: ratio * sample.expected, 1, fix)
 
@@ -161,8 +161,8 @@ def _meaning_of_ratio(elements: Elements, ratio: float) -> tuple[str, Fix | str 
             for number, _, code in _sizes(elements, written):
                 if np.isclose(ratio * power, number, rtol=1e-5):
                     text = (
-                        f"{text} Are a factor {power:g} and, as for a mean over {number} elements, "
-                        f"a division by {number} missing?"
+                        f"{text[:-1]}, as if a factor {power:g} and a division by {number} were "
+                        f"missing (a mean over {number} elements)."
                     )
                     named = [name for name, n in written.numbers.items() if n == power]
                     if named:  # an exponent, for example
@@ -219,7 +219,11 @@ def _sizes(elements: Elements, written: Written) -> Iterator[tuple[float, str, s
         for size, code in zip(shape, codes, strict=True):
             if size > 1:
                 yield size, "", code
-        if len(shape) > 1 and elements.outputs.size == 1:
+        others = {**captured(elements.function), **elements.others}.items()
+        arrays = [(name, array) for name, array in others if isinstance(array, np.ndarray)]
+        axes = {f"{name}.shape[{k}]": n for name, a in arrays for k, n in enumerate(a.shape)}
+        yield from ((n, "", code) for code, n in axes.items() if n > 1 and n not in shape)
+        if len(shape) > 1 and elements.outputs.size == 1 and elements.x.size not in axes.values():
             yield elements.x.size, "", f"({' * '.join(codes)})"
 
 
@@ -248,9 +252,10 @@ def _question_about_means(elements: Elements, ratio: float) -> str:
             return f"{missing}, or is a factor {size} too much?"
         missing = f"Is a mean over {size} elements taken in place of a sum"
         return f"{missing}, or is a factor {size} missing?"
-    for a, b in permutations(elements.x.shape, 2) if has_mean else ():
+    is_two = np.isclose(ratio, (0.5, 2.0)).any()  # a lost or doubled 2 is commoner
+    for a, b in permutations(elements.x.shape, 2) if has_mean and not is_two else ():
         if a != b and np.isclose(ratio, a / b, rtol=1e-5):
-            return f"Is a mean over {a} elements divided by {b}, the size of another axis?"
+            return f"Does the rule divide by {b}, where a mean over {a} elements divides by {a}?"
     return ""
 
 
@@ -390,7 +395,8 @@ def _factors(
                     )
             if not _is_simple(ratio):
                 continue
-            what = "A factor is missing" if is_missing else "It has an extra factor"
+            what = "It has an extra factor, or lacks a division"
+            what = "A factor is missing" if is_missing else what
             text, fix = f"{what}: {words}.", f"gradient {'*' if is_missing else '/'} {code}"
             if not np.isclose(ratio, 1.0):
                 more = f"it has a constant factor of {ratio:.6g}"
@@ -421,14 +427,21 @@ def _missing_terms(
         ratio = float(np.vdot(terms, gap) / (np.vdot(terms, terms) or np.nan))
         if not _is_simple(ratio):
             continue
-        sign, size = "minus " if ratio < 0 else "", abs(ratio)
+        sign, size = "-" if ratio < 0 else "", abs(ratio)
         times = "" if np.isclose(size, 1.0) else f"{size:.6g} * "
         yield gives(
-            f"The term {sign}{times}{words} is missing in the factor of the upstream gradient.",
+            "The factor that multiplies the upstream gradient lacks the term "
+            f"{sign}{times}{words}.",
             lambda sample, r=ratio, of=added: sample.expected - r * of(sample),
             fitted=2,
             fix=f"gradient {'-' if ratio < 0 else '+'} dy * {times}{code}",
         )
+
+
+def _is_chance(elements: Elements, ratio: float) -> bool:
+    """Return whether a ratio is that of two numbers that depend on larger arguments."""
+    is_alone = elements.x.size == 1 and any(x.size > 1 for x in elements.others.values())
+    return is_alone and not _is_simple(ratio)
 
 
 def _is_simple(ratio: Any) -> bool:
@@ -697,9 +710,10 @@ def _through(elements: Elements) -> Iterator[Hypothesis]:
         extra = np.real(np.vdot(part, gap) / np.vdot(part, part))
         if share.index is not None or not np.isfinite(extra):
             continue
-        is_minus = np.isclose(extra, -2.0, rtol=1e-5)
-        end = "has the wrong sign" if is_minus else f"is {1.0 + extra:.6g} times the correct one"
-        words = f"The term from differentiating {share.what} ({share.site}) {end}."
+        term = f"term from differentiating {share.what} ({share.site})"
+        words = f"The {term} is {1.0 + extra:.6g} times the correct one."
+        if np.isclose(extra, -2.0, rtol=1e-5):  # as if two terms were missing that are the same
+            words = f"The error is -2 times the {term}: does this term have the wrong sign?"
         wrong_multiples.append(gives(words, partial(changed, extra=float(extra)), 1))
     yield from wrong_multiples
 
@@ -797,11 +811,12 @@ def _offset(elements: Elements) -> Iterator[Hypothesis]:
         return
     slope = np.ravel(elements.actual / elements.upstream)[0]
     words = f"It is {slope:.6g} times the upstream gradient at every point."
-    yield gives(
-        "It equals the upstream gradient everywhere." if np.isclose(slope, 1.0) else words,
-        lambda sample: slope * sample.upstream,
-        fitted=1,
-    )
+    if not _is_chance(elements, float(np.real(slope))):
+        yield gives(
+            "It equals the upstream gradient everywhere." if np.isclose(slope, 1.0) else words,
+            lambda sample: slope * sample.upstream,
+            fitted=1,
+        )
     offset = np.mean((elements.actual - elements.expected) / elements.upstream)
     size, is_more = abs(offset), offset > 0
     times = "" if np.isclose(size, 1.0) else f" * {size:.6g}"
@@ -822,20 +837,20 @@ def _terms(elements: Elements) -> Iterator[Hypothesis]:
         return
     x = elements.name
     other = partner(elements.read().value, x)
+    has_product = any(map(elements.runs, ("multiply", "divide"))) and not elements.runs("where")
     if other is None:
         words = (
-            f"Of a product or a quotient, the rule differentiates only {x}: the term with the "
-            "derivative of the other factor (or the divisor) is missing."
+            f"If the output is a product or a quotient with the factor {x}, the rule "
+            "differentiates this factor alone: the term with the derivative of the other factor, "
+            "or of the divisor, is missing."
         )
     else:
         words = (
             f"The rule treats the {other[0]} `{other[1]}` as a constant: the term with its "
             "derivative is missing."
         )
-    yield gives(
-        words,
-        lambda sample: sample.upstream * sample.outputs / sample.x,
-    )
+    if other is not None or has_product:
+        yield gives(words, lambda sample: sample.upstream * sample.outputs / sample.x)
     for sign, kind, part in ((1, "product", "factor"), (-1, "quotient", "divisor")):
         yield gives(
             f"The output is a {kind}, and the {part} {x} is not differentiated: the term "
@@ -912,11 +927,22 @@ def _where_wrong(elements: Elements, false: np.ndarray) -> str:
     comparable = int(np.isfinite(elements.expected).sum())  # at kinks there is no reference
     count = f"{int(false.sum())} of {comparable} elements"
     x, name = elements.x, elements.name
-    is_ordered = np.isrealobj(x) and bool(np.isfinite(x).all())
+    ends = np.flatnonzero(false)[[0, -1]]
+    is_block = x.ndim == 1 and 1 < false.sum() == 1 + np.ptp(ends)
+    if is_block and len({*np.sign(np.diff(x))}) == 1:
+        part = f"{name}[{ends[0]}:{ends[1] + 1}]"  # the values are sorted
+        masks = [_are_false(s) for s in elements.samples if not np.array_equal(s.x, x)]
+        if masks and false.sum() > MAX_NAMED and all(np.array_equal(m, false) for m in masks):
+            return f"It is wrong only at {part} ({count})."
+        count += f", {part}"
+    values = np.concatenate([sample.x.ravel() for sample in elements.samples])
+    is_wrong = np.concatenate([_are_false(sample).ravel() for sample in elements.samples])
+    is_ordered = np.isrealobj(x) and bool(np.isfinite(values).all())
     for words, there in (
-        ("is 0", x == 0), ("< 0", x < 0), ("> 0", x > 0), ("<= 0", x <= 0), (">= 0", x >= 0)
+        ("is 0", values == 0), ("< 0", values < 0), ("> 0", values > 0), ("<= 0", values <= 0),
+        (">= 0", values >= 0),
     ) if is_ordered else ():  # fmt: skip
-        if np.array_equal(false, there):
+        if np.array_equal(is_wrong, there):
             at = f", at {next(_named(elements, false))}" if false.sum() == 1 else ""
             return f"It is wrong only where {name} {words} ({count}){at}."
     for axis in range(false.ndim) if false.ndim > 1 else ():
@@ -925,15 +951,21 @@ def _where_wrong(elements: Elements, false: np.ndarray) -> str:
         if hit.sum() == 1 and false.shape[axis] > 1 and np.array_equal(hit, whole):
             index = int(np.flatnonzero(hit)[0])
             return f"It is wrong only at index {index} of axis {axis} ({count})."
+    if false.ndim == 2 and np.array_equal(false, ~np.eye(*false.shape, dtype=bool)):
+        return f"It is wrong only off the diagonal ({count})."
     if false.sum() <= MAX_NAMED:
         return f"It is wrong only at {in_words(_named(elements, false))}."
     if is_ordered and min(false.sum(), (~false).sum()) > 1:
-        for label, numbers in ((name, x), (f"|{name}|", np.abs(x))):
-            wrong, right = numbers[false], numbers[~false]
+        errors = np.abs(elements.actual - elements.expected) / np.abs(elements.expected)
+        text = "It is wrong only where"
+        if errors[false].min() < 1e3 * elements.tolerance:  # others may be wrong by less
+            text = f"It is wrong by more than {elements.tolerance:.0e} of its value where"
+        for label, numbers in ((name, values), (f"|{name}|", np.abs(values))):
+            wrong, right = numbers[is_wrong], numbers[~is_wrong]
             if wrong.max() < right.min():
-                return f"It is wrong only where {label} <= {wrong.max():.6g} ({count})."
+                return f"{text} {label} <= {wrong.max():.6g} ({count})."
             if wrong.min() > right.max():
-                return f"It is wrong only where {label} >= {wrong.min():.6g} ({count})."
+                return f"{text} {label} >= {wrong.min():.6g} ({count})."
     return f"It is wrong at {count}, first at {next(_named(elements, false))}."
 
 
@@ -973,8 +1005,8 @@ def _digits(elements: Elements) -> Iterator[Hypothesis]:
     )
     if error <= 1e-2:
         yield Hypothesis(
-            f"It agrees to {int(-np.log10(error))} digits: is it an approximate solution, is a "
-            "small term missing, or is it rounded?",
+            f"It agrees with the reference to {int(-np.log10(error))} digits: does the rule lack a "
+            "small term, or does it use rounded numbers or an approximate solution?",
             lambda sample: True,
         )
 
@@ -1005,7 +1037,7 @@ OF_UPSTREAMS: dict[str, OfUpstream] = {
     "It is the same for each upstream gradient: does the rule lack a factor dy?": (
         lambda none, once, k: once
     ),
-    "For a zero upstream gradient {it} is {constant:.6g}, not 0: one term is not multiplied by the "
+    "For dy = 0, {it} is {constant:.6g}, not 0: one term is not multiplied by the "
     "upstream gradient.": lambda none, once, k: none + k * (once - none),
     "It grows with the square of the upstream gradient: does the rule multiply by dy twice?": (
         lambda none, once, k: k * k * once
@@ -1027,6 +1059,6 @@ def explain_upstreams(gradients: dict[float, np.ndarray]) -> str | None:
         return None
     for words, of in OF_UPSTREAMS.items():
         if all(close(gradient, of(none, once, k)) for k, gradient in gradients.items()):
-            it = "its largest element" if none.size > 1 else "it"
+            it = "the largest element of the gradient" if none.size > 1 else "the gradient"
             return words.format(it=it, constant=np.ravel(none)[np.argmax(np.abs(none))])
     return None

@@ -19,7 +19,7 @@ from .evaluate import at, run_body
 from .observing import ObservingLevel
 from .problem import Point, Problem
 from .recorder import SourceLine
-from .rewrite import line_of, quote
+from .rewrite import line_of, quote, where
 
 MAX_RESULTS = 24  # results of operations to look at
 ORDINALS = ("first", "second", "third", "fourth")
@@ -96,8 +96,8 @@ class _Results(ObservingLevel):
             return f"`{expression}`"
         name = self.variable_of(self._computed[self._last[site]][2], site)
         is_assigned = name and self._computed[self._last[site]][0] == expression
-        which = f"value {place + 1} of {len(twins)}"
-        which = f"the last of {len(twins)} values" if place + 1 == len(twins) else which
+        which = f"step {place + 1} of {len(twins)}"
+        which = f"the last of {len(twins)} steps" if place + 1 == len(twins) else which
         return f"{which} of `{name if is_assigned else expression}`"
 
     @property
@@ -145,7 +145,8 @@ def _shares(
             continue
         variable = results.variable_of(result._data, site)
         what = results.words_for(result._data)
-        ranked.append((0 if variable else 1, Share(what, quote(site), None, part._values())))
+        place = quote(site) if variable else where(site)
+        ranked.append((0 if variable else 1, Share(what, place, None, part._values())))
         size = result.shape[0] if result.shape else 0
         for index in (size - 1, 0) if variable and 1 < size <= MAX_EXAMPLES else ():
             mask = np.zeros(result.shape, result.dtype)

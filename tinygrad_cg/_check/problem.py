@@ -54,7 +54,8 @@ class Problem:
     ``ways[k]``, and references go along `last`; `second_weights` and `third_weights` are further
     upstream gradients. `level` runs whenever f does. `look` has the branches that f takes at the
     point of the comparison, `here` is the point where f runs just now. `is_batched` says whether f
-    can run at several points at once, as far as is known.
+    can run at several points at once, as far as is known. `warned` has the library's warnings of
+    derivatives that are not defined.
     """
 
     f: Callable[..., Any]
@@ -81,6 +82,7 @@ class Problem:
     look: Branches | None = None
     here: Point = field(default_factory=list)
     is_batched: bool = True
+    warned: set[str] = field(default_factory=set)
 
     @property
     def name(self) -> str:

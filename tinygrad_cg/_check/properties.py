@@ -142,8 +142,8 @@ def check_symmetry(check: Check) -> None:
     if not holds and any(row.verdict in DOUBTFUL for row in check.rows):
         return  # they need not be symmetric where they are not continuous
     words = (
-        "second derivatives are not symmetric: along two random directions, the derivative is "
-        f"{first.number:.6g} in one order of the two and {other.number:.6g} in the other"
+        "second derivatives are not symmetric: along a random direction u, then along v, the "
+        f"derivative is {first.number:.6g}; along v, then along u, it is {other.number:.6g}"
     )
     name = "second derivatives are symmetric"
     check.properties.append(Property(name, holds, "" if holds else words))

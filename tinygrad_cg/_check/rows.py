@@ -68,6 +68,8 @@ def row_of(
                 reference = reference._replace(value=value.number)
             verdict, detail = _overflow(check, reference, path)
             shown, detail = own.value, detail or f"in {_narrowest(check).dtype}; finite in float64"
+    if verdict == verdicts.WRONG and abs(reference.value) <= reference.error:
+        reference = reference._replace(value=0.0)
     if verdict == verdicts.INCONCLUSIVE and math.isfinite(value.number):
         gap = abs(value.number - reference.value)  # rounding or another branch may explain it
         reference = reference._replace(error=max(reference.error, gap))
