@@ -305,10 +305,6 @@ class _Adjoints:
                 self.branch(statement)
             case ir.For():
                 self.loop(statement)
-            case ir.Push() | ir.Pop():
-                raise TypeError("reverse mode of a program that saves numbers is not supported")
-            case ir.Require():
-                pass
 
     @contextmanager
     def inside(
@@ -346,12 +342,11 @@ class _Adjoints:
             pair = after[0][value], after[1][value]
             if all(isinstance(x, ir.FixedNumber) for x in pair):
                 continue
-            if pair[0] is pair[1]:  # neither side has changed it
+            if pair[0] is pair[1]:
                 self.bars[value] = pair[0]
                 continue
-            out = ir.Number(value.type, f"{value.hint}_bar")
+            out = self.bars[value] = ir.Number(value.type, f"{value.hint}_bar")
             result.merges.append(ir.Merge(out, *pair))
-            self.bars[value] = out
         self.b.block.append(result)
 
     def _has_effect(self, block: ir.Block) -> bool:
@@ -421,8 +416,8 @@ class _Adjoints:
         own = id(block) in self.saved or any(map(self.copied_in, loops))
         return own or any(map(self.saves, inner))
 
-    def state(self, loop: ir.For) -> tuple[_Checkpoints, set[ir.Array]]:
-        """Return what a loop saves at checkpoints, and the arrays that it only writes to.
+    def state(self, loop: ir.For) -> _Checkpoints:
+        """Return what a loop saves at checkpoints.
 
         A round that runs again finds arrays as they were later. That is right for an element that
         nothing overwrites after it was read, and for arrays that a round begins to fill.
@@ -442,14 +437,13 @@ class _Adjoints:
         counts = ir.Number("i64", "rounds", 0), ir.Number("i64", "segments", 0)
         self.home |= dict.fromkeys(counts, self.scope.block)
         arrays = [x for x in again if x in written], [x for x in again if x not in written]
-        return _Checkpoints(*counts, [c.inside for c in loop.carries], *arrays), {*written - read}
+        return _Checkpoints(*counts, [c.inside for c in loop.carries], *arrays)
 
     def segments(
         self, loop: ir.For, index: ir.Number, backward: ir.Block, carries: Sequence[ir.Carry]
     ) -> None:
         """Add the backward sweep of a loop with checkpoints: `backward` is that of a round."""
-        state, unread = self.state(loop)
-        self.states[loop] = state
+        state = self.states[loop] = self.state(loop)
         self.b.block += _saving(state.ended, True)
         rounds, segments = self.fetch(state.rounds), self.fetch(state.segments)
         number = ir.Number("i64", "segment", 0)
@@ -467,7 +461,7 @@ class _Adjoints:
         around = [ir.Carry(c.inside, init, c.result, ir.Number(c.inside.type)) for c, init in pairs]
         rerun = ir.For(loop.index, begin, end, ir.constant(jump), again, around)
         fetched = {x: self.fetch(x) for x in _free([[rerun]]) if x in self.home}
-        b.block += ir.copied([rerun], fetched, unread)
+        b.block += ir.copied([rerun], fetched)
         first, last = b.op("subtract", begin, jump), b.op("subtract", end, jump)
         sums = [ir.Number(c.out.type, c.out.hint) for c in carries]
         parts = [*zip(carries, sums, strict=True)]

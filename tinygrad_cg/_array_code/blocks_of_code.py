@@ -167,28 +167,10 @@ class BlockReader:
         """Return whether an index is known to be less than the size of its axis."""
         if isinstance(index, ir.FixedNumber) and index.number < (size.low or 0):
             return True
-        own, constant = ir.term_of(size, self.definitions)
-        return any(base is own and most < constant for base, most in self.upper_bounds(index))
-
-    def upper_bounds(self, value: ir.Number) -> Iterator[tuple[ir.Number | None, int]]:
-        """Yield numbers, or None for 0, and constants: an integer is at most their sum."""
-        base, constant = ir.term_of(value, self.definitions)
-        yield base, constant
-        bounds: list[tuple[ir.Number, int]] = []
-        if base is not None and base in self.ranges:
-            start, stop, step = self.ranges[base]
-            bounds = [(stop, -1)] if step.number > 0 else [(start, 0)]
-        elif base is not None:
-            match self.definitions.get(base):
-                case ir.Op(_, "minimum", args):
-                    bounds = [(x, 0) for x in args]
-                case ir.Op(_, "mod", (_, y)) if y.low is not None and y.low >= 0:
-                    bounds = [(y, -1)]
-                case ir.Op(_, "subtract", (x, y)) if y.low is not None:
-                    bounds = [(x, -y.low)]
-        for bound, more in bounds:
-            for other, own in self.upper_bounds(bound):
-                yield other, own + constant + more
+        own, gap = ir.term_of(size, self.definitions)
+        most = self.bound(index, True, lambda value: value is own)
+        base, constant = (own, gap) if most is None else ir.term_of(most, self.definitions)
+        return base is own and constant < gap
 
     def check_equal(self, x: ir.Number, y: ir.Number) -> None:
         if x != y:
@@ -339,7 +321,7 @@ class BlockReader:
             if self.is_early(size):
                 sizes.append(size)
                 continue
-            most = self.bound(size, True)
+            most = self.bound(size, True, self.is_early)
             if size.low is None or size.low < 0:
                 test = self.b.op("greater_equal", size, 0)
                 self.check(test, ValueError, "negative dimensions are not allowed")
@@ -348,7 +330,7 @@ class BlockReader:
                     "the size of a new array depends on an element, or on a number that a loop "
                     "changes: allocate an array of the largest size first, and use a part of it"
                 )
-            sizes.append(self._of_sizes("maximum", most, 0))
+            sizes.append(self._of_bounds("maximum", most, ir.constant(0)))
         array = ir.Array(element_type, tuple(sizes), hint)
         self.program.scratch.append(array)
         self.b.block.append(ir.Fill(array, value))
@@ -361,44 +343,49 @@ class BlockReader:
             self.sizes.add(value)
         return isinstance(value, ir.FixedNumber) or value in self.sizes
 
-    def bound(self, value: ir.Number, upper: bool) -> ir.Number | None:
-        """Return a bound of an integer, from what is known before the body; None without one."""
-        if self.is_early(value):
+    def bound(
+        self, value: ir.Number, upper: bool, is_end: Callable[[ir.Number], bool]
+    ) -> ir.Number | None:
+        """Return a bound of an integer that is computed from ends alone; None without one."""
+        if isinstance(value, ir.FixedNumber) or is_end(value):
             return value
         if not upper and value.low is not None:
             return ir.constant(value.low)
         if value in self.ranges:
             start, stop, step = self.ranges[value]
             if upper == (step.number > 0):
-                end = self.bound(stop, upper)
-                return end and self._of_sizes("subtract", end, 1 if upper else -1)
-            return self.bound(start, upper)
+                end = self.bound(stop, upper, is_end)
+                return end and self._of_bounds("subtract", end, ir.constant(1 if upper else -1))
+            return self.bound(start, upper, is_end)
         op = self.definitions.get(value) or self.choices.get(value)
         if op is None:
             return None
         x, y = op.args[-2:] if len(op.args) > 1 else (*op.args, ir.constant(0))
-        first, second = self.bound(x, upper), self.bound(y, upper != (op.function == "subtract"))
-        extreme = "maximum" if upper else "minimum"
-        if op.function in ("minimum", "maximum") and op.function != extreme:  # one bound will do
-            if first is None or second is None:
-                return first or second
-        elif op.function == "mod":
-            return second and self._of_sizes("subtract", second, 1) if y.low and upper else None
+        second = self.bound(y, upper != (op.function == "subtract"), is_end)
+        if op.function == "mod":
+            if second is None or not upper or y.low is None or y.low < 0:
+                return None
+            return self._of_bounds("subtract", second, ir.constant(1))
+        first, extreme = self.bound(x, upper, is_end), "maximum" if upper else "minimum"
         if first is None or second is None:
-            return None
+            is_enough = op.function in ("minimum", "maximum") and op.function != extreme
+            return first or second if is_enough else None
         match op.function:
             case "add" | "subtract" | "minimum" | "maximum":
-                return self._of_sizes(op.function, first, second)
+                return self._of_bounds(op.function, first, second)
             case "select":
-                return self._of_sizes(extreme, first, second)
+                return self._of_bounds(extreme, first, second)
             case "multiply" if x.low is not None and y.low is not None and min(x.low, y.low) >= 0:
-                return self._of_sizes(op.function, first, second)
+                return self._of_bounds(op.function, first, second)
             case "floor_divide" if isinstance(y, ir.FixedNumber) and y.number > 0:
-                return self._of_sizes(op.function, first, second)
+                return self._of_bounds(op.function, first, second)
         return None
 
-    def _of_sizes(self, function: str, x: ir.Number, y: ir.Number | int) -> ir.Number:
-        """Compute a number of sizes, before the body."""
+    def _of_bounds(self, function: str, x: ir.Number, y: ir.Number) -> ir.Number:
+        """Compute a bound; the extreme of a number's two sums with constants is known."""
+        (base, constant), (other, gap) = (ir.term_of(z, self.definitions) for z in (x, y))
+        if base is other and function in ("minimum", "maximum"):
+            return x if (constant < gap) == (function == "minimum") else y
         return OpBuilder([], self.definitions).op(function, x, y, hint="n")
 
     def materialize(self, value: View | Lazy, hint: str = "a") -> View:

@@ -279,8 +279,8 @@ def _as_is(reader: BlockReader, value: Any, dtype: Any = None) -> Any:
     return _copy(reader, value, dtype)
 
 
-def _transpose(reader: BlockReader, array: Any, axes: Any = None) -> Arraylike:
-    array = _array(reader, array)
+def _transpose(reader: BlockReader, array: Any, axes: Any = None) -> View:
+    array = reader.kept(_array(reader, array))
     order = range(len(array.shape))[::-1]
     if not _is_none(axes):
         order = [int(axis.number) for axis in axes]
@@ -582,11 +582,9 @@ FUNCTIONS |= {getattr(np, x): _NUMPY[names] for names in _NUMPY for x in names.s
 _OPERATORS = "add subtract multiply divide mod power floor_divide "
 _OPERATORS += "less less_equal greater greater_equal equal not_equal"
 FUNCTIONS |= {getattr(np, name): _binary(name) for name in _OPERATORS.split()}
-for _name in _OF_FLOATS.split():
-    for _module, _alias in ((np, _name), (math, _name), (math, _name.replace("arc", "a"))):
-        if hasattr(_module, _alias):
-            FUNCTIONS.setdefault(getattr(_module, _alias), _numeric(getattr(elementary, _name)))
-_FORMS = {name: _of_numbers(form) for name, form in array_forms.OF_NUMBERS.items()}
+_FORMS = {name: _numeric(getattr(elementary, name)) for name in _OF_FLOATS.split()}
+_FORMS |= {name.replace("arc", "a"): form for name, form in _FORMS.items()}
+_FORMS |= {name: _of_numbers(form) for name, form in array_forms.OF_NUMBERS.items()}
 for _name, _form in {**vars(array_forms), **array_forms.OF_ARRAYS}.items():
     if inspect.isfunction(_form):
         FUNCTIONS[_form] = _FORMS[_name] = _of_arrays(_name, _form)

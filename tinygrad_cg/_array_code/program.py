@@ -8,7 +8,7 @@ program begins. Different arrays never share memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, ClassVar
@@ -403,11 +403,8 @@ def rebuilt(part: Any, now: Callable, fresh: Callable, blocks: Sequence[Block] =
     return replace(part, **fields)
 
 
-def copied(block: Block, values: dict[Number, Number], without: Collection[Array] = ()) -> Block:
-    """Return a block of other values, with results of its own, which are added to `values`.
-
-    It does not write to the arrays of `without`.
-    """
+def copied(block: Block, values: dict[Number, Number]) -> Block:
+    """Return a block of other values, with results of its own, which are added to `values`."""
 
     def now(value: Number) -> Number:
         return values.get(value, value)
@@ -420,8 +417,6 @@ def copied(block: Block, values: dict[Number, Number], without: Collection[Array
     for statement in block:
         for value in bound(statement):
             fresh(value)
-        if isinstance(statement, (Store, Fill)) and statement.array in without:
-            continue
-        blocks = [copied(inner, values, without) for inner in blocks_of(statement)]
+        blocks = [copied(inner, values) for inner in blocks_of(statement)]
         result.append(rebuilt(statement, now, fresh, blocks))
     return result

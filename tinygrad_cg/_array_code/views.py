@@ -131,18 +131,11 @@ def broadcast(
     return tuple(result)
 
 
-def transposed(array: Arraylike, order: Sequence[int]) -> Arraylike:
-    """Return an array with its axes in another order."""
-    shape = tuple(array.shape[k] for k in order)
-    if isinstance(array, View):
-        places = {old: new for new, old in enumerate(order)}
-        axes = tuple(
-            axis if axis.of is None else Axis(axis.start, axis.step, places[axis.of])
-            for axis in array.axes
-        )
-        return View(array.array, axes, shape)
-
-    def at(b: OpBuilder, index: Index) -> Number:
-        return array.at(b, tuple(index[order.index(k)] for k in range(len(order))))
-
-    return Lazy(array.type, shape, at, array.reads)
+def transposed(view: View, order: Sequence[int]) -> View:
+    """Return a view with its axes in another order."""
+    places = {old: new for new, old in enumerate(order)}
+    axes = tuple(
+        axis if axis.of is None else Axis(axis.start, axis.step, places[axis.of])
+        for axis in view.axes
+    )
+    return View(view.array, axes, tuple(view.shape[k] for k in order))
