@@ -177,29 +177,23 @@ class ExpressionReader(BlockReader):
     def boolean(self, node: ast.BoolOp) -> Any:
         """Return `and` or `or`, whose second operand is computed only where it matters."""
         is_and = isinstance(node.op, ast.And)
-        value = self.test(node.values[0])
-        for operand in node.values[1:]:
-            if isinstance(value, FixedNumber):
-                if bool(value.number) != is_and:
-                    return value
-                value = self.test(operand)
-                continue
-            block: Block = []
-            with self.into(block):
-                second = self.test(operand)
-            if all(map(functions.is_harmless, block)):
-                self.b.block += block
-                for statement in block:
-                    self.hidden.difference_update(results(statement))
-                value = self.b.op("and" if is_and else "or", value, second)
-                continue
-            out = Number("b1", "test")
-            shortcut = constant(not is_and)
-            sides = (block, []) if is_and else ([], block)
-            ends = (second, shortcut) if is_and else (shortcut, second)
-            self.b.block.append(If(value, *sides, [Merge(out, *ends)]))
-            value = out
-        return value
+        value, *others = self.test(node.values[0]), *node.values[1:]
+        rest = ast.BoolOp(node.op, others) if len(others) > 1 else others[0]
+        if isinstance(value, FixedNumber):
+            return self.test(rest) if bool(value.number) == is_and else value
+        block: Block = []
+        with self.into(block):
+            second = self.test(rest)
+        if all(map(functions.is_harmless, block)):
+            self.b.block += block
+            for statement in block:
+                self.hidden.difference_update(results(statement))
+            return self.b.op("and" if is_and else "or", value, second)
+        out, shortcut = Number("b1", "test"), constant(not is_and)
+        sides = (block, []) if is_and else ([], block)
+        ends = (second, shortcut) if is_and else (shortcut, second)
+        self.b.block.append(If(value, *sides, [Merge(out, *ends)]))
+        return out
 
     def conditional(self, node: ast.IfExp) -> Any:
         test = self.test(node.test)

@@ -31,7 +31,7 @@ class KernelWriter:
     """Writes one program.
 
     The parameters of its kernel are `arrays`, also floats as arrays of one element, and `sizes`:
-    integers that the caller gives.
+    integers that the caller gives, and the sizes of its arrays.
     """
 
     def __init__(self, program: ir.ArrayProgram):
@@ -41,7 +41,9 @@ class KernelWriter:
         self.inputs += [x for x in program.scratch if x in program.outputs]
         self.outputs = [x for x in dict.fromkeys(program.outputs) if isinstance(x, ir.Number)]
         self.arrays: list[ir.Array | ir.Number] = [*self.inputs, *self.outputs]
-        self.sizes = sizes_of(program)
+        sizes = [x for x in program.inputs if isinstance(x, ir.Number) and not x.is_float]
+        sizes += [n for x in program.inputs if isinstance(x, ir.Array) for n in x.shape]
+        self.sizes = [x for x in dict.fromkeys(sizes) if not isinstance(x, ir.FixedNumber)]
         self.names: dict[ir.Number | ir.Array, str] = {}
         self.lines: list[str] = []
         self.modules: set[str] = set()
@@ -245,13 +247,6 @@ def _by_stack(values: Sequence[ir.Number]) -> list[tuple[str, list[ir.Number]]]:
     """Return the floats among values, and the others, with the names of their stacks."""
     pairs = [(x, [v for v in values if v.is_float == (x == "float")]) for x in _STACKS]
     return [(stack, own) for stack, own in pairs if own]
-
-
-def sizes_of(program: ir.ArrayProgram) -> list[ir.Number]:
-    """Return the integers that a program is called with, and the sizes of its inputs."""
-    inputs = [x for x in program.inputs if isinstance(x, ir.Number) and not x.is_float]
-    shapes = [size for x in program.inputs if isinstance(x, ir.Array) for size in x.shape]
-    return [x for x in dict.fromkeys([*inputs, *shapes]) if not isinstance(x, ir.FixedNumber)]
 
 
 class ScalarWriter(KernelWriter):
