@@ -196,6 +196,43 @@ def test_nothing_is_differentiated_through():
     assert jacobian(x).nnz == 3
 
 
+def test_what_is_captured_is_not_differentiated_through():
+    x = tf.constant(X)
+
+    def of_captured(w):
+        return tf.sparse_jacobian(lambda y: y * w)(X).data
+
+    for transformed in (
+        lambda: tf.function(of_captured)(x),
+        lambda: tf.vmap(of_captured)(tf.stack([x, x])),
+        lambda: tf.jvp(of_captured, (x,), (x,)),
+        lambda: tf.hessian(lambda w: tf.reduce_sum(w**2 * of_captured(w)))(x),
+    ):
+        with pytest.raises(TypeError, match=r"inside (function|vmap)|a tape watches"):
+            transformed()
+    slopes = 2 * X
+    np.testing.assert_allclose(
+        tf.hessian(lambda w: tf.reduce_sum(w**2 * tf.sparse_jacobian(tf.square)(X).data))(x),
+        np.diag(2 * slopes),
+    )
+
+
+def test_a_rule_that_uses_a_sparse_jacobian_is_checked():
+    steps = lambda x: x[1:] * x[:-1]
+    jacobian = tf.sparse_jacobian(steps)
+
+    def with_factor(factor):
+        @tf.custom_gradient
+        def of_arrays(x):
+            matrix = factor * jacobian(np.asarray(x))
+            return steps(x), lambda dy: tf.constant(matrix.T @ np.asarray(dy))
+
+        return tf.check_gradients(of_arrays, X, order=1)
+
+    assert with_factor(1.0).ok
+    assert "It is 2 times the correct gradient." in str(with_factor(2.0))
+
+
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [

@@ -14,10 +14,10 @@ from tinygrad_cg_kernels.runtime.memory import empty
 from .. import nest
 from .._core.conversion import convert, promote
 from .._core.kinds import is_complex, is_exact
-from .._core.levels import state
-from .._core.record import narrow
+from .._core.levels import stack, state
+from .._core.record import find_tokens, narrow
 from .._core.suggestions import reads_own_arguments
-from .._core.tensor import Tensor
+from .._core.tensor import Aval, Tensor
 from .._core.transformed import returns_transformed
 from .._function.tracing.function import Function, function
 from .._function.tracing.scans import map_fn
@@ -201,7 +201,7 @@ class _SparseDerivative:
 
     def wrapped(self) -> Callable[..., Any]:
         def transformed(*args: Any, **kwargs: Any) -> Any:
-            self._refuse_levels()
+            self._refuse_traces()
             return self._matrix(args, kwargs)
 
         return functools.update_wrapper(transformed, self.given.f, updated=())
@@ -245,32 +245,40 @@ class _SparseDerivative:
 
     # A call ----------------------------------------------------------------------------------
 
-    def _refuse_levels(self) -> None:
-        frame = state.frame
-        if frame is not None and (frame.level is not None or frame.natural):
-            raise TypeError(
-                f"{self.name}: the result is an array of numbers, so it cannot be computed inside "
-                "function, vmap, jvp or another transform: call it outside, or use jacobian or "
-                "hessian"
-            )
+    def _refuse_traces(self) -> None:
+        levels = [level for level in stack(state.frame) if level.has_own_values]
+        if levels and levels[-1].is_abstract:
+            raise self._inside()
 
     def _refuse_watched(self, leaves: list) -> None:
+        """Raise TypeError for tensors whose derivatives the result would lose."""
         frame = state.frame
         if frame is None:
             return
-        for leaf in leaves:
-            if isinstance(leaf, Tensor) and narrow(leaf._rec, frame.group) is not None:
+        for leaf in [leaf for leaf in leaves if isinstance(leaf, Tensor)]:
+            if narrow(leaf._rec, frame.group) is not None:
                 raise TypeError(
                     f"{self.name}: a tape watches an input of {self.given.definition.name}, but "
                     "the result is an array of numbers, which has no gradient: pass "
                     "stop_gradient(x), or use jacobian or hessian"
                 )
+            is_followed = any(token.alive for token in find_tokens(leaf._rec))
+            if isinstance(leaf._data, Aval) or (frame.level is not None and is_followed):
+                raise self._inside()
+
+    def _inside(self) -> TypeError:
+        return TypeError(
+            f"{self.name}: the result is an array of numbers, so it cannot be computed inside "
+            "function, vmap, jvp or another transform that follows the arguments: call it outside, "
+            "or use jacobian or hessian"
+        )
 
     def _matrix(self, args: tuple, kwargs: dict) -> Any:
         inner, sources = self.given.sources([_shared(arg) for arg in args])
+        self._refuse_watched(flat := nest.flatten(sources))
         call = FunctionCall(tuple(inner), kwargs, self.statics)
         self._refuse_watched(call.leaves)
-        plan = self._find(call, nest.flatten(sources))
+        plan = self._find(call, flat)
         indices = plan.coloring.pattern.indices
         parts = self._values(plan, call.leaves), _copy(indices), _copy(plan.indptr)
         if self.format == "arrays":
