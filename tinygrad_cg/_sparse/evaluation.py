@@ -14,7 +14,7 @@ from tinygrad_cg_kernels.runtime.memory import empty
 from .. import nest
 from .._core.conversion import convert, promote
 from .._core.kinds import is_complex, is_exact
-from .._core.levels import stack, state
+from .._core.levels import is_alive, stack, state
 from .._core.record import find_tokens, narrow
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Aval, Tensor
@@ -88,7 +88,7 @@ def sparse_jacobian(
     pattern, its colouring and the program, which are kept. The arguments' dtypes promote to the
     dtype of the result; for SciPy, float16 becomes float32. Entries of the pattern that are zero
     are stored. The result is an array of numbers and cannot be differentiated: arguments that a
-    tape watches, and calls inside `function`, `vmap` and other transforms, raise errors.
+    tape, `vmap` or another transform follows, and calls inside `function`, raise errors.
 
     Raises ImportError without SciPy (except for "arrays"), TypeError for complex arguments or
     outputs and for functions without a derivative, InvalidArgumentError for a pattern or colouring
@@ -262,8 +262,8 @@ class _SparseDerivative:
                     "the result is an array of numbers, which has no gradient: pass "
                     "stop_gradient(x), or use jacobian or hessian"
                 )
-            is_followed = any(token.alive for token in find_tokens(leaf._rec))
-            if isinstance(leaf._data, Aval) or (frame.level is not None and is_followed):
+            is_followed = frame.level is not None and is_alive(find_tokens(leaf._rec))
+            if is_followed or isinstance(leaf._data, Aval):
                 raise self._inside()
 
     def _inside(self) -> TypeError:

@@ -20,7 +20,7 @@ from typing import Any
 
 from .. import nest
 from .._core.conversion import convert, is_tensor
-from .._core.levels import state
+from .._core.levels import is_alive, state
 from .._core.record import find_tokens
 from .._core.suggestions import refuse_name
 from .._core.tracking import track
@@ -244,7 +244,7 @@ def _total(
 
 def _refuse_watched(name: str, leaves: Sequence[Any]) -> None:
     for leaf in leaves if state.frame is not None else ():
-        if is_tensor(leaf) and any(token.alive for token in find_tokens(convert(leaf)._rec)):
+        if is_tensor(leaf) and is_alive(find_tokens(convert(leaf)._rec)):
             raise TypeError(
                 f"{name}: a tape or transformation watches a parameter, but does not see the "
                 "operations on blocks: pass arrays, as tensor.numpy() gives them, or declare the "

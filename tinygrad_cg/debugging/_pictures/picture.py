@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ... import nest
 from ..._core.conversion import is_tensor
-from ..._core.levels import Token
+from ..._core.levels import Token, is_alive
 from ..._core.record import Node, is_leaf
 from ..._transforms.tape import GradientTape
 from ...errors import ArgumentTypeError
@@ -281,7 +281,7 @@ def _picture(what: tuple, names: UserNames, fold_items: bool | None, options: Op
 
 def _is_freed(node: Node) -> bool:
     """Return whether a finished tape dropped the record, or the node watches a tensor."""
-    return node.rule is None and not any(token.alive for token in node.group)
+    return node.rule is None and not is_alive(node.group)
 
 
 def _all(names: UserNames, wanted: frozenset[Token]) -> list[Node]:

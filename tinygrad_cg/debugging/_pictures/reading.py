@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.conversion import is_tensor
-from ..._core.levels import Token
+from ..._core.levels import Token, is_alive
 from ..._core.primitive import OPS, label_of
 from ..._core.record import (
     Node,
@@ -379,7 +379,7 @@ def _made_by(node: Node) -> tuple[str, str]:
     """Return the kind of an item, and the name of the operation."""
     rule, saved = node.rule, node.saved
     if rule is None:
-        alive = any(token.alive for token in node.group)
+        alive = is_alive(node.group)
         return ("watched", "") if alive or not node.group else ("finished", "")
     if rule is identity_rule:
         return "bypassed", saved
