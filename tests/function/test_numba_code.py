@@ -155,6 +155,27 @@ def test_runs_without_the_interpreter():
     assert "PyEval" not in body
 
 
+def test_data_that_a_program_reads_twice_is_stored_once():
+    """Numba copies an array of the program's data for each place in the code that reads it."""
+    data = np.random.default_rng(0).standard_normal((2000, 10))
+
+    def size(program):
+        @numba.njit
+        def outer(w):
+            return program(w)
+
+        outer(np.ones(10))
+        (text,) = outer.inspect_asm().values()
+        return len(text)
+
+    def loss(w):
+        return tf.reduce_sum(tf.linalg.matvec(tf.constant(data), w) ** 2)
+
+    once = tf.function(loss).numba(np.ones(10))
+    twice = tf.function(tf.value_and_grad(loss)).numba(np.ones(10))
+    assert size(twice) < 1.5 * size(once)
+
+
 def test_loops_in_threads():
     compiled = tf.function(tf.value_and_grad(root)).numba(ONE)
 

@@ -106,7 +106,11 @@ class NumbaProgram(Executable):
             f"block_{name} = np.empty({size}, {type_name(np.dtype(name))})"
             for name, size in self._blocks.items()
         ]
-        lines = [*blocks, *self._parts, *head]
+        arrays = [name for name, value in self._scope.items() if isinstance(value, np.ndarray)]
+        for name in arrays:  # read once, because Numba copies an array wherever code reads it
+            self._scope[f"{name}_data"] = self._scope.pop(name)
+        copied = [f"{name} = {name}_data" for name in arrays]
+        lines = [*copied, *blocks, *self._parts, *head]
         self.head = [f"def call({', '.join(parameters)}):", *[f"    {line}" for line in lines]]
         self.body = [f"    {line}" for line in self.lines]
 
