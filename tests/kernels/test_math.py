@@ -304,6 +304,18 @@ def test_complex_logarithms_near_the_unit_circle():
     np.testing.assert_allclose(log1p(x * 1e-7).real, exact_1p.real, 1e-15)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_both_parts_of_a_complex_one_minus_square(dtype):
+    """A product (1 - x) (1 + x) of complex numbers loses small imaginary parts."""
+    x = np.array([1e-10 + 1e-15j, 1 + 1e-9j, 1e-3 - 2j, 1 - 1e-4 + 1e-12j], dtype)
+    with mpmath.workprec(200):
+        exact = np.array([complex(1 - mpmath.mpc(complex(value)) ** 2) for value in x])
+    result = Elementwise("one_minus_square", elementary.one_minus_square, 1, "float")(x)
+    rtol = 4 * np.finfo(dtype).eps
+    np.testing.assert_allclose(result.real, exact.real, rtol)
+    np.testing.assert_allclose(result.imag, exact.imag, rtol)
+
+
 def test_complex_powers_of_zeros_and_ones():
     power = Elementwise("power", elementary.power, 2)
     x = np.array([0, 0, 0, 0, 2 - 1j, complex(0, np.inf)])

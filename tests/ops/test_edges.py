@@ -165,6 +165,17 @@ def test_bessel_functions_by_name():
     assert results[1] == [0.5]
 
 
+@pytest.mark.parametrize("x", [-10.0, -2.999999, -2.2, -1.0, 0.0, 0.4999, 0.5, 1.46, 20.0])
+def test_derivatives_of_a_reciprocal_gamma_function(x):
+    """They are finite at 0, -1, ..., where those of the gamma function are not."""
+    value, (first,), ((second,),) = derivatives(scipy_names.rgamma, x)
+    with mpmath.workdps(40):
+        exact = [float(mpmath.diff(mpmath.rgamma, x, order)) for order in range(3)]
+    np.testing.assert_allclose([value, first, second], exact, 1e-13)
+    _, _, ((square,),) = derivatives(lambda x: scipy_names.rgamma(x) ** 2, x)
+    np.testing.assert_allclose(square, 2 * (exact[1] ** 2 + exact[0] * exact[2]), 1e-12)
+
+
 def test_ndtri_of_small_shares():
     """By mpmath; SciPy's numbers are the same."""
     shares = np.array([1e-300, 1e-10, 0.5, 0.975])

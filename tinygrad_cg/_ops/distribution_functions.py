@@ -11,18 +11,23 @@ from tinygrad_cg_kernels.elementary.special import ndtr as ndtr_kernel
 
 from .._core.conversion import convert
 from .._core.tensor import Tensor
+from .comparison import less
 from .cumulative import cumsum
 from .define import Real
 from .elementwise import (
     POSITIVE,
     add,
+    cos,
     divide_upstream,
     multiply,
     multiply_upstream,
     negative,
     of_real,
     of_reals,
+    round_half_even,
+    sin,
     subtract,
+    where,
 )
 from .reductions import reduce_sum
 from .special_functions import digamma, erfcinv
@@ -68,11 +73,26 @@ gamma = of_real(
     spellings=(),
     samples=(Real(0.5, 4.0),),
 )
+
+
+def _rgamma_slope(x: Tensor, out: Tensor) -> Tensor:
+    """Return the derivative of 1 / gamma(x), which is finite at the poles of gamma and digamma.
+
+    Below 1/2 it follows from 1 / gamma(x) = gamma(1 - x) sin(pi x) / pi; the sine has period 2.
+    """
+    reflected = less(x, 0.5)
+    mirror = where(reflected, subtract(1, x), 1)
+    angle = multiply(subtract(x, multiply(2, round_half_even(multiply(x, 0.5)))), math.pi)
+    logarithmic = multiply(digamma(mirror), multiply(sin(angle), 1 / math.pi))
+    below = multiply(gamma(mirror), subtract(cos(angle), logarithmic))
+    return where(reflected, below, negative(multiply(out, digamma(where(reflected, 1, x)))))
+
+
 rgamma = of_real(
     "rgamma",
-    "Return 1 / gamma(x): 0 where gamma has a pole; the gradient is NaN there.",
+    "Return 1 / gamma(x): 0 where gamma has a pole.",
     kernel=kernels.rgamma,
-    vjp=lambda dy, x, out: negative(multiply_upstream(dy, multiply(out, digamma(x)))),
+    vjp=lambda dy, x, out: multiply_upstream(dy, _rgamma_slope(x, out)),
     ulps=(4.0, 1.0),
     spellings=(),
     samples=(Real(0.5, 4.0),),

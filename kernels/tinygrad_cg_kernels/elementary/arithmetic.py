@@ -131,7 +131,15 @@ def one_minus_square(x):
     return (1 - x) * (1 + x)
 
 
-by_type(one_minus_square, {kinds.FLOAT: _one_minus_square, kinds.COMPLEX: _one_minus_square})
+by_type(
+    one_minus_square,
+    {
+        kinds.FLOAT: _one_minus_square,
+        kinds.COMPLEX: lambda x: like(
+            complex(_one_minus_square(x.real) + x.imag * x.imag, -2 * x.real * x.imag), x
+        ),
+    },
+)
 
 
 def sqrt(x):
