@@ -55,12 +55,12 @@ def check_gradients(
     modes:
         "reverse" (nested tapes) and "forward" (forward mode over reverse mode).
     full:
-        True compares every element of the derivatives of each order; False one random direction for
-        each argument, in about thirty evaluations of f for any size, up to seventy if a rule is
-        wrong, and more for kinks, zeros, more arguments and nested rules. A batch counts as one.
+        True compares every element of the derivatives of each order. False compares one random
+        direction for each argument. That takes about thirty evaluations of f for any size, up to
+        seventy if a rule is wrong, and more for kinks, zeros, more arguments and nested rules. A
+        batch counts as one evaluation.
     seed:
-        The seed of the random directions and weights. For a single number these are 1.
-
+        The seed of the random directions and weights. For a scalar, both are 1.
     against:
         A surrogate, for rules that deliberately differ from the derivative, such as
         straight-through estimators and gradient reversal: a function of the same arguments, with
@@ -73,14 +73,14 @@ def check_gradients(
     the first wrong order is found. The comparison runs in float64 if f accepts it; results that are
     infinite or NaN only in the arguments' dtypes are reported. References are complex steps,
     compared to 10 digits, or extrapolated differences, compared to 6. A kink is not an error, if
-    the value lies between the one-sided slopes. Differences within rounding error are ignored; the
-    error is measured by rounding the terms of each operation at random.
+    the value lies between the one-sided slopes. Differences within rounding error are ignored: the
+    check estimates it by computing f again, with results of operations rounded at random.
 
     Wrong rules may look right at zeros, integers, kinks and optima. There, and if a row is
     inconclusive, a second point nearby is checked, and order k is compared with second differences
-    of order k - 2. At kinks up to 64 elements are compared one by one. The gradient must be linear
-    in the upstream gradient, also if that is scaled by 1e-6 to 1e6, and 0 for zeros. Assigned
-    Variables have their old values again after the check.
+    of order k - 2. At kinks, up to 64 elements are compared one by one. The gradient must be linear
+    in the upstream gradient: it is also computed for upstream gradients that are scaled by 1e-6 to
+    1e6, and must be 0 where they are 0. After the check, assigned Variables have their old values.
 
     Raises TypeError if `f` or `against` is not a function of floats to tensors, ValueError for
     wrong options and if outputs of `against` have other shapes. Errors of the functions propagate;
