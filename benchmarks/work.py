@@ -40,9 +40,11 @@ def scalars(count: int) -> Data:
     return (np.array(1.001),) * count
 
 
-def recurrence() -> Data:
-    """Return factors for which the states neither die out nor saturate, and the first state."""
-    return np.array([0.9, 1.05, 1.2, 1.5]), np.array([0.1, -0.2, 0.3, -0.4])
+def recurrence(largest: float) -> Data:
+    """Return factors and the first state. With `largest` = 1.5, an element of the gradient is
+    subnormal in its last 240 rounds; with 1.25, neither states nor gradients die out or saturate.
+    """
+    return np.array([0.9, 1.05, 1.2, largest]), np.array([0.1, -0.2, 0.3, -0.4])
 
 
 def sequence(steps: int, batch: int, width: int) -> Data:
@@ -138,7 +140,8 @@ WORK = (
     Work("Jacobian of tanh(w x), 100", "layer_jacobian", layer),
     Work("1,000 times y = y * x", "multiplications", partial(scalars, 1)),
     Work("1,000 times y = y * 1.001", "constant_multiplications", partial(scalars, 2)),
-    Work("1,000 times h = tanh(h * w)", "recurrence", recurrence),
+    Work("1,000 times h = tanh(h * w)", "recurrence", partial(recurrence, 1.25)),
+    Work("1,000 times, subnormal gradient", "recurrence", partial(recurrence, 1.5)),
     Work("LSTM, 100 steps, 32 x 64", "lstm", partial(sequence, 100, 32, 64), 3),
     Work("cube roots by Newton, n = 10", "newton", partial(powers, 10)),
     Work("pendulum, adaptive steps", "adaptive", pendulum),
