@@ -13,11 +13,12 @@ import numpy as np
 from . import nest
 from ._core.conversion import as_dtype, convert
 from ._core.suggestions import DATASETS, absent_attributes, refuse_name
-from ._core.tensor import Tensor
+from ._core.tensor import Tensor, TensorShape
 from ._ops.creation import constant
 from ._ops.padding import pad
 from ._ops.sampling import uniform
 from ._ops.shape import stack, unstack
+from ._ops.validation import as_count, as_int
 from .errors import InvalidArgumentError
 
 __all__ = ["AUTOTUNE", "Dataset"]
@@ -108,17 +109,21 @@ class Dataset:
             )
         arrays = [convert(arg).numpy() for arg in args or ()]
 
-        def fit(spec: Any, value: Any) -> Tensor:
+        def fit(spec: Any, value: Any, index: int) -> Tensor:
             tensor = constant(value, spec if output_signature is None else spec.dtype)
-            if output_signature is not None and spec.shape is not None:
-                tensor.set_shape(spec.shape)
+            shape = None if output_signature is None else spec.shape
+            if shape is not None and not TensorShape(shape).is_compatible_with(tensor.shape):
+                raise InvalidArgumentError(
+                    f"from_generator: output_signature declares shape {tuple(shape)}, but element "
+                    f"{index} of the generator has shape {tuple(tensor.shape)}"
+                )
             return tensor
 
         def begin() -> Iterator[Any]:
             leaves = nest.flatten(specs)
-            for element in generator(*arrays):
+            for i, element in builtins.enumerate(generator(*arrays)):
                 pairs = builtins.zip(leaves, _leaves_like(specs, element), strict=True)
-                yield nest.pack_sequence_as(specs, [fit(*pair) for pair in pairs])
+                yield nest.pack_sequence_as(specs, [fit(*pair, i) for pair in pairs])
 
         return Dataset(begin, _UNKNOWN)
 
@@ -161,7 +166,7 @@ class Dataset:
 
     def batch(self, batch_size: Any, drop_remainder: bool = False, **options: Any) -> Dataset:
         """Return stacks of `batch_size` elements; the last may be smaller, or is dropped."""
-        size = _positive("batch", "batch_size", batch_size)
+        size = as_count("batch", "batch_size", batch_size, 1)
         return self._groups(_stack, size, size, 1, drop_remainder)
 
     def padded_batch(
@@ -177,7 +182,7 @@ class Dataset:
         `padded_shapes` has a shape for each tensor of an element, with None for the largest size,
         and `padding_values` a number for each, or one for all (0 by default).
         """
-        size = _positive("padded_batch", "batch_size", batch_size)
+        size = as_count("padded_batch", "batch_size", batch_size, 1)
 
         def pad_all(elements: list[Any]) -> Any:
             first = elements[0]
@@ -206,10 +211,10 @@ class Dataset:
         The elements in a window are `stride` apart; the last windows may be smaller, or are
         dropped. For elements that are structures a window is a structure of datasets.
         """
-        count = _positive("window", "size", size)
-        shift = count if shift is None else _positive("window", "shift", shift)
+        count = as_count("window", "size", size, 1)
+        shift = count if shift is None else as_count("window", "shift", shift, 1)
         datasets = partial(_join, join=lambda column: Dataset(lambda: iter(column), len(column)))
-        stride = _positive("window", "stride", stride)
+        stride = as_count("window", "stride", stride, 1)
         return self._groups(datasets, count, shift, stride, drop_remainder)
 
     def _groups(
@@ -274,8 +279,8 @@ class Dataset:
 
         Each gives `block_length` elements; when a dataset ends, the next one replaces it.
         """
-        cycle = _positive("interleave", "cycle_length", cycle_length or 1)
-        length = _positive("interleave", "block_length", block_length or 1)
+        cycle = as_count("interleave", "cycle_length", cycle_length or 1, 1)
+        length = as_count("interleave", "block_length", block_length or 1, 1)
 
         def begin() -> Iterator[Any]:
             sources, end = map(partial(_call, map_func), self), object()
@@ -314,7 +319,7 @@ class Dataset:
         otherwise `random.set_seed`, makes the orders reproducible. The orders differ from
         TensorFlow's.
         """
-        size = _positive("shuffle", "buffer_size", buffer_size)
+        size = as_count("shuffle", "buffer_size", buffer_size, 1)
         start = seed if seed is not None else int(uniform((), 0, 2**31 - 1, np.int64).numpy())
         loops = itertools.count()
 
@@ -333,7 +338,7 @@ class Dataset:
 
     def repeat(self, count: Any = None, name: Any = None) -> Dataset:
         """Return the elements `count` times over; without end for None or -1."""
-        times = -1 if count is None else int(count)
+        times = -1 if count is None else as_int("repeat", "count", count)
         if times < 0:
             return Dataset(lambda: _forever(self), _INFINITE if self._size else 0)
         size = self._size * times if self._size >= 0 else self._size
@@ -345,7 +350,7 @@ class Dataset:
 
     def take(self, count: Any, name: Any = None) -> Dataset:
         """Return the first `count` elements; all for -1."""
-        most = int(count)
+        most = as_int("take", "count", count)
         if most < 0:
             return Dataset(self._begin, self._size)
         size = most if self._size == _INFINITE else min(self._size, most)
@@ -353,7 +358,7 @@ class Dataset:
 
     def skip(self, count: Any, name: Any = None) -> Dataset:
         """Return the elements after the first `count`; -1 leaves no elements."""
-        least = int(count)
+        least = as_int("skip", "count", count)
         if least < 0:
             return Dataset(lambda: iter(()), 0)
         size = max(self._size - least, 0) if self._size >= 0 else self._size
@@ -368,7 +373,7 @@ class Dataset:
 
     def enumerate(self, start: Any = 0, name: Any = None) -> Dataset:
         """Return pairs of a number, counted from `start` (int64), and the element."""
-        first = int(start)
+        first = as_int("enumerate", "start", start)
 
         def begin() -> Iterator[Any]:
             for count, element in builtins.enumerate(self, first):
@@ -478,10 +483,3 @@ def _forever(dataset: Dataset) -> Iterator[Any]:
             yield element
         if none:
             return
-
-
-def _positive(method: str, parameter: str, value: Any) -> int:
-    number = int(value)
-    if number < 1:
-        raise InvalidArgumentError(f"{method}: {parameter} must be greater than zero, got {number}")
-    return number

@@ -272,10 +272,13 @@ def _check_pairs(pairs: list, sums_rows: bool) -> list[tuple[Any, Variable]]:
         parts = pair if isinstance(pair, (tuple, list)) else (pair,)
         if len(parts) != 2 or not isinstance(parts[1], Variable):
             came = ", ".join(type(part).__name__ for part in parts)
+            remedy = "If you have two lists, write apply(gradients, variables)"
+            if len(parts) == 2:
+                remedy = "The second part must be a tf.Variable. For a single one, write "
+                remedy += "apply_gradients([(gradient, variable)])"
             raise TypeError(
-                "apply_gradients: needs a list of pairs, [(gradient, variable)]; entry "
-                f"{k} is {f'({came})' if parts is pair else came}. For two lists, write "
-                "apply(gradients, variables); for one Variable, zip([gradient], [variable])"
+                "apply_gradients: each entry must be a pair, (gradient, variable), but entry "
+                f"{k} is {f'({came})' if parts is pair else came}. {remedy}"
             )
     names = [variable.name for gradient, variable in pairs if gradient is None]
     if names and len(names) == len(pairs):

@@ -429,14 +429,17 @@ NAMED = {  # by the function that is called, though another one raises the error
     "tensordot: axes (1,) of shape (2, 3) and axes (0,) of shape (2, 3) must": lambda: tf.tensordot(
         np.ones((2, 3)), np.ones((2, 3)), 1
     ),
-    "solve: matrix (2, 2) and rhs (3,) do not fit": lambda: tf.linalg.solve(SQUARE, np.ones(3)),
-    "solve: matrix (2, 2) and rhs () do not fit": lambda: tf.linalg.solve(SQUARE, 1.0),
+    "solve: for a matrix of shape (2, 2), the right-hand side must have shape (2,) or (..., 2, k), "
+    "got (3,)": lambda: tf.linalg.solve(SQUARE, np.ones(3)),
+    "solve: for a matrix of shape (2, 2), the right-hand side must have shape (2,) or (..., 2, k), "
+    "got ()": lambda: tf.linalg.solve(SQUARE, 1.0),
     "TensorSpec: shape must be a list of sizes or None, got 'a'": lambda: tf.TensorSpec("a"),
     "SGD: only one of": lambda: tf.optimizers.SGD(0.1, clipnorm=1.0, clipvalue=1.0),
-    "apply_gradients: needs a list of pairs, [(gradient, variable)]; entry 0 is Tensor": (
+    "apply_gradients: each entry must be a pair, (gradient, variable), but entry 0 is Tensor. ": (
         lambda: tf.optimizers.SGD(0.1).apply_gradients((tf.constant(1.0), tf.Variable(1.0)))
     ),
-    "apply_gradients: needs a list of pairs, [(gradient, variable)]; entry 0 is (Variable, ": (
+    "apply_gradients: each entry must be a pair, (gradient, variable), but entry 0 is (Variable, "
+    "Tensor). The second part must be a tf.Variable": (
         lambda: tf.optimizers.SGD(0.1).apply_gradients([(tf.Variable(1.0), tf.constant(1.0))])
     ),
     "matvec: shapes (3, 2) and (3,) do not fit: axis -1 of the first (2) and axis -1 of the second "

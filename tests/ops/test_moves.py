@@ -123,17 +123,18 @@ def test_transposed_operands_are_not_copied(monkeypatch):
 @pytest.mark.parametrize(
     ("subscripts", "shapes", "message"),
     [
-        ("ij,jk->il", [(2, 3), (3, 4)], "the result has 'l' but no operand does"),
-        ("ij,jk->ii", [(2, 3), (3, 4)], "the result has 'i' twice"),
-        ("ij", [(2,)], "has 2 letters, but the operand has 1 axes"),
-        ("i", [(2, 3)], "has 1 letters, but the operand has 2 axes"),
-        ("ij,jk", [(2, 3), (2, 3)], "axes 'j' have sizes 3 and 2"),
-        ("i1", [(2, 3)], "'1' is not a letter"),
-        ("i.j", [(2, 3)], "'.' is not a letter"),
-        ("ij,jk", [(2, 3)], "is for 2 operands, got 1"),
-        ("ii", [(1, 3)], "axes 'i' of one operand have sizes 1 and 3"),
-        ("...i->i", [(2, 3)], "must have the ellipsis too"),
-        ("...i,...i", [(2, 3), (4, 3)], r"axes '...' have sizes 2 and 4"),
+        ("ij,jk->il", [(2, 3), (3, 4)], "the result names 'l', but no operand does"),
+        ("ij,jk->ii", [(2, 3), (3, 4)], "the result names 'i' twice"),
+        ("ij", [(2,)], "'ij' names 2 axes, but its operand has 1"),
+        ("i", [(2, 3)], "'i' names 1 axes, but its operand has 2"),
+        ("ij,jk", [(2, 3), (2, 3)], "the axes 'j' have different sizes, 3 and 2"),
+        ("i1", [(2, 3)], "'1' is not allowed: use letters"),
+        ("i.j", [(2, 3)], "'.' is not allowed: use letters"),
+        ("ij,jk", [(2, 3)], "the commas separate 2 operands, but the call passes 1"),
+        ("ij->i->j", [(2, 3)], "'->' may stand only once"),
+        ("ii", [(1, 3)], "the axes 'i' have different sizes, 1 and 3"),
+        ("...i->i", [(2, 3)], "the result needs '...', too: sum over its axes"),
+        ("...i,...i", [(2, 3), (4, 3)], r"the axes '...' have different sizes, 2 and 4"),
     ],
 )
 def test_subscripts_that_do_not_fit(subscripts, shapes, message):
@@ -149,7 +150,9 @@ def test_einsum_refuses_bool_and_other_subscripts():
     assert einsum("i,j->", [True, True], [1.5]).numpy() == 3.0
     with pytest.raises(ValueError, match="labels must be from 0 to 51"):
         tf.numpy.einsum([1.0], [52])
-    with pytest.raises(TypeError, match="a list of integers after each operand"):
+    with pytest.raises(
+        TypeError, match="after each operand, a list of integers must name its axes, got 3"
+    ):
         tf.numpy.einsum([1.0], 3)
 
 

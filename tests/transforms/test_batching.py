@@ -238,10 +238,14 @@ class TestErrors:
             (ValueError, "argument 0 has 4, argument 1 has 3", lambda: vmap(max)(x, tf.ones(3))),
             (ValueError, "no argument is batched", lambda: vmap(max, in_axes=None)(x)),
             (ValueError, "no argument is batched", lambda: vmap(max)()),
-            (ValueError, r"in_axes=\(0, 1\) must have 1 entry", lambda: vmap(max, (0, 1))(x)),
             (
                 ValueError,
-                r"in_axes=\{'b': 0\} must have 1 entry, the keys \['a'\]",
+                r"in_axes=\(0, 1\) is for 2 values, but the call passes 1 value:",
+                lambda: vmap(max, (0, 1))(x),
+            ),
+            (
+                ValueError,
+                r"in_axes=\{'b': 0\} is for the keys \['b'\], but this part has the keys \['a'\]",
                 lambda: vmap(max, ({"b": 0},))({"a": x}),
             ),
             (TypeError, "in_axes must be an integer, got str", lambda: vmap(max, "first")(x)),

@@ -60,7 +60,7 @@ def suggest(name: str) -> str:
             continue
         is_loaded = not namespace.startswith("autograd.")  # by `import tinygrad_cg as tf`
         path = path.replace(_LIBRARY, "tf", 1) if is_loaded else path
-        after = "" if is_loaded else " (import its module first)"
+        after = "" if is_loaded else f" after `import {path}`"
         paths = {other: f"{path}.{other}{after}" for other in names} | paths
     paths.pop("experimental", None)  # each namespace of TensorFlow has another
     from difflib import get_close_matches  # for an error only

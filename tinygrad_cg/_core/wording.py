@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 
-def in_words(names: Iterable[str]) -> str:
+def in_words(names: Iterable[str], word: str = "and") -> str:
     """Return names as a list in words."""
     *others, last = [*names] or [""]
-    return f"{', '.join(others)} and {last}" if others else last
+    return f"{', '.join(others)} {word} {last}" if others else last
 
 
 def in_columns(rows: Sequence[Sequence[str]], signs: Sequence[str]) -> list[str]:

@@ -29,20 +29,23 @@ def dot_product_attention(
     flash_attention: Any = None,
     attn_logits_soft_cap: Any = None,
 ) -> Tensor:
-    """Return ``softmax(query key' * scale + bias) value`` for each head: (batch, T, N, H) from
-    queries of that shape and keys and values (batch, S, K, H), with N a multiple of K. `mask` is
-    true for keys that a query attends to. `flash_attention` has no effect."""
+    """Return ``softmax(query key' * scale + bias) value`` for each head: (batch, queries, heads,
+    size) from queries of that shape and keys and values (batch, keys, key_heads, size); heads is a
+    multiple of key_heads. `mask` is true for keys that a query attends to. `flash_attention` has no
+    effect."""
     query, key, value = convert(query), convert(key), convert(value)
     name = "dot_product_attention"
     operands = {
-        "query": (query, "batch T N H"),
-        "key": (key, "batch S K H"),
-        "value": (value, "batch S K size"),
+        "query": (query, "batch queries heads size"),
+        "key": (key, "batch keys key_heads size"),
+        "value": (value, "batch keys key_heads value_size"),
     }
     check_shapes(name, operands)
     heads, shared = query.shape[2], key.shape[2]
     if not shared or heads % shared:
-        raise InvalidArgumentError(f"{name}: N = {heads} must be a multiple of K = {shared}")
+        raise InvalidArgumentError(
+            f"{name}: the heads of query, {heads}, must be a multiple of those of key, {shared}"
+        )
     if heads != shared:
         of_head = np.repeat(np.arange(shared), heads // shared)
         key, value = gather(key, of_head, 2), gather(value, of_head, 2)

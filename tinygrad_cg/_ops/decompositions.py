@@ -36,6 +36,7 @@ from .matrices import (
     product,
     real_dtype,
     result_dtype,
+    right_sides,
     solve_systems,
     square_matrices,
 )
@@ -259,7 +260,7 @@ _solve = operation(
     ],
     errors=(
         Wrong(MatrixError, "solve: [Ss]ingular", (np.ones((2, 2)), np.ones(2))),
-        Wrong(InvalidArgumentError, "solve: .* do not fit", (np.eye(2), np.ones(3))),
+        Wrong(InvalidArgumentError, "solve: for a matrix of .* got", (np.eye(2), np.ones(3))),
     ),
 )
 
@@ -327,21 +328,9 @@ def solve(x: Any, y: Any) -> Tensor:
     """Return the solution z of ``matmul(x, z) = y`` for square matrices `x`; of the shape of
     `y`."""
     x, y = convert_operands((x, y))
-    x, y, column = _system("solve", square_matrices("solve", x), y)
+    y, column = right_sides("solve", square_matrices("solve", x), y)
     solution = _apply_solve(x, y)
     return squeeze(solution, -1) if column else solution
-
-
-def _system(name: str, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, bool]:
-    """Return the matrices and right sides of systems, and whether these were a vector."""
-    shape, column = tuple(y.shape), y._data.ndim == 1
-    y = expand_dims(y, 1) if column else y
-    if y._data.ndim < 2 or y._data.shape[-2] != x._data.shape[-1]:
-        raise InvalidArgumentError(
-            f"{name}: matrix {tuple(x.shape)} and rhs {shape} do not fit: the columns of the "
-            "matrix must equal the rows of rhs"
-        )
-    return x, y, column
 
 
 # Triangular systems ----------------------------------------------------------------------------
@@ -392,7 +381,11 @@ _triangular = operation(
     ],
     errors=(
         Wrong(MatrixError, "triangular_solve: [Ss]ingular", (np.zeros((2, 2)), np.ones((2, 1)))),
-        Wrong(InvalidArgumentError, "triangular_solve: .* do not fit", (np.eye(2), np.ones(3))),
+        Wrong(
+            InvalidArgumentError,
+            "triangular_solve: for a matrix of .* got",
+            (np.eye(2), np.ones(3)),
+        ),
     ),
 )
 
@@ -405,7 +398,7 @@ def _apply_triangular(x: Tensor, y: Tensor, lower: bool) -> Tensor:
 def triangular_solve(x: Any, y: Any, lower: bool = True) -> Tensor:
     """Return the solution z of ``matmul(x, z) = y``, where only one triangle of `x` is read."""
     x, y = convert_operands((x, y))
-    x, y, column = _system("triangular_solve", square_matrices("triangular_solve", x), y)
+    y, column = right_sides("triangular_solve", square_matrices("triangular_solve", x), y)
     solution = _apply_triangular(x, y, bool(lower))
     return squeeze(solution, -1) if column else solution
 

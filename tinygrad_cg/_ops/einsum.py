@@ -68,7 +68,7 @@ def from_lists(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 def _letters(labels: Any) -> str:
     if not isinstance(labels, (list, tuple)):
         raise TypeError(
-            f"einsum: needs a string, or a list of integers after each operand: {labels!r}"
+            f"einsum: after each operand, a list of integers must name its axes, got {labels!r}"
         )
     letters = []
     for label in labels:
@@ -82,7 +82,7 @@ def _letters(labels: Any) -> str:
 
 
 def _refuse(subscripts: str, reason: str) -> InvalidArgumentError:
-    return InvalidArgumentError(f"einsum: {subscripts!r}: {reason}")
+    return InvalidArgumentError(f"einsum: in the subscripts {subscripts!r}, {reason}")
 
 
 @lru_cache(maxsize=1024)
@@ -92,7 +92,10 @@ def _parse(subscripts: str, ranks: tuple[int, ...]) -> tuple[tuple[str, ...], st
     left, arrow, right = text.partition("->")
     parts = left.split(",")
     if len(parts) != len(ranks):
-        raise _refuse(subscripts, f"is for {len(parts)} operands, got {len(ranks)}")
+        reason = f"the commas separate {len(parts)} operands, but the call passes {len(ranks)}"
+        raise _refuse(subscripts, reason)
+    if "->" in right:
+        raise _refuse(subscripts, "'->' may stand only once, before the labels of the result")
     inputs = tuple(_labels(subscripts, part, rank) for part, rank in zip(parts, ranks, strict=True))
     counts = Counter("".join(inputs))
     hidden = "".join(sorted((label for label in counts if label.isdigit()), reverse=True))
@@ -103,11 +106,11 @@ def _parse(subscripts: str, ranks: tuple[int, ...]) -> tuple[tuple[str, ...], st
     _check_letters(subscripts, before + after)
     output = before + hidden + after if dots else before + after
     if hidden and not dots:
-        raise _refuse(subscripts, "the result must have the ellipsis too, '...': sum over it after")
+        raise _refuse(subscripts, "the result needs '...', too: sum over its axes afterwards")
     for label, count in Counter(output).items():
         if count > 1 or label not in counts:
-            reason = "twice" if count > 1 else "but no operand does"
-            raise _refuse(subscripts, f"the result has {label!r} {reason}")
+            reason = "names {!r} twice" if count > 1 else "names {!r}, but no operand does"
+            raise _refuse(subscripts, f"the result {reason.format(label)}")
     return inputs, output
 
 
@@ -116,9 +119,9 @@ def _labels(subscripts: str, part: str, rank: int) -> str:
     named = len(before) + len(after)
     _check_letters(subscripts, before + after)
     if named > rank or (named < rank and not dots):
-        raise _refuse(subscripts, f"{part!r} has {named} letters, but the operand has {rank} axes")
+        raise _refuse(subscripts, f"{part!r} names {named} axes, but its operand has {rank}")
     if rank - named > 10:
-        raise _refuse(subscripts, "an ellipsis stands for at most 10 axes")
+        raise _refuse(subscripts, f"'...' stands for {rank - named} axes; at most 10 are supported")
     hidden = "".join(str(i) for i in range(rank - named - 1, -1, -1))
     return before + hidden + after
 
@@ -126,7 +129,7 @@ def _labels(subscripts: str, part: str, rank: int) -> str:
 def _check_letters(subscripts: str, labels: str) -> None:
     wrong = [label for label in labels if not (label.isascii() and label.isalpha())]
     if wrong:
-        raise _refuse(subscripts, f"{wrong[0]!r} is not a letter, ',', '->' or '...'")
+        raise _refuse(subscripts, f"{wrong[0]!r} is not allowed: use letters, ',', '->' and '...'")
 
 
 def _sizes(subscripts: str, terms: list[Term]) -> dict[str, int]:
@@ -137,7 +140,9 @@ def _sizes(subscripts: str, terms: list[Term]) -> dict[str, int]:
             current = sizes.get(label, 1)
             if size != current and 1 not in (size, current):
                 name = "..." if label.isdigit() else label
-                raise _refuse(subscripts, f"axes {name!r} have sizes {current} and {size}")
+                raise _refuse(
+                    subscripts, f"the axes {name!r} have different sizes, {current} and {size}"
+                )
             sizes[label] = size if current == 1 else current
     return sizes
 
@@ -170,7 +175,7 @@ def _diagonal(subscripts: str, x: Tensor, labels: str, label: str) -> Term:
     rest = [i for i in range(len(labels)) if i not in (first, second)]
     shape = x._data.shape
     if shape[first] != shape[second]:
-        reason = f"axes {label!r} of one operand have sizes {shape[first]} and {shape[second]}"
+        reason = f"the axes {label!r} have different sizes, {shape[first]} and {shape[second]}"
         raise _refuse(subscripts, reason)
     flat = transpose(x, (*rest, first, second))
     flat = reshape(flat, (*(shape[i] for i in rest), shape[first] ** 2))

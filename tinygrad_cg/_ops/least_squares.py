@@ -16,12 +16,11 @@ from .._core import devices
 from .._core.conversion import convert, convert_operands
 from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
-from ..errors import InvalidArgumentError
 from .comparison import greater
 from .define import Case, operation
 from .elementwise import add, multiply, subtract
 from .factorizations import svdvals
-from .matrices import adjoint, by_lapack, matrices, of_matrices, product, result_dtype
+from .matrices import adjoint, by_lapack, matrices, of_matrices, product, result_dtype, right_sides
 from .reductions import reduce_max, reduce_sum
 from .shape import cast, expand_dims, squeeze
 from .validation import broadcast_shapes
@@ -109,13 +108,7 @@ def lstsq(x: Any, y: Any, rtol: Any = None) -> Tensor:
     `pinv` for `rtol`, the derivative and dtypes. Raises InvalidArgumentError for wrong shapes.
     """
     x, y = convert_operands((x, y))
-    x, column = matrices("lstsq", x), y._data.ndim == 1
-    y = expand_dims(y, 1) if column else y
-    if y._data.ndim < 2 or y._data.shape[-2] != x._data.shape[-2]:
-        raise InvalidArgumentError(
-            f"lstsq: shapes {tuple(x.shape)} and {tuple(y.shape)} do not fit: the matrices need "
-            "as many rows as y has"
-        )
+    y, column = right_sides("lstsq", matrices("lstsq", x), y)
     bound = relative_tolerance(x) if rtol is None else float(rtol)
     solution = apply(_lstsq, (x, y), {"rcond": bound})
     return squeeze(solution, -1) if column else solution

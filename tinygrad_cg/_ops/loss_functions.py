@@ -122,8 +122,8 @@ def sparse_cross_entropy(labels: Any, logits: Any) -> Tensor:
     shape = logits._data.shape
     if not shape or labels._data.shape != shape[:-1]:
         raise InvalidArgumentError(
-            f"sparse_cross_entropy: labels have shape {tuple(labels.shape)}, logits have "
-            f"{tuple(shape)}: labels must have all axes of the logits except the last"
+            "sparse_cross_entropy: the labels must have the shape of the predictions without the "
+            f"last axis, got labels {tuple(labels.shape)} and predictions {tuple(shape)}"
         )
     data = logits._data  # where log_softmax is better kept for the gradient than computed again:
     if isinstance(data, devices.array_types) or is_narrow("log_softmax", data, len(shape) - 1):
@@ -346,7 +346,7 @@ def binary_crossentropy(target: Any, output: Any, from_logits: bool = False) -> 
     target, output = _pair(target, output)
     if from_logits:
         return sigmoid_cross_entropy(target, output)
-    check_same_shape("binary_crossentropy", "labels", target, "logits", output)
+    check_same_shape("binary_crossentropy", "the labels", target, "the predictions", output)
     output = _probabilities(output)
     first = multiply(target, log(output))
     return negative(add(first, multiply(subtract(1, target), log1p(negative(output)))))
@@ -362,7 +362,7 @@ def categorical_crossentropy(
     `from_logits`, of the shape of `target` (otherwise InvalidArgumentError).
     """
     target, output = _pair(target, output)
-    check_same_shape("categorical_crossentropy", "labels", target, "logits", output)
+    check_same_shape("categorical_crossentropy", "the labels", target, "the predictions", output)
     if from_logits:
         return softmax_cross_entropy(target, output, axis)
     output = _probabilities(divide(output, reduce_sum(output, axis, True)))

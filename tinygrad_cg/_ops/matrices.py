@@ -22,7 +22,7 @@ from .define import Case, Wrong, operation
 from .elementwise import where
 from .indexing import getitem
 from .linear_algebra import _matmul
-from .shape import swap_last
+from .shape import expand_dims, swap_last
 from .validation import broadcast_shapes
 
 MATRIX = np.array([[3.0, 1.0, 0.5], [-1.0, 2.5, 0.25], [0.5, -0.5, 2.0]])
@@ -178,6 +178,19 @@ def matrices(name: str, x: Any) -> Tensor:
             f"{name}: needs matrices in the last two axes, got shape {shape_in_words(x)}"
         )
     return x
+
+
+def right_sides(name: str, x: Tensor, y: Tensor) -> tuple[Tensor, bool]:
+    """Return the right-hand sides of systems with the matrices `x`, and whether they were a vector;
+    InvalidArgumentError for other shapes."""
+    column, rows = y._data.ndim == 1, x.shape[-2]
+    columns = expand_dims(y, 1) if column else y
+    if columns._data.ndim < 2 or columns._data.shape[-2] != rows:
+        raise InvalidArgumentError(
+            f"{name}: for a matrix of shape {tuple(x.shape)}, the right-hand side must have shape "
+            f"({rows},) or (..., {rows}, k), got {tuple(y.shape)}"
+        )
+    return columns, column
 
 
 def shape_in_words(x: Tensor) -> str:

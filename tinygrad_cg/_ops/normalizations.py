@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from .._core.conversion import convert, convert_each, convert_operands, is_tenso
 from .._core.kinds import FLOATING, is_complex, is_exact
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
+from ..errors import InvalidArgumentError
 from .comparison import equal, greater_equal, isfinite, less, logical_or
 from .complex import conj, real
 from .creation import ones_like
@@ -100,12 +102,18 @@ def batch_normalization(
     return result if offset is None else add(result, offset)
 
 
-def _along(x: Tensor, values: Any, axes: tuple[int, ...]) -> Tensor:
+def _along(argument: str, x: Tensor, values: Any, axes: tuple[int, ...]) -> Tensor:
     """Return `values`, which have the sizes of `axes`, with axes of size 1 for the others."""
     values, _ = convert_each(values, x)
     if values._data.ndim == x._data.ndim or not values._data.ndim:
         return values
-    return reshape(values, [size if i in axes else 1 for i, size in enumerate(x._data.shape)])
+    shape = [size if i in axes else 1 for i, size in enumerate(x._data.shape)]
+    if values.size != prod(shape):
+        raise InvalidArgumentError(
+            f"{argument} must have the sizes of the normalized axes of x, "
+            f"{tuple([x.shape[i] for i in axes])}, got shape {tuple(values.shape)}"
+        )
+    return reshape(values, shape)
 
 
 @in_float32
@@ -120,8 +128,8 @@ def layer_normalization(
     x = _floating(x)
     axes = normalize_axes("layer_normalization", axis, x._data.ndim)
     mean, variance = mean_and_variance(x, axes, True)
-    scale = None if gamma is None else _along(x, gamma, axes)
-    offset = None if beta is None else _along(x, beta, axes)
+    scale = None if gamma is None else _along("layer_normalization: gamma", x, gamma, axes)
+    offset = None if beta is None else _along("layer_normalization: beta", x, beta, axes)
     return batch_normalization(x, mean, variance, offset, scale, epsilon)
 
 
@@ -135,7 +143,11 @@ def rms_normalization(x: Any, scale: Any = None, axis: Any = -1, epsilon: Any = 
     x = _floating(x)
     axes = normalize_axes("rms_normalization", axis, x._data.ndim)
     result = multiply(x, rsqrt(add(reduce_mean(_squares(x), axes, True), epsilon)))
-    return result if scale is None else multiply(result, _along(x, scale, axes))
+    return (
+        result
+        if scale is None
+        else multiply(result, _along("rms_normalization: scale", x, scale, axes))
+    )
 
 
 @in_float32

@@ -16,6 +16,7 @@ from tinygrad_cg_kernels.runtime import promotion
 from .._core.conversion import convert, is_tensor
 from .._core.kinds import COMPLEX, FLOATING, INTEGERS, REAL, is_integer
 from .._core.tensor import Tensor
+from .._core.wording import in_words
 from ..errors import (
     ArgumentTypeError,
     AxisError,
@@ -71,8 +72,7 @@ def as_choice(name: str, argument: str, value: T, choices: Iterable[Any]) -> T:
     """Return `value` if it is one of `choices`; InvalidArgumentError otherwise."""
     choices = tuple(choices)
     if value not in choices:
-        *others, last = map(repr, choices)
-        listed = f"{', '.join(others)} or {last}" if others else last
+        listed = in_words(map(repr, choices), "or")
         raise InvalidArgumentError(f"{name}: {argument} must be one of {listed}, got {value!r}")
     return value
 
@@ -169,7 +169,7 @@ def check_shapes(
         f"{argument} must have shape {_written(axes.split(), known)}"
         for argument, (_, axes) in operands.items()
     )
-    shapes = " and ".join(str(tuple(x.shape)) for x, _ in operands.values())
+    shapes = in_words(str(tuple(x.shape)) for x, _ in operands.values())
     raise InvalidArgumentError(f"{name}: {expected}; got {shapes}")
 
 

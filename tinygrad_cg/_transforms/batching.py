@@ -360,7 +360,7 @@ def vmap(f: Callable[..., Y], in_axes: Any = 0, out_axes: Any = 0) -> Callable[.
         inner_args, inner_kwargs = nest.pack_sequence_as((args, kwargs), examples)
         with level:
             result = f(*inner_args, **inner_kwargs)
-        leaf_axes = _broadcast_axes("out_axes", out_axes, result)
+        leaf_axes = _broadcast_axes("out_axes", out_axes, result, "the function returns")
         flat = [
             None if leaf is None else _outward(level, leaf, axis)
             for leaf, axis in zip(nest.flatten(result), leaf_axes, strict=True)
@@ -398,7 +398,7 @@ def vectorized_map(
     return vmap(fn, (nest.pack_sequence_as(elems, axes),))(packed)
 
 
-def _broadcast_axes(argument: str, axes: Any, structure: Any) -> list:
+def _broadcast_axes(argument: str, axes: Any, structure: Any, has: str = "the call passes") -> list:
     """Return one axis for each leaf of `structure`, from a prefix of that structure."""
     if axes is None or not isinstance(axes, (list, tuple, dict)):
         axis = None if axes is None else as_int("vmap", argument, axes)
@@ -406,16 +406,21 @@ def _broadcast_axes(argument: str, axes: Any, structure: Any) -> list:
     named = isinstance(axes, dict)
     fits = isinstance(structure, dict if named else (list, tuple)) and len(axes) == len(structure)
     if not fits or (named and set(axes) != set(structure)):
-        count = len(structure) if isinstance(structure, (list, tuple, dict)) else 1
-        entries = f"{count} {'entry' if count == 1 else 'entries'}"
-        values = "arguments" if argument == "in_axes" else "results"
-        keys = f", the keys {sorted(structure)}" if isinstance(structure, dict) else ""
         raise ValueError(
-            f"vmap: {argument}={axes!r} must have {entries}{keys}, as the {values} do, or be a "
-            "single number"
+            f"vmap: {argument}={axes!r} is for {_counted(axes)}, but {has} {_counted(structure)}: "
+            "give an axis or None for each, or one number for all"
         )
     keys = sorted(structure) if named else range(len(structure))
-    return [axis for key in keys for axis in _broadcast_axes(argument, axes[key], structure[key])]
+    pairs = [(axes[key], structure[key]) for key in keys]
+    return [axis for pair in pairs for axis in _broadcast_axes(argument, *pair, "this part has")]
+
+
+def _counted(structure: Any) -> str:
+    if isinstance(structure, dict):
+        return f"the keys {sorted(structure)}"
+    if not isinstance(structure, (list, tuple)):
+        return "a single tensor"
+    return f"{len(structure)} value{'s' * (len(structure) != 1)}"
 
 
 def _move_to_front(index: int, tensor: Tensor, axis: int, args: tuple, kwargs: dict) -> Tensor:
