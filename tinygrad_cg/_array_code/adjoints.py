@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from . import program as ir
@@ -41,61 +41,27 @@ def adjoint(
     return _Adjoints(program, sources, values, checkpoint, cuts).program() if cuts else result
 
 
+Values = dict[ir.Number, ir.Number]
 ACCESSES = ir.LoadElement, ir.Store, ir.Fill
 QUICK = {name for name in TEXTS if name not in ("divide", "mod")}
 """Functions that take less time than an element of an array that is loaded."""
 
 
+@dataclass
 class _BackwardScope:
-    """What the backward sweep knows of a block: its values, saved, computed again, or still there.
+    """The backward sweep of a block: its values, saved, computed again, or still there.
 
     `once` is true of blocks that run once, whose values are there when the backward sweep begins.
+    Values that are `asked` for are needed for themselves, not for other ones.
     """
 
-    def __init__(
-        self, block: ir.Block, parent: _BackwardScope | None, once: bool, owner: _Adjoints
-    ):
-        self.block, self.parent, self.once, self.owner = block, parent, once, owner
-        self.values: dict[ir.Number, ir.Number] = {}
-        self.saved: list[ir.Number] = []
-        self.prologue: ir.Block = []
-        self.backward: ir.Block = []
-
-    def fetch(self, value: ir.Number, is_asked: bool = True) -> ir.Number:
-        """Return what has a value of the forward sweep in the backward sweep.
-
-        Only values that are asked for are needed for themselves, not for other ones.
-        """
-        if isinstance(value, ir.FixedNumber) or value not in self.owner.home:
-            return value
-        if self.owner.home[value] is not self.block:
-            assert self.parent is not None, value
-            return self.parent.fetch(value)
-        if self.once:
-            return value
-        if is_asked:
-            self.owner.asked.setdefault(id(self.block), {})[value] = None
-        if value not in self.values:
-            self.values[value] = self._again(value)
-        return self.values[value]
-
-    def _again(self, value: ir.Number) -> ir.Number:
-        """Compute a value once more, if all that it depends on is there; else save it."""
-        source = self.owner.source_of(value)
-        out = ir.like(value)
-        match source:
-            case ir.Op(_, function, args):
-                args = tuple(self.fetch(arg, False) for arg in args)
-                self.prologue.append(ir.Op(out, function, args))
-                return out
-            case ir.LoadElement(_, _, index) | ir.Store(_, index):
-                array = self.owner.memory_of(source)
-                if array is not None:
-                    index = tuple(self.fetch(i, False) for i in index)
-                    self.prologue.append(ir.LoadElement(out, array, index))
-                    return out
-        self.saved.append(value)
-        return out
+    block: ir.Block
+    once: bool
+    values: Values = field(default_factory=dict)
+    saved: list[ir.Number] = field(default_factory=list)
+    asked: dict[ir.Number, None] = field(default_factory=dict)
+    prologue: ir.Block = field(default_factory=list)
+    backward: ir.Block = field(default_factory=list)
 
 
 class _Checkpoints(NamedTuple):
@@ -109,26 +75,24 @@ class _Checkpoints(NamedTuple):
     """Arrays that the loop reads, and that change after it: saved at its end."""
 
 
+@dataclass
 class _Adjoints:
-    def __init__(
-        self,
-        program: ir.ArrayProgram,
-        sources: Sequence[Thing],
-        values: bool,
-        checkpoint: int,
-        cuts: Collection[ir.Number] = (),
-    ):
-        self.primal, self.sources, self.values = program, sources, values
-        self.checkpoint, self.cut = checkpoint, cuts
-        self.asked: dict[int, dict[ir.Number, None]] = {}  # by the id of a block
+    primal: ir.ArrayProgram
+    sources: Sequence[Thing]
+    values: bool
+    checkpoint: int
+    cut: Collection[ir.Number] = ()
+
+    def __post_init__(self) -> None:
+        program = self.primal
         self.depth = 0  # loops around
         self.states: dict[ir.Statement, _Checkpoints] = {}
         targets = [x for x in program.outputs if x.is_float and not isinstance(x, ir.FixedNumber)]
-        self.active = ir.varied(program, sources) & ir.varied(program, targets, backward=True)
-        self.saved: dict[int, list[ir.Number]] = {}  # by the id of a block
-        self.bars: dict[ir.Number, ir.Number] = {}
+        self.active = ir.varied(program, self.sources) & ir.varied(program, targets, backward=True)
+        self.bars: Values = {}
         self.arrays: dict[ir.Array, ir.Array] = {}
-        self.scope = _BackwardScope(program.body, None, True, self)
+        self.scope = _BackwardScope(program.body, True)
+        self.scopes = {id(program.body): self.scope}  # by the ids of blocks
         self.b = OpBuilder()
         self.copies: dict[tuple[ir.Array, ir.For], ir.Array] = {}  # of arrays that change later
         self.reloading = places = Reloading(program)
@@ -184,29 +148,27 @@ class _Adjoints:
     def cuts(self) -> set[ir.Number]:
         """Return values to save instead of several others from which they would be computed."""
         result: set[ir.Number] = set()
-        for block, asked in self.asked.items():
-            leaves, chosen = {*self.saved.get(block, ())}, set()
-            saved, seen = self.reached(asked, leaves)
+        for scope in self.scopes.values():
+            leaves, chosen = {*scope.saved}, set()
+            saved, seen = self.reached(scope, leaves)
             for value in [x for x in self.definitions if x in seen] if len(saved) > 1 else ():
-                fewer, _ = self.reached(asked, {*leaves, *chosen, value})
+                fewer, _ = self.reached(scope, {*leaves, *chosen, value})
                 if len(fewer) < len(saved):
                     saved, chosen = fewer, chosen | {value}
             result |= saved - leaves
         return result
 
-    def reached(
-        self, asked: Collection[ir.Number], ends: Collection[ir.Number]
-    ) -> tuple[set[ir.Number], set[ir.Number]]:
+    def reached(self, scope: _BackwardScope, ends: Collection[ir.Number]) -> list[set[ir.Number]]:
         """Return the `ends` from which values are computed, and what is computed on the way."""
-        home = self.home[next(iter(asked))]
+        home = scope.block
 
         def following(value: ir.Number) -> Sequence[ir.Number]:
             is_inner = value not in ends and self.home.get(value) is home
             source = self.source_of(value) if is_inner else None
             return () if source is None else ir.operands(source)
 
-        seen = {x for x in ir.reachable(asked, following) if self.home.get(x) is home}
-        return seen.intersection(ends), seen.difference(ends)
+        seen = {x for x in ir.reachable(scope.asked, following) if self.home.get(x) is home}
+        return [seen.intersection(ends), seen.difference(ends)]
 
     def memory_of(self, load: Access) -> ir.Array | None:
         """Return the array that has an element in the backward sweep: itself, or a copy."""
@@ -229,9 +191,9 @@ class _Adjoints:
             if isinstance(statement, ir.For):
                 ended = self.states[statement].ended if statement in self.states else []
                 result += _saving([*ended, *self.copied_in(statement)])
-        saved = self.saved.get(id(block))
-        if saved:
-            result.append(ir.Push(tuple(saved)))
+        scope = self.scopes.get(id(block))
+        if scope is not None and scope.saved:
+            result.append(ir.Push(tuple(scope.saved)))
         return result
 
     def forward_statement(self, statement: ir.Statement) -> ir.Statement:
@@ -269,8 +231,39 @@ class _Adjoints:
             adjoint = self.b.op("accumulate", current, adjoint)
         self.bars[value] = adjoint
 
-    def fetch(self, value: ir.Number) -> ir.Number:
-        return self.scope.fetch(value)
+    def fetch(self, value: ir.Number, user: _BackwardScope | None = None) -> ir.Number:
+        """Return what has a value of the forward sweep in the backward sweep.
+
+        A `user` is the block that computes another value of its own from it.
+        """
+        if value not in self.home:
+            return value
+        scope = self.scopes[id(self.home[value])]
+        if scope.once:
+            return value
+        if scope is not user:
+            scope.asked[value] = None
+        if value not in scope.values:
+            scope.values[value] = self.again(value, scope)
+        return scope.values[value]
+
+    def again(self, value: ir.Number, scope: _BackwardScope) -> ir.Number:
+        """Compute a value once more, if all that it depends on is there; else save it."""
+        source = self.source_of(value)
+        out = ir.like(value)
+        match source:
+            case ir.Op(_, function, args):
+                args = tuple(self.fetch(arg, scope) for arg in args)
+                scope.prologue.append(ir.Op(out, function, args))
+                return out
+            case ir.LoadElement(_, _, index) | ir.Store(_, index):
+                array = self.memory_of(source)
+                if array is not None:
+                    index = tuple(self.fetch(i, scope) for i in index)
+                    scope.prologue.append(ir.LoadElement(out, array, index))
+                    return out
+        scope.saved.append(value)
+        return out
 
     def block(self, block: ir.Block) -> None:
         for statement in reversed(block):
@@ -307,17 +300,14 @@ class _Adjoints:
                 self.loop(statement)
 
     @contextmanager
-    def inside(
-        self, block: ir.Block, once: bool, bars: dict[ir.Number, ir.Number]
-    ) -> Iterator[_BackwardScope]:
+    def inside(self, block: ir.Block, once: bool, bars: Values) -> Iterator[_BackwardScope]:
         """Write the backward sweep of a block, with adjoints of its own."""
         around = self.b, self.scope, self.bars
-        scope = _BackwardScope(block, self.scope, once, self)
+        scope = self.scopes[id(block)] = _BackwardScope(block, once)
         self.b, self.scope, self.bars = OpBuilder(), scope, bars
         yield scope
         scope.backward = [*scope.prologue, *self.b.block]
         if scope.saved:
-            self.saved[id(block)] = scope.saved
             scope.backward.insert(0, ir.Pop(tuple(scope.values[x] for x in scope.saved)))
         self.b, self.scope, self.bars = around
 
@@ -340,13 +330,11 @@ class _Adjoints:
         result = ir.If(test, *blocks)
         for value in outer:
             pair = after[0][value], after[1][value]
-            if all(isinstance(x, ir.FixedNumber) for x in pair):
-                continue
             if pair[0] is pair[1]:
                 self.bars[value] = pair[0]
-                continue
-            out = self.bars[value] = ir.Number(value.type, f"{value.hint}_bar")
-            result.merges.append(ir.Merge(out, *pair))
+            elif any(x.number is None for x in pair):
+                out = self.bars[value] = ir.Number(value.type, f"{value.hint}_bar")
+                result.merges.append(ir.Merge(out, *pair))
         self.b.block.append(result)
 
     def _has_effect(self, block: ir.Block) -> bool:
@@ -382,9 +370,8 @@ class _Adjoints:
             for value, total in totals.items():
                 total.result = self.bars[value]
         kept = [total for total in totals.values() if total.result is not total.inside]
-        self.b.block += _saving(
-            [self.copies[x, statement] for x in self.copied_in(statement)], True
-        )
+        copies = [copy for (_, around), copy in self.copies.items() if around is statement]
+        self.b.block += _saving(copies, True)
         if self.depth < self.checkpoint and self.saves(body):
             self.segments(statement, index, scope.backward, [*carries, *kept])
         else:
@@ -398,23 +385,24 @@ class _Adjoints:
 
     def rounds(self, statement: ir.For) -> ir.Bounds:
         """Return a loop's rounds in reverse order."""
-        b, count, jump = self.b, self.counts.get(statement), int(statement.step.number)
+        b, count, jump = self.b, self.counts.get(statement), statement.step.number
         start, stop = self.fetch(statement.start), self.fetch(statement.stop)
         end = b.op("subtract", start, jump)
-        if count is None and abs(jump) == 1:
-            return b.op("subtract", stop, jump), end, ir.constant(-jump)
-        if count is None:
-            whole = b.op("maximum", b.rounds(start, stop, jump), 0)
-        else:
+        if count is not None:
             whole = self.fetch(count)
+        elif abs(jump) == 1:
+            return b.op("subtract", stop, jump), end, ir.constant(-jump)
+        else:
+            whole = b.op("maximum", b.rounds(start, stop, jump), 0)
         return b.op("add", end, b.op("multiply", whole, jump)), end, ir.constant(-jump)
 
     def saves(self, block: ir.Block) -> bool:
         """Return whether rounds of a loop would push anything."""
         inner = (part for x in block for part in ir.blocks_of(x))
         loops = (x for x in block if isinstance(x, ir.For))
-        own = id(block) in self.saved or any(map(self.copied_in, loops))
-        return own or any(map(self.saves, inner))
+        scope = self.scopes.get(id(block))
+        own = (scope is not None and scope.saved) or any(map(self.copied_in, loops))
+        return bool(own) or any(map(self.saves, inner))
 
     def state(self, loop: ir.For) -> _Checkpoints:
         """Return what a loop saves at checkpoints.
@@ -450,7 +438,7 @@ class _Adjoints:
         b = OpBuilder(_saving(state.arrays, True))
         begin = b.op("floor_divide", b.op("multiply", number, b.op("add", number, 1)), 2)
         end = b.op("minimum", b.op("add", b.op("add", begin, number), 1), rounds)
-        start, jump = self.fetch(loop.start), int(loop.step.number)
+        start, jump = self.fetch(loop.start), loop.step.number
         begin = b.op("add", start, b.op("multiply", begin, jump))  # from rounds to indices
         end = b.op("add", start, b.op("multiply", end, jump))
         again = self.forward(loop.body)

@@ -15,7 +15,17 @@ from ..autograph._names import Names
 from ..errors import UnsupportedCodeError, location_of
 from . import program as ir
 from .scalar_operations import OpBuilder
-from .views import Axis, Lazy, View, broadcast, element, element_of, elementwise, is_one, whole
+from .views import (
+    Arraylike,
+    Axis,
+    Lazy,
+    View,
+    broadcast,
+    element,
+    element_of,
+    is_one,
+    whole,
+)
 
 
 @dataclass(frozen=True)
@@ -53,17 +63,20 @@ class IndexCheck(NamedTuple):
     loop: ir.For | None = None
 
 
+Test = Callable[[ir.Number], bool]
 Step = Callable[[ir.Index, ir.Numbers], ir.Numbers]
 """What a loop over indices carries, after a round."""
 Twin = tuple[ir.Array, ir.Array, str, str]
 """A copy, its original, and the names of both."""
+Env = dict[str, Any]
+"""Values by names."""
 
 
 def reaches(value: Any, arrays: set[ir.Array]) -> bool:
     """Return whether a value is, or has, one of the arrays."""
     if isinstance(value, tuple):
         return any(reaches(item, arrays) for item in value)
-    return isinstance(value, (View, Lazy)) and not arrays.isdisjoint(value.reads)
+    return isinstance(value, Arraylike) and not arrays.isdisjoint(value.reads)
 
 
 class BlockReader:
@@ -116,7 +129,7 @@ class BlockReader:
 
     def check(self, test: ir.Number, kind: type[Exception], message: str) -> None:
         """Add a check, whose error names the line."""
-        if isinstance(test, ir.FixedNumber) and test.number:
+        if test.number:
             return
         self.program.errors.append((kind, f"{self.place(self.node)}: {message}"))
         self.b.block.append(ir.Require(test, len(self.program.errors)))
@@ -142,7 +155,7 @@ class BlockReader:
             name = "less" if check.loop.step.number > 0 else "greater"
             ends = check.loop.start, check.loop.stop
             test = b.op("or", b.op("not", b.op(name, *ends)), test)
-        if not isinstance(test, ir.FixedNumber) or not test.number:
+        if not test.number:
             require = ir.Require(test, error)
             b.block.append(require)
             self.index_checks[require] = check, b.block[count:]
@@ -152,7 +165,7 @@ class BlockReader:
         checks = {x for x in ir.walk(loop.body) if isinstance(x, ir.Require)}
         if not (loop.is_counted and self.index_checks.keys() >= checks):
             return
-        inside, jump = ir.defined([loop]), int(loop.step.number)
+        inside, jump = ir.defined([loop]), loop.step.number
         for require in [x for x in loop.body if x in checks]:
             check, statements = self.index_checks[require]
             base, gap = ir.term_of(check.most, self.definitions)
@@ -165,7 +178,7 @@ class BlockReader:
 
     def is_below(self, index: ir.Number, size: ir.Number) -> bool:
         """Return whether an index is known to be less than the size of its axis."""
-        if isinstance(index, ir.FixedNumber) and index.number < (size.low or 0):
+        if index.number is not None and index.number < (size.low or 0):
             return True
         own, gap = ir.term_of(size, self.definitions)
         most = self.bound(index, True, lambda value: value is own)
@@ -199,9 +212,9 @@ class BlockReader:
             for statement in block[count:]:
                 self.hidden.update(ir.results(statement))
 
-    def is_visible_view(self, view: View) -> bool:
-        values = [v for axis in view.axes for v in (axis.start, axis.step) if v is not None]
-        return self.hidden.isdisjoint((*values, *view.shape))
+    def is_visible(self, view: View) -> bool:
+        ends = {x for axis in view.axes for x in (axis.start, axis.step)}
+        return self.hidden.isdisjoint(ends.union(view.shape))
 
     def wrap(self, value: Any) -> Any:
         """Return what a value of Python's is in a program."""
@@ -236,9 +249,7 @@ class BlockReader:
         pairs = [twin[:2] for twin in self.twins]
         return ir.reachable([array], lambda x: [y for pair in pairs if x in pair for y in pair])
 
-    def holder(
-        self, arrays: set[ir.Array], but: str, live: Names | None, env: dict[str, Any]
-    ) -> str | None:
+    def holder(self, arrays: set[ir.Array], but: str, live: Names | None, env: Env) -> str | None:
         """Return the name, other than `but`, by which one of the arrays is still reached."""
         for name, value in env.items():
             if name != but and (live is None or name in live) and reaches(value, arrays):
@@ -247,11 +258,9 @@ class BlockReader:
             return "an array of the loop or the caller around"
         return None
 
-    def copied(
-        self, copy: ir.Array, name: str, original: ir.Array, live: Names | None, env: dict[str, Any]
-    ) -> None:
+    def copied(self, copy: ir.Array, name: str, of: ir.Array, live: Names | None, env: Env) -> None:
         """Note that a name has a copy of what is the same array in Python."""
-        kin = self.kin(original)
+        kin = self.kin(of)
         other = self.holder(kin, name, live, env)
         if other is not None:
             self.twins += [(copy, array, name, other) for array in kin]
@@ -282,7 +291,7 @@ class BlockReader:
 
     def evaluated(self, value: Any) -> Any:
         """Return an array without axes as a number."""
-        if isinstance(value, (View, Lazy)) and not value.shape:
+        if isinstance(value, Arraylike) and not value.shape:
             return value.at(self.b, ())
         return value
 
@@ -299,7 +308,7 @@ class BlockReader:
     def map(self, function: Callable[..., ir.Number], *operands: Any) -> Any:
         """Apply a function of numbers to numbers, or element by element to arrays."""
         for operand in operands:
-            if not isinstance(operand, (ir.Number, View, Lazy)):
+            if not isinstance(operand, (ir.Number, Arraylike)):
                 raise self.refuse("numbers and arrays are expected here")
         arrays = [x for x in operands if not isinstance(x, ir.Number)]
         if not arrays:
@@ -310,11 +319,13 @@ class BlockReader:
         with self.into([]):  # which nobody keeps
             kind = function(self.b, *kinds).type
         del self.program.errors[errors:]
-        return elementwise(function, operands, shape, kind)
 
-    def allocate(
-        self, element_type: str, shape: ir.Index, value: ir.Number | None, hint: str = "a"
-    ) -> View:
+        def at(b: OpBuilder, index: ir.Index) -> ir.Number:
+            return function(b, *[element(b, operand, index) for operand in operands])
+
+        return Lazy(kind, shape, at, frozenset().union(*[x.reads for x in arrays]))
+
+    def allocate(self, kind: str, shape: ir.Index, fill: ir.Number | None, hint: str = "a") -> View:
         """Return a new array; of an undefined content, or filled with a number."""
         sizes = []
         for size in shape:
@@ -331,9 +342,9 @@ class BlockReader:
                     "changes: allocate an array of the largest size first, and use a part of it"
                 )
             sizes.append(self._of_bounds("maximum", most, ir.constant(0)))
-        array = ir.Array(element_type, tuple(sizes), hint)
+        array = ir.Array(kind, tuple(sizes), hint)
         self.program.scratch.append(array)
-        self.b.block.append(ir.Fill(array, value))
+        self.b.block.append(ir.Fill(array, fill))
         return View(array, whole(array).axes, tuple(shape))
 
     def is_early(self, value: ir.Number) -> bool:
@@ -341,13 +352,11 @@ class BlockReader:
         op = self.definitions.get(value)
         if value not in self.sizes and op is not None and all(map(self.is_early, op.args)):
             self.sizes.add(value)
-        return isinstance(value, ir.FixedNumber) or value in self.sizes
+        return value.number is not None or value in self.sizes
 
-    def bound(
-        self, value: ir.Number, upper: bool, is_end: Callable[[ir.Number], bool]
-    ) -> ir.Number | None:
+    def bound(self, value: ir.Number, upper: bool, is_end: Test) -> ir.Number | None:
         """Return a bound of an integer that is computed from ends alone; None without one."""
-        if isinstance(value, ir.FixedNumber) or is_end(value):
+        if value.number is not None or is_end(value):
             return value
         if not upper and value.low is not None:
             return ir.constant(value.low)
@@ -371,17 +380,17 @@ class BlockReader:
             is_enough = op.function in ("minimum", "maximum") and op.function != extreme
             return first or second if is_enough else None
         match op.function:
-            case "add" | "subtract" | "minimum" | "maximum":
-                return self._of_bounds(op.function, first, second)
             case "select":
                 return self._of_bounds(extreme, first, second)
-            case "multiply" if x.low is not None and y.low is not None and min(x.low, y.low) >= 0:
-                return self._of_bounds(op.function, first, second)
-            case "floor_divide" if isinstance(y, ir.FixedNumber) and y.number > 0:
-                return self._of_bounds(op.function, first, second)
-        return None
+            case "multiply":
+                is_monotonic = all(z.low is not None and z.low >= 0 for z in (x, y))
+            case "floor_divide":
+                is_monotonic = y.number is not None and y.number > 0
+            case _:
+                is_monotonic = op.function in ("add", "subtract", "minimum", "maximum")
+        return self._of_bounds(op.function, first, second) if is_monotonic else None
 
-    def _of_bounds(self, function: str, x: ir.Number, y: ir.Number) -> ir.Number:
+    def _of_bounds(self, function: Any, x: ir.Number, y: ir.Number) -> ir.Number:
         """Compute a bound; the extreme of a number's two sums with constants is known."""
         (base, constant), (other, gap) = (ir.term_of(z, self.definitions) for z in (x, y))
         if base is other and function in ("minimum", "maximum"):
@@ -395,7 +404,7 @@ class BlockReader:
         return view
 
     def store(self, view: View, value: Any, node: ast.AST | None) -> None:
-        if not isinstance(value, (ir.Number, View, Lazy)):
+        if not isinstance(value, (ir.Number, Arraylike)):
             raise self.refuse("only numbers and arrays can be assigned to elements", node)
         self.changes(view.array, node)
         self.assign_elements(view, value, node)
@@ -427,16 +436,9 @@ class BlockReader:
 
     def each(self, shape: Sequence[ir.Number], write: Callable[[ir.Index], None]) -> None:
         """Add loops over the indices of a shape."""
+        self.reduced(shape, (), lambda index, _: write(index) or ())
 
-        def step(index: ir.Index, _: ir.Numbers) -> ir.Numbers:
-            write(index)
-            return ()
-
-        self.reduced(shape, (), step)
-
-    def reduced(
-        self, shape: ir.Numbers, inits: ir.Numbers, step: Step, index: ir.Index = ()
-    ) -> ir.Numbers:
+    def reduced(self, shape: ir.Numbers, inits: Any, step: Step, index: ir.Index = ()) -> Any:
         """Add loops over a shape that carry numbers, and return these."""
         if len(index) == len(shape):
             return step(index, inits)
@@ -453,8 +455,9 @@ class BlockReader:
         self.b.block.append(ir.counting(variable, size, body, carries))
         return outs
 
-    def item(self, view: View, index: ir.Number) -> Any:
-        return self.evaluated(self.part(view, [index], None))
+    def item(self, view: View, parts: list[Any], node: ast.AST | None = None) -> Any:
+        """Return the part of a view as a number, or as an array."""
+        return self.evaluated(self.part(view, parts, node))
 
     def part(self, view: View, parts: list[Any], node: ast.AST | None) -> View:
         """Return the part of a view at integers, slices (tuples), None and Ellipsis."""
@@ -466,25 +469,22 @@ class BlockReader:
         missing = [full] * (len(view.shape) - used)
         at = parts.index(Known(...)) if Known(...) in parts else len(parts)
         parts = [*parts[:at], *missing, *parts[at + 1 :]]
-        new: dict[int, Axis] = {}  # by axes of the view
+        new: list[Axis] = []  # by axes of the view
         shape: list[ir.Number] = []
-        axis = 0
         for part in parts:
             if isinstance(part, Known):
                 shape.append(ir.constant(1))
-                continue
-            size = view.shape[axis]
-            if isinstance(part, tuple):
-                start, step, count = self.sliced(part, size)
-                new[axis] = Axis(start, step, len(shape))
+            elif isinstance(part, tuple):
+                start, step, count = self.sliced(part, view.shape[len(new)])
+                new.append(Axis(start, step, len(shape)))
                 shape.append(count)
             else:
+                size = view.shape[len(new)]
                 self.check_index(part, size)
-                new[axis] = Axis(self.wrapped(part, size))
-            axis += 1
+                new.append(Axis(self.wrapped(part, size)))
         return View(view.array, tuple(self.compose(old, new) for old in view.axes), tuple(shape))
 
-    def compose(self, old: Axis, new: dict[int, Axis]) -> Axis:
+    def compose(self, old: Axis, new: Sequence[Axis]) -> Axis:
         """Return how memory is indexed by a part of a view."""
         if old.of is None or old.step is None:
             return old
@@ -498,7 +498,7 @@ class BlockReader:
         """Return an index that counts from the beginning."""
         if index.low is not None and index.low >= 0:
             return index
-        if isinstance(index, ir.FixedNumber):
+        if index.number is not None:
             return self.b.op("add", size, index, hint="i")
         negative = self.b.op("less", index, 0)
         return self.b.op("select", negative, self.b.op("add", index, size), index, hint="i")
@@ -507,9 +507,9 @@ class BlockReader:
         """Return a slice's start, step and number of elements."""
         start, stop, step = part
         step = ir.constant(1) if step is None else step
-        if not isinstance(step, ir.FixedNumber):
+        if step.number is None:
             raise self.refuse("the step of a slice must be a constant")
-        jump = int(step.number)
+        jump = step.number
         if jump == 0:
             raise self.refuse("the step of a slice must not be 0")
         if start is None and stop is None and jump == 1:
@@ -520,7 +520,7 @@ class BlockReader:
             value = self.wrapped(value, size)
             if value.low is None or value.low < low:
                 value = b.op("maximum", value, low)
-            if isinstance(value, ir.FixedNumber) and value.number == 0 and jump > 0:
+            if value.number == 0 and jump > 0:
                 return value
             return b.op("minimum", value, high)
 

@@ -45,7 +45,7 @@ def arithmetic(reader: BlockReader, b: OpBuilder, name: str, x: Number, y: Numbe
         return b.apply(elementary.floor_divide, x, y)
     if name in ("floor_divide", "mod") and not (x.is_float or y.is_float):
         is_positive = y.low is not None and y.low > 0
-        if not is_positive and not (isinstance(y, FixedNumber) and y.number):
+        if not is_positive and not y.number:
             test = b.op("not_equal", y, 0)
             reader.check(test, ZeroDivisionError, "integer division by zero")
     return b.op(name, x, y)
@@ -60,17 +60,17 @@ MAX_POWER = 64
 
 
 def _power(reader: BlockReader, b: OpBuilder, x: Number, y: Number) -> Number:
-    if isinstance(y, FixedNumber) and not y.is_float and abs(int(y.number)) <= MAX_POWER:
-        exponent = int(y.number)
+    if y.number is not None and not y.is_float and abs(y.number) <= MAX_POWER:
+        exponent = y.number
         product = _product(b, b.cast(x, "i64") if x.type == "b1" else x, abs(exponent))
         if exponent >= 0:
             return product
         return b.op("divide", fixed(product.type, 1), product)
     if not (x.is_float or y.is_float):
         raise reader.refuse("an integer to an unknown power: write float(x) ** n")
-    if isinstance(y, FixedNumber) and y.number == 0.5:
+    if y.number == 0.5:
         return b.apply(elementary.sqrt, x)
-    if isinstance(y, FixedNumber) and y.number == 2.0:
+    if y.number == 2.0:
         return b.multiply(x, x)
     return b.apply(elementary.power, x, y)
 
@@ -228,9 +228,9 @@ def _arange(reader: BlockReader, start: Any, stop: Any = None, step: Any = None)
         size = b.cast(b.apply(elementary.ceil, span), "i64")
         kind = "f64"
     else:
-        if not isinstance(jump, FixedNumber) or jump.number <= 0:
+        if jump.number is None or jump.number <= 0:
             raise reader.refuse("the step of np.arange must be a positive constant")
-        size, kind = b.rounds(first, last, int(jump.number)), "i64"
+        size, kind = b.rounds(first, last, jump.number), "i64"
     size = b.op("maximum", size, 0, hint="n")
 
     def at(b: OpBuilder, index: Any) -> Number:
@@ -240,7 +240,7 @@ def _arange(reader: BlockReader, start: Any, stop: Any = None, step: Any = None)
 
 
 def _array(reader: BlockReader, value: Any) -> Arraylike:
-    if isinstance(value, (View, Lazy)):
+    if isinstance(value, Arraylike):
         return value
     if isinstance(value, tuple):
         return _stacked(reader, value)
@@ -274,7 +274,7 @@ def _copy(reader: BlockReader, value: Any, dtype: Any = None) -> View:
 
 
 def _as_is(reader: BlockReader, value: Any, dtype: Any = None) -> Any:
-    if isinstance(value, (View, Lazy)) and _is_none(dtype):
+    if isinstance(value, Arraylike) and _is_none(dtype):
         return value
     return _copy(reader, value, dtype)
 
@@ -283,7 +283,7 @@ def _transpose(reader: BlockReader, array: Any, axes: Any = None) -> View:
     array = reader.kept(_array(reader, array))
     order = range(len(array.shape))[::-1]
     if not _is_none(axes):
-        order = [int(axis.number) for axis in axes]
+        order = [axis.number for axis in axes]
     return transposed(array, list(order))
 
 
@@ -293,17 +293,16 @@ def _reshape(reader: BlockReader, array: Any, *shape: Any) -> View:
     sizes = list(_shape(reader, shape[0] if len(shape) == 1 else shape))
     b = reader.b
     total = _count(b, array.shape)
-    unknown = [k for k, x in enumerate(sizes) if isinstance(x, FixedNumber) and x.number == -1]
+    unknown = [k for k, x in enumerate(sizes) if x.number == -1]
     if len(unknown) > 1:
         raise reader.refuse("at most one size of a shape may be -1")
     if unknown:
         others = _count(b, [x for k, x in enumerate(sizes) if k not in unknown])
         reader.check(b.op("greater", others, 0), ValueError, "a shape with -1 has a size of 0")
         sizes[unknown[0]] = b.op("floor_divide", total, others, hint="n")
-    if not unknown or not isinstance(total, FixedNumber):
-        reader.check(
-            b.op("equal", _count(b, sizes), total), ValueError, "reshape must keep all elements"
-        )
+    if not unknown or total.number is None:
+        same = b.op("equal", _count(b, sizes), total)
+        reader.check(same, ValueError, "reshape must keep all elements")
     shaped = tuple(sizes)
 
     def at(b: OpBuilder, index: Any) -> Number:
@@ -355,7 +354,7 @@ def _axes(reader: BlockReader, array: Arraylike, axis: Any) -> tuple[int, ...]:
     items = axis if isinstance(axis, tuple) else (axis,)
     if not all(isinstance(item, FixedNumber) for item in items):
         raise reader.refuse("an axis must be a constant")
-    return tuple(int(item.number) % max(len(array.shape), 1) for item in items)
+    return tuple(item.number % max(len(array.shape), 1) for item in items)
 
 
 def _reduction(init: int, step: Callable[..., Number], first: bool = False) -> Handler:
@@ -380,11 +379,9 @@ def _reduction(init: int, step: Callable[..., Number], first: bool = False) -> H
 
             return reader.reduced(over, [start], combine)[0]
 
-        if first:
-            for size in over:
-                reader.check(
-                    reader.b.op("greater", size, 0), ValueError, "a reduction of an empty array"
-                )
+        for size in over if first else ():
+            test = reader.b.op("greater", size, 0)
+            reader.check(test, ValueError, "a reduction of an empty array")
         kind = step(OpBuilder([]), begin, Number(array.type)).type
         result = Lazy(kind, tuple(array.shape[k] for k in kept), at, array.reads)
         return reader.evaluated(result)
@@ -408,9 +405,8 @@ def _mean(reader: BlockReader, array: Any, axis: Any = None) -> Any:
     array = _array(reader, array)
     count = _count(reader.b, [array.shape[k] for k in _axes(reader, array, axis)])
     total = _sum(reader, array, axis)
-    return reader.binary(
-        "divide", total, reader.b.cast(count, "f32" if total.type == "f32" else "f64")
-    )
+    kind = "f32" if total.type == "f32" else "f64"
+    return reader.binary("divide", total, reader.b.cast(count, kind))
 
 
 def _variance(reader: BlockReader, array: Any, axis: Any = None) -> Any:

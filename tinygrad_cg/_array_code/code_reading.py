@@ -15,12 +15,12 @@ from typing import Any
 
 from .._rules.definition import closure
 from .._rules.user_source import NoSource, find_definition
-from ..autograph._names import BREAK, Liveness, Names, jumps
+from ..autograph._names import BREAK, Liveness, jumps
 from ..errors import UnsupportedCodeError
 from . import program as ir
 from .blocks_of_code import NOTHING, tree, unwrapped
-from .expressions_of_code import OPERATORS, REMEDIES
-from .flow import LEAVES, RESULT, RETURNED, FlowReader
+from .expressions_of_code import REMEDIES
+from .flow import RESULT, RETURNED, FlowReader
 from .pruning import share
 from .views import Lazy, View, whole
 
@@ -62,153 +62,32 @@ class CodeReader(FlowReader):
             self.held.pop()
             self.calls.pop()
 
-    def statements(self, nodes: Sequence[ast.stmt]) -> None:
-        for position, node in enumerate(nodes):
-            self.node = node
-            rest = nodes[position + 1 :]
-            if isinstance(node, ast.If):
-                test = self.test(node.test)
-                if isinstance(test, ir.FixedNumber):
-                    chosen = node.body if test.number else node.orelse
-                    return self.statements([*chosen, *rest])
-                if jumps([node]):
-                    sides = [*node.body, *rest], [*node.orelse, *rest]
-                    return self.branch(test, sides, self.live_after(nodes[-1]))
-                self.branch(test, (node.body, node.orelse), self.liveness.after[id(node)])
-            elif isinstance(node, (ast.For, ast.While)):
-                if self.loop(node):
-                    returned = self.env[RETURNED]
-                    if not isinstance(returned, ir.FixedNumber):
-                        return self.branch(returned, ([], rest), self.live_after(nodes[-1]))
-            elif isinstance(node, ast.Return):
-                value = NOTHING if node.value is None else self.expression(node.value)
-                self.env[RESULT] = self.kept(value)
-                self.env[RETURNED] = self.env[LEAVES] = ir.constant(True)
-                return None
-            elif isinstance(node, ast.Break):
-                self.env[LEAVES] = ir.constant(True)
-                return None
-            elif isinstance(node, ast.Continue):
-                return None
-            else:
-                self.statement(node)
-        return None
+    def visit_Expr(self, node: ast.Expr) -> None:
+        if not isinstance(node.value, ast.Constant):  # a docstring
+            self.visit(node.value)
 
-    def live_after(self, last: ast.stmt) -> Names:
-        """Return the names that may be read after a block, or after a jump out of it."""
-        return self.liveness.after[id(last)].union(*self.liveness.exits[id(last)])
+    def visit_Pass(self, node: ast.Pass) -> None:
+        pass
 
-    def statement(self, node: ast.stmt) -> None:
-        match node:
-            case ast.Assign():
-                value = self.expression(node.value)
-                if len(node.targets) > 1 or not isinstance(node.targets[0], ast.Subscript):
-                    value = self.kept(value)
-                for target in node.targets:
-                    self.assign(target, value)
-            case ast.AnnAssign():
-                if node.value is not None:
-                    self.assign(node.target, self.kept(self.expression(node.value)))
-            case ast.AugAssign():
-                self.augment(node)
-            case ast.Expr():
-                if not isinstance(node.value, ast.Constant):  # a docstring
-                    self.expression(node.value)
-            case ast.Assert():
-                message = ast.unparse(node.msg) if node.msg is not None else "assertion failed"
-                self.check(self.test(node.test), AssertionError, message)
-            case ast.Raise():
-                self.check(ir.constant(False), *self.exception(node))
-            case ast.Import() | ast.ImportFrom():
-                raise self.refuse("import it outside the function", node)
-            case ast.Pass():
-                pass
-            case _:
-                raise self.refuse(REMEDIES.get(type(node), "is not supported"), node)
+    def visit_Assert(self, node: ast.Assert) -> None:
+        message = ast.unparse(node.msg) if node.msg is not None else "assertion failed"
+        self.check(self.test(node.test), AssertionError, message)
 
-    def exception(self, node: ast.Raise) -> tuple[type[Exception], str]:
+    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
+        raise self.refuse("import it outside the function", node)
+
+    visit_ImportFrom = visit_Import
+
+    def visit_Raise(self, node: ast.Raise) -> None:
         raised, message = node.exc, ""
         if isinstance(raised, ast.Call):
             if raised.args and isinstance(raised.args[0], ast.Constant):
                 message = str(raised.args[0].value)
             raised = raised.func
-        kind = None if raised is None else unwrapped(self.expression(raised))
+        kind = None if raised is None else unwrapped(self.visit(raised))
         if not (isinstance(kind, type) and issubclass(kind, Exception)):
             raise self.refuse("name the class of the exception: raise ValueError('...')", node)
-        return kind, message
-
-    def assign(self, target: ast.AST, value: Any) -> None:
-        match target:
-            case ast.Name():
-                if isinstance(value, ir.Number) and not isinstance(value, ir.FixedNumber):
-                    if value.hint in ("t", "c"):
-                        value.hint = target.id
-                elif isinstance(value, View) and value.array.hint == "a":
-                    value.array.hint = target.id
-                self.env[target.id] = value
-                self.env.pop(f"?{target.id}", None)
-            case ast.Tuple() | ast.List():
-                parts = self.unpacked(value, len(target.elts), target)
-                for part, item in zip(target.elts, parts, strict=True):
-                    if isinstance(part, ast.Starred):
-                        raise self.refuse("name each part of the tuple", target)
-                    self.assign(part, item)
-            case _:
-                self.store(self.target(target), value, target)
-
-    def target(self, node: ast.AST) -> View:
-        """Return the elements that an assignment changes."""
-        if not isinstance(node, ast.Subscript):
-            raise self.refuse("assign to names and to elements of arrays", node)
-        array = self.expression(node.value)
-        if not isinstance(array, View):
-            raise self.refuse("only elements of arrays can be assigned to", node)
-        parts = self.index(node.slice, node)
-        if any(isinstance(part, (View, Lazy)) for part in parts):
-            raise self.refuse("cannot assign through an array index: write a loop", node)
-        return self.part(array, parts, node)
-
-    def unpacked(self, value: Any, count: int, node: ast.AST) -> tuple:
-        if isinstance(value, tuple):
-            parts = value
-        elif isinstance(value, View):
-            size = value.shape[0]
-            if not isinstance(size, ir.FixedNumber):
-                same = self.b.op("equal", size, count)
-                self.check(same, ValueError, f"expected {count} elements")
-                size = ir.constant(count)
-            parts = tuple(self.item(value, ir.constant(k)) for k in range(int(size.number)))
-        else:
-            raise self.refuse("only tuples and arrays can be unpacked", node)
-        if len(parts) != count:
-            raise self.refuse(f"{len(parts)} values for {count} names", node)
-        return parts
-
-    def augment(self, node: ast.AugAssign) -> None:
-        name = OPERATORS.get(type(node.op))
-        if name is None:
-            raise self.refuse("use + - * / // % ** and the operators of bits", node)
-        count = len(self.b.block)
-        value = self.expression(node.value)
-        if isinstance(node.target, ast.Name):
-            current = self.name(node.target)
-            if isinstance(current, View):
-                self.store(current, self.binary(name, current, value), node)
-            else:
-                self.assign(node.target, self.kept(self.binary(name, current, value)))
-            return
-        view = self.target(node.target)
-        if view.array in ir.arrays_of(self.b.block[count:], ir.Store, ir.Fill):
-            raise self.refuse("the value writes to the same array: assign it to a name first")
-        self.changes(view.array, node)
-        if not view.shape and name in ("add", "subtract") and view.type in ir.FLOATS:
-            number = self.b.cast(self.number(value, node), view.type)
-            if name == "subtract":
-                number = self.b.op("negative", number)
-            view.put(self.b, (), number, adds=True)
-            return
-        current = view if view.shape else view.at(self.b, ())
-        self.store(view, self.binary(name, current, value), node)
+        self.check(ir.constant(False), kind, message)
 
 
 def read(
@@ -229,7 +108,7 @@ def read(
             reader.inputs.add(arg)
             reader.sizes.update(arg.shape)
             return whole(arg)
-        if isinstance(arg, ir.Number) and not isinstance(arg, ir.FixedNumber):
+        if isinstance(arg, ir.Number) and arg.number is None:
             program.inputs.append(arg)
             reader.sizes.add(arg)
         return arg

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import ast
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ..autograph._names import Names
 from . import called_functions as functions
+from . import program as ir
 from .blocks_of_code import BlockReader, Known, tree, unwrapped
-from .program import FLOATS, Block, FixedNumber, If, Merge, Number, constant, fixed, results
+from .program import FixedNumber, Number, constant
 from .scalar_operations import OpBuilder
-from .views import Index, Lazy, View
+from .views import Arraylike, Index, Lazy, View
 
 OPERATORS: dict[type, str] = {
     ast.Add: "add",
@@ -65,58 +64,42 @@ def is_table(value: tuple) -> bool:
     return all(isinstance(x, FixedNumber) for x in value)
 
 
-Sides = tuple[Sequence[ast.stmt], Sequence[ast.stmt]]
-"""The statements of an `if`, where its test is true, and where it is not."""
+class ExpressionReader(BlockReader, ast.NodeVisitor):
+    """Reads expressions, and gives names and elements their values."""
 
+    def generic_visit(self, node: ast.AST) -> Any:
+        raise self.refuse(REMEDIES.get(type(node), "is not supported"), node)
 
-class ExpressionReader(BlockReader):
-    """Reads expressions; statements are read by what is made of it."""
+    def visit_Constant(self, node: ast.Constant) -> Any:
+        if isinstance(node.value, complex):
+            raise self.refuse("complex numbers are not supported", node)
+        return self.wrap(node.value)
 
-    @abstractmethod
-    def assign(self, target: ast.AST, value: Any) -> None:
-        """Give a target a value."""
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
+        left, right = self.each_of((node.left, node.right))
+        if isinstance(node.op, ast.MatMult):
+            return functions.dot(self, left, right)
+        return self.binary(OPERATORS[type(node.op)], left, right)
 
-    @abstractmethod
-    def branch(self, test: Number, sides: Sides, live: Names) -> None:
-        """Read both sides of an `if`, and merge what they assign and is read later."""
-
-    def expression(self, node: ast.expr) -> Any:
-        match node:
-            case ast.Constant():
-                if isinstance(node.value, complex):
-                    raise self.refuse("complex numbers are not supported", node)
-                return self.wrap(node.value)
-            case ast.BinOp():
-                left, right = self.each_of((node.left, node.right))
-                if isinstance(node.op, ast.MatMult):
-                    return functions.dot(self, left, right)
-                return self.binary(OPERATORS[type(node.op)], left, right)
-            case ast.Tuple():
-                return tuple(self.each_of(node.elts))
-            case ast.NamedExpr():
-                value = self.kept(self.expression(node.value))
-                self.assign(node.target, value)
-                return value
-        if type(node) not in _READERS:
-            raise self.refuse(REMEDIES.get(type(node), "is not supported"), node)
-        return _READERS[type(node)](self, node)
+    def visit_Tuple(self, node: ast.Tuple) -> tuple:
+        return tuple(self.each_of(node.elts))
 
     def listed(self, node: ast.expr) -> Any:
         """Return an argument of a call, where a list that nobody keeps is a tuple."""
         if isinstance(node, ast.List):
             return tuple(map(self.listed, node.elts))
-        return self.expression(node)
+        return self.visit(node)
 
     def each_of(self, nodes: Sequence[ast.expr], listed: bool = False) -> list[Any]:
         """Return expressions, none of which may write to what an earlier one has read."""
         count = len(self.pending)
         for node in nodes:
-            self.pending.append(self.listed(node) if listed else self.expression(node))
+            self.pending.append(self.listed(node) if listed else self.visit(node))
         values = self.pending[count:]
         del self.pending[count:]
         return values
 
-    def name(self, node: ast.Name) -> Any:
+    def visit_Name(self, node: ast.Name) -> Any:
         if self.env.get(node.id) is not None:
             message = f"{node.id} has no value on this path: assign it before"
             assigned = self.env.pop(f"?{node.id}", constant(True))
@@ -137,10 +120,10 @@ class ExpressionReader(BlockReader):
             return left * int(right.number)
         return self.map(lambda b, x, y: functions.arithmetic(self, b, name, x, y), left, right)
 
-    def unary(self, node: ast.UnaryOp) -> Any:
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
         if isinstance(node.op, ast.Not):
             return self.b.op("not", self.test(node.operand))
-        value = self.expression(node.operand)
+        value = self.visit(node.operand)
         if isinstance(node.op, ast.UAdd):
             return value
         if isinstance(node.op, ast.Invert):
@@ -148,13 +131,13 @@ class ExpressionReader(BlockReader):
                 return self.map(lambda b, x: b.op("not", x), value)
             return self.map(lambda b, x: b.op("bit_xor", x, -1), value)
         if isinstance(value, FixedNumber) and value.is_float:
-            return fixed(value.type, -value.number)
+            return ir.fixed(value.type, -value.number)
         return functions.negative(self, value)
 
-    def compare(self, node: ast.Compare) -> Any:
-        left, result = self.expression(node.left), None
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        left, result = self.visit(node.left), None
         for operator, right_node in zip(node.ops, node.comparators, strict=True):
-            right = self.expression(right_node)
+            right = self.visit(right_node)
             if isinstance(left, Known) or isinstance(right, Known):
                 same, equal = unwrapped(left) is unwrapped(right), left == right
                 truth = {ast.Is: same, ast.IsNot: not same, ast.Eq: equal, ast.NotEq: not equal}
@@ -174,45 +157,35 @@ class ExpressionReader(BlockReader):
             left = right
         return result
 
-    def boolean(self, node: ast.BoolOp) -> Any:
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         """Return `and` or `or`, whose second operand is computed only where it matters."""
         is_and = isinstance(node.op, ast.And)
         value, *others = self.test(node.values[0]), *node.values[1:]
         rest = ast.BoolOp(node.op, others) if len(others) > 1 else others[0]
-        if isinstance(value, FixedNumber):
+        if value.number is not None:
             return self.test(rest) if bool(value.number) == is_and else value
-        block: Block = []
+        block: ir.Block = []
         with self.into(block):
             second = self.test(rest)
         if all(map(functions.is_harmless, block)):
             self.b.block += block
             for statement in block:
-                self.hidden.difference_update(results(statement))
+                self.hidden.difference_update(ir.results(statement))
             return self.b.op("and" if is_and else "or", value, second)
         out, shortcut = Number("b1", "test"), constant(not is_and)
         sides = (block, []) if is_and else ([], block)
         ends = (second, shortcut) if is_and else (shortcut, second)
-        self.b.block.append(If(value, *sides, [Merge(out, *ends)]))
+        self.b.block.append(ir.If(value, *sides, [ir.Merge(out, *ends)]))
         return out
 
-    def conditional(self, node: ast.IfExp) -> Any:
-        test = self.test(node.test)
-        if isinstance(test, FixedNumber):
-            return self.expression(node.body if test.number else node.orelse)
-        target, around = ast.Name("%value", ast.Store()), self.node
-        sides = [ast.Assign([target], node.body)], [ast.Assign([target], node.orelse)]
-        self.branch(test, sides, frozenset({*self.env, target.id}))
-        self.node = around
-        return self.env.pop(target.id)
-
-    def attribute(self, node: ast.Attribute) -> Any:
-        value = self.expression(node.value)
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        value = self.visit(node.value)
         if isinstance(value, Known):
             try:
                 return self.wrap(getattr(value.value, node.attr))
             except AttributeError as error:
                 raise self.refuse(str(error), node) from None
-        if isinstance(value, (View, Lazy)):
+        if isinstance(value, Arraylike):
             if node.attr not in functions.ATTRIBUTES:
                 raise self.refuse(f"arrays have no attribute {node.attr!r} here", node)
             return functions.ATTRIBUTES[node.attr](self, value)
@@ -220,7 +193,7 @@ class ExpressionReader(BlockReader):
             return value
         raise self.refuse(f"numbers and tuples have no attribute {node.attr!r} here", node)
 
-    def called(self, node: ast.Call) -> Any:
+    def visit_Call(self, node: ast.Call) -> Any:
         args: list[Any] = []
         values = [x.value if isinstance(x, ast.Starred) else x for x in node.args]
         for arg, value in zip(node.args, self.each_of(values, listed=True), strict=True):
@@ -231,18 +204,18 @@ class ExpressionReader(BlockReader):
         for keyword in node.keywords:
             if keyword.arg is None:
                 raise self.refuse("name the keywords of a call", node)
-            keywords[keyword.arg] = self.expression(keyword.value)
+            keywords[keyword.arg] = self.visit(keyword.value)
         if isinstance(node.func, ast.Attribute):
-            owner = self.expression(node.func.value)
-            if isinstance(owner, (View, Lazy)):
+            owner = self.visit(node.func.value)
+            if isinstance(owner, Arraylike):
                 return functions.method(self, node.func.attr, owner, args, keywords, node)
-        function = self.expression(node.func)
+        function = self.visit(node.func)
         if not isinstance(function, Known):
             raise self.refuse("is not a function", node)
         return functions.call(self, function.value, args, keywords, node)
 
-    def get(self, node: ast.Subscript) -> Any:
-        value = self.expression(node.value)
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
+        value = self.visit(node.value)
         if isinstance(value, tuple):
             return self.part_of_tuple(value, node)
         if isinstance(value, Lazy):
@@ -250,16 +223,16 @@ class ExpressionReader(BlockReader):
         if not isinstance(value, View):
             raise self.refuse("only arrays and tuples can be indexed", node)
         parts = self.index(node.slice, node)
-        if any(isinstance(part, (View, Lazy)) for part in parts):
+        if any(isinstance(part, Arraylike) for part in parts):
             return self.gathered(value, parts, node)
-        return self.evaluated(self.part(value, parts, node))
+        return self.item(value, parts, node)
 
     def part_of_tuple(self, value: tuple, node: ast.Subscript) -> Any:
         """Return ``value[key]``, for a constant, a slice of constants or a variable."""
         key, *others = self.index(node.slice, node)
         bounds = key if isinstance(key, tuple) else (key,)
         if not others and all(x is None or isinstance(x, FixedNumber) for x in bounds):
-            ends = [None if x is None else int(x.number) for x in bounds]
+            ends = [None if x is None else x.number for x in bounds]
             place: Any = slice(*ends) if isinstance(key, tuple) else ends[0]
             try:
                 return value[place]
@@ -268,7 +241,7 @@ class ExpressionReader(BlockReader):
         if isinstance(key, Number) and value and not others:
             if is_table(value):
                 table = self.constant_array(np.array(tree(lambda x: x.number, value)))
-                return self.evaluated(self.part(table, [key], node))
+                return self.item(table, [key], node)
             if all(isinstance(x, Number) for x in value):
                 return self.chosen(value, key)
         raise self.refuse("a variable can only index a tuple of numbers", node)
@@ -290,8 +263,8 @@ class ExpressionReader(BlockReader):
                 bounds = (item.lower, item.upper, item.step)
                 parts.append(tuple(None if x is None else self.integer(x) for x in bounds))
                 continue
-            value = self.expression(item)
-            is_array = isinstance(value, (View, Lazy)) and bool(value.shape)
+            value = self.visit(item)
+            is_array = isinstance(value, Arraylike) and bool(value.shape)
             if isinstance(value, tuple):
                 parts += value
             elif is_array or value in (Known(None), Known(...)):
@@ -306,10 +279,10 @@ class ExpressionReader(BlockReader):
     def gathered(self, view: View, parts: list[Any], node: ast.AST) -> Lazy:
         """Return the elements of a view at the integers of an array, with slices of other axes."""
         (place, indices), *others = [
-            (k, part) for k, part in enumerate(parts) if isinstance(part, (View, Lazy))
+            (k, part) for k, part in enumerate(parts) if isinstance(part, Arraylike)
         ]
         kinds = {type(part) for part in parts} - {type(indices), tuple}
-        if others or kinds or indices.type == "b1" or indices.type in FLOATS:
+        if others or kinds or indices.type == "b1" or indices.type in ir.FLOATS:
             what = "an index may have one array of integers, with slices beside it"
             what = "masks are not supported as indices" if indices.type == "b1" else what
             raise self.refuse(f"{what}: write a loop", node)
@@ -326,7 +299,7 @@ class ExpressionReader(BlockReader):
         return Lazy(view.type, shape, at, whole.reads | indices.reads)
 
     def test(self, node: ast.expr) -> Number:
-        value = self.expression(node)
+        value = self.visit(node)
         if isinstance(value, Known):
             return constant(bool(value.value))
         if isinstance(value, tuple):
@@ -334,19 +307,96 @@ class ExpressionReader(BlockReader):
         return self.b.cast(self.number(value, node), "b1")
 
     def integer(self, node: ast.expr) -> Number:
-        value = self.number(self.expression(node), node)
+        value = self.number(self.visit(node), node)
         if value.is_float:
             raise self.refuse("an integer is expected here: use int(x)", node)
         return self.b.cast(value, "i64")
 
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> Any:
+        value = self.kept(self.visit(node.value))
+        self.assign(node.target, value)
+        return value
 
-_READERS: dict[type, Callable[[ExpressionReader, Any], Any]] = {
-    ast.Attribute: ExpressionReader.attribute,
-    ast.BoolOp: ExpressionReader.boolean,
-    ast.Call: ExpressionReader.called,
-    ast.Compare: ExpressionReader.compare,
-    ast.IfExp: ExpressionReader.conditional,
-    ast.Name: ExpressionReader.name,
-    ast.Subscript: ExpressionReader.get,
-    ast.UnaryOp: ExpressionReader.unary,
-}
+    def visit_Assign(self, node: ast.Assign) -> None:
+        value = self.visit(node.value)
+        if len(node.targets) > 1 or not isinstance(node.targets[0], ast.Subscript):
+            value = self.kept(value)
+        for target in node.targets:
+            self.assign(target, value)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.assign(node.target, self.kept(self.visit(node.value)))
+
+    def assign(self, target: ast.AST, value: Any) -> None:
+        match target:
+            case ast.Name():
+                if isinstance(value, Number) and value.number is None:
+                    if value.hint in ("t", "c"):
+                        value.hint = target.id
+                elif isinstance(value, View) and value.array.hint == "a":
+                    value.array.hint = target.id
+                self.env[target.id] = value
+                self.env.pop(f"?{target.id}", None)
+            case ast.Tuple() | ast.List():
+                parts = self.unpacked(value, len(target.elts), target)
+                for part, item in zip(target.elts, parts, strict=True):
+                    if isinstance(part, ast.Starred):
+                        raise self.refuse("name each part of the tuple", target)
+                    self.assign(part, item)
+            case _:
+                self.store(self.target(target), value, target)
+
+    def target(self, node: ast.AST) -> View:
+        """Return the elements that an assignment changes."""
+        if not isinstance(node, ast.Subscript):
+            raise self.refuse("assign to names and to elements of arrays", node)
+        array = self.visit(node.value)
+        if not isinstance(array, View):
+            raise self.refuse("only elements of arrays can be assigned to", node)
+        parts = self.index(node.slice, node)
+        if any(isinstance(part, Arraylike) for part in parts):
+            raise self.refuse("cannot assign through an array index: write a loop", node)
+        return self.part(array, parts, node)
+
+    def unpacked(self, value: Any, count: int, node: ast.AST) -> tuple:
+        if isinstance(value, tuple):
+            parts = value
+        elif isinstance(value, View):
+            size = value.shape[0]
+            if size.number is None:
+                same = self.b.op("equal", size, count)
+                self.check(same, ValueError, f"expected {count} elements")
+                size = constant(count)
+            parts = tuple(self.item(value, [constant(k)]) for k in range(size.number))
+        else:
+            raise self.refuse("only tuples and arrays can be unpacked", node)
+        if len(parts) != count:
+            raise self.refuse(f"{len(parts)} values for {count} names", node)
+        return parts
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        name = OPERATORS.get(type(node.op))
+        if name is None:
+            raise self.refuse("use + - * / // % ** and the operators of bits", node)
+        count = len(self.b.block)
+        value = self.visit(node.value)
+        if isinstance(node.target, ast.Name):
+            current = self.visit(node.target)
+            if isinstance(current, View):
+                self.store(current, self.binary(name, current, value), node)
+            else:
+                self.assign(node.target, self.kept(self.binary(name, current, value)))
+            return
+        view = self.target(node.target)
+        if view.array in ir.arrays_of(self.b.block[count:], ir.Store, ir.Fill):
+            raise self.refuse("the value writes to the same array: assign it to a name first")
+        self.changes(view.array, node)
+        if not view.shape and name in ("add", "subtract") and view.type in ir.FLOATS:
+            number = self.b.cast(self.number(value, node), view.type)
+            if name == "subtract":
+                number = self.b.op("negative", number)
+            view.put(self.b, (), number, adds=True)
+            return
+        current = view if view.shape else view.at(self.b, ())
+        self.store(view, self.binary(name, current, value), node)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -13,13 +12,17 @@ import numpy as np
 
 from ..autograph._names import CONTINUE, RETURN, Liveness, Names, jumps, writes
 from . import program as ir
-from .blocks_of_code import NOTHING, tree, unwrapped
-from .expressions_of_code import ExpressionReader, Sides
+from .blocks_of_code import NOTHING, Env, tree, unwrapped
+from .expressions_of_code import ExpressionReader
 from .scalar_operations import join
 from .views import View
 
 MAX_ATTEMPTS = 8
 """Readings of a loop's body until the types of what it carries are known."""
+Loop = ast.For | ast.While
+Slots = dict[str, View]
+Sides = tuple[Sequence[ast.stmt], Sequence[ast.stmt]]
+"""The statements of an `if`, where its test is true, and where it is not."""
 LEAVES, RETURNED, RESULT = "%leaves", "%returned", "%result"
 """The reader's own variables: whether a loop is left, whether the function has returned, what."""
 
@@ -32,12 +35,13 @@ class LoopSource:
     item: Callable[[ir.Number], Any]
     arrays: tuple[View, ...] = ()
 
-    def index(self) -> ir.Number:
-        """Return the number of a round."""
+    def loop(self) -> ir.For:
+        """Return the loop, whose rounds do nothing yet."""
         start, stop, step = self.bounds
-        if step.number > 0:
-            return ir.Number("i64", "i", start.low)
-        return ir.Number("i64", "i", None if stop.low is None else stop.low + 1)
+        low = start.low if step.number > 0 else stop.low
+        if low is not None and step.number < 0:
+            low += 1
+        return ir.For(ir.Number("i64", "i", low), start, stop, step, [], [])
 
 
 ENDLESS = LoopSource((ir.constant(0), ir.constant(2**62), ir.constant(1)), lambda index: index)
@@ -51,9 +55,41 @@ class FlowReader(ExpressionReader):
     liveness = Liveness(())
     """Of the function that is read."""
 
-    @abstractmethod
     def statements(self, nodes: Sequence[ast.stmt]) -> None:
-        """Read statements."""
+        for position, node in enumerate(nodes):
+            self.node = node
+            rest = nodes[position + 1 :]
+            if isinstance(node, ast.If):
+                test = self.test(node.test)
+                if test.number is not None:
+                    chosen = node.body if test.number else node.orelse
+                    return self.statements([*chosen, *rest])
+                if jumps([node]):
+                    sides = [*node.body, *rest], [*node.orelse, *rest]
+                    return self.branch(test, sides, self.live_after(nodes[-1]))
+                self.branch(test, (node.body, node.orelse), self.liveness.after[id(node)])
+            elif isinstance(node, (ast.For, ast.While)):
+                if self.loop(node):
+                    returned = self.env[RETURNED]
+                    if not isinstance(returned, ir.FixedNumber):
+                        return self.branch(returned, ([], rest), self.live_after(nodes[-1]))
+            elif isinstance(node, ast.Return):
+                value = NOTHING if node.value is None else self.visit(node.value)
+                self.env[RESULT] = self.kept(value)
+                self.env[RETURNED] = self.env[LEAVES] = ir.constant(True)
+                return None
+            elif isinstance(node, ast.Break):
+                self.env[LEAVES] = ir.constant(True)
+                return None
+            elif isinstance(node, ast.Continue):
+                return None
+            else:
+                self.visit(node)
+        return None
+
+    def live_after(self, last: ast.stmt) -> Names:
+        """Return the names that may be read after a block, or after a jump out of it."""
+        return self.liveness.after[id(last)].union(*self.liveness.exits[id(last)])
 
     def branch(self, test: ir.Number, sides: Sides, live: Names) -> None:
         """Read both sides of an `if`, and merge what they assign and is read later."""
@@ -79,6 +115,16 @@ class FlowReader(ExpressionReader):
         self.sides = around
         self.b.block.append(statement)
 
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        test = self.test(node.test)
+        if test.number is not None:
+            return self.visit(node.body if test.number else node.orelse)
+        target, around = ast.Name("%value", ast.Store()), self.node
+        sides = [ast.Assign([target], node.body)], [ast.Assign([target], node.orelse)]
+        self.branch(test, sides, frozenset({*self.env, target.id}))
+        self.node = around
+        return self.env.pop(target.id)
+
     def merged(self, statement: ir.If, name: str, then: Any, otherwise: Any) -> Any:
         """Return what a name stands for after a branch."""
         if then == otherwise:
@@ -89,7 +135,7 @@ class FlowReader(ExpressionReader):
                     pad = (None,) * len(other) if isinstance(other, tuple) else ir.zero(other)
                     pair = (other, pad) if side is otherwise else (pad, other)
                     return self.merged(statement, name, *pair)
-                if isinstance(other, View) and not self.is_visible_view(other):
+                if isinstance(other, View) and not self.is_visible(other):
                     raise self.refuse(f"{name} is an array in one branch only: assign it in both")
                 return other
         if isinstance(then, ir.Number) and isinstance(otherwise, ir.Number):
@@ -129,7 +175,7 @@ class FlowReader(ExpressionReader):
                 self.assign_elements(slot, view, None)
         return slot
 
-    def loop(self, node: ast.For | ast.While) -> bool:
+    def loop(self, node: Loop) -> bool:
         """Read a loop; return whether it may return from the function."""
         if node.orelse:
             raise self.refuse("`else` of loops is not supported: set a flag before `break`", node)
@@ -177,7 +223,7 @@ class FlowReader(ExpressionReader):
             self.env[LEAVES] = self.b.op("or", outer_leaves, returned) if returns else outer_leaves
         return returns
 
-    def slots(self, node: ast.For | ast.While, names: Sequence[str]) -> dict[str, View]:
+    def slots(self, node: Loop, names: Sequence[str]) -> Slots:
         """Copy arrays that a loop replaces to memory of their own."""
         slots, live = {}, self.liveness.heads[id(node)]
         inner = [child for child in ast.walk(node) if child is not getattr(node, "target", None)]
@@ -192,12 +238,7 @@ class FlowReader(ExpressionReader):
         return slots
 
     def round(
-        self,
-        node: ast.For | ast.While,
-        source: Any,
-        names: Sequence[str],
-        kinds: dict[str, Any],
-        slots: dict[str, View],
+        self, node: Loop, source: LoopSource, names: Sequence[str], kinds: Env, slots: Slots
     ) -> tuple[ir.For, bool]:
         """Read a loop's body once; return the loop, and whether `kinds` have changed meanwhile.
 
@@ -211,22 +252,19 @@ class FlowReader(ExpressionReader):
                 carries[name] = self.carry(name, init, kind)
         self.env |= {name: tree(attrgetter("inside"), x) for name, x in carries.items()}
         before = dict(self.env)
-        body: ir.Block = []
-        index = source.index()
-        self.ranges[index] = source.bounds
-        start, stop, step = source.bounds
-        loop = ir.For(index, start, stop, step, body, [])
+        loop = source.loop()
+        self.ranges[loop.index] = source.bounds
         if isinstance(node, ast.While):
             with self.into(loop.before):
                 loop.test = self.test(node.test)
             self.check_test(node, loop.before)
-        with self.into(body):
+        with self.into(loop.body):
             if isinstance(node, ast.For):
-                self.assign(node.target, source.item(index))
+                self.assign(node.target, source.item(loop.index))
             self.statements(node.body)
             after = self.env
             after |= {x: _absent(x, after) for x in names if x not in after}
-            self.copy_slots(slots, body, self.liveness.heads[id(node)])
+            self.copy_slots(slots, loop.body, self.liveness.heads[id(node)])
             again = False
             for name in names:
                 value = after.get(name)
@@ -299,7 +337,7 @@ class FlowReader(ExpressionReader):
                 "the condition of `while` assigns something: write `while True` with `break`", node
             )
 
-    def copy_slots(self, slots: dict[str, View], body: ir.Block, live: Names) -> None:
+    def copy_slots(self, slots: Slots, body: ir.Block, live: Names) -> None:
         """Copy arrays that a round has replaced to where the next round reads them."""
         for name, slot in slots.items():
             value = self.env[name]
@@ -355,22 +393,22 @@ class FlowReader(ExpressionReader):
             return self.rows(over, function)
         if function is np.ndindex:
             raise self.refuse("write one loop for each axis")
-        value = self.kept(self.expression(over))
+        value = self.kept(self.visit(over))
         if isinstance(value, View) and value.shape:
             bounds = ir.constant(0), value.shape[0], ir.constant(1)
-            return LoopSource(bounds, lambda index: self.item(value, index), (value,))
+            return LoopSource(bounds, lambda index: self.item(value, [index]), (value,))
         if isinstance(value, tuple):
             return value
         raise self.refuse("loop over range, prange, arrays, enumerate, zip or tuples")
 
     def callee(self, node: ast.expr) -> Any:
         """Return the function that an expression calls; None if it is not a call."""
-        return unwrapped(self.expression(node.func)) if isinstance(node, ast.Call) else None
+        return unwrapped(self.visit(node.func)) if isinstance(node, ast.Call) else None
 
     def numbered(self, call: ast.Call, backward: bool) -> LoopSource:
         args = [self.integer(arg) for arg in call.args]
         step = args[2] if len(args) == 3 else ir.constant(1)
-        if not isinstance(step, ir.FixedNumber):
+        if step.number is None:
             raise self.refuse("the step of a range must be a constant")
         if step.number == 0:
             raise self.refuse("the step of a range must not be 0")
@@ -386,9 +424,8 @@ class FlowReader(ExpressionReader):
         """Return what ``enumerate(rows, start)`` or ``zip(*rows)`` goes over."""
         parts = [self.iterated(arg) for arg in call.args[: 1 if function is enumerate else None]]
         if not parts or not all(isinstance(part, LoopSource) and part.arrays for part in parts):
-            raise self.refuse(
-                "loop over a range, an array, or the zip or enumerate of arrays", call
-            )
+            remedy = "loop over a range, an array, or the zip or enumerate of arrays"
+            raise self.refuse(remedy, call)
         size = parts[0].bounds[1]
         for part in parts[1:]:
             size = self.b.op("minimum", size, part.bounds[1])

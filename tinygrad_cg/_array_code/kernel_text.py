@@ -43,7 +43,7 @@ class KernelWriter:
         self.arrays: list[ir.Array | ir.Number] = [*self.inputs, *self.outputs]
         sizes = [x for x in program.inputs if isinstance(x, ir.Number) and not x.is_float]
         sizes += [n for x in program.inputs if isinstance(x, ir.Array) for n in x.shape]
-        self.sizes = [x for x in dict.fromkeys(sizes) if not isinstance(x, ir.FixedNumber)]
+        self.sizes = [x for x in dict.fromkeys(sizes) if x.number is None]
         self.names: dict[ir.Number | ir.Array, str] = {}
         self.lines: list[str] = []
         self.modules: set[str] = set()
@@ -82,7 +82,7 @@ class KernelWriter:
         for array in [x for x in self.program.scratch if x not in self.inputs]:
             size = " * ".join(map(self.value, array.shape)) or "1"
             if on_device:  # a constant, since no number of the program is an integer input
-                size = prod(int(x.number) for x in array.shape if isinstance(x, ir.FixedNumber))
+                size = prod(x.number for x in array.shape if x.number is not None)
             dtype = "np.bool_" if array.element == "b1" else f"np.{DTYPES[array.element]}"
             memory = "cuda.local.array" if on_device else "np.empty"
             self.line(f"{self.name(array)} = {memory}({size}, {dtype})")
@@ -102,7 +102,7 @@ class KernelWriter:
         return name
 
     def value(self, value: ir.Number) -> str:
-        if not isinstance(value, ir.FixedNumber):
+        if value.number is None:
             return self.name(value)
         text = repr(value.number).replace("nan", "np.nan").replace("inf", "np.inf")
         return f"np.float32({text})" if value.type == "f32" else text

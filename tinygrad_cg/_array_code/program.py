@@ -28,11 +28,12 @@ DTYPES = {
 
 @dataclass(eq=False, slots=True)
 class Number:
-    """A number. `low` is a lower bound of an integer, where one is known."""
+    """A number: `low` is a lower bound of an integer, `number` the value, where they are known."""
 
     type: str
     hint: str = "t"
     low: int | None = None
+    number: Any = None
 
     @property
     def is_float(self) -> bool:
@@ -42,8 +43,6 @@ class Number:
 @dataclass(eq=False, slots=True)
 class FixedNumber(Number):
     """A number that is known. Those of one type and value, also of zero's sign, are equal."""
-
-    number: float | int | bool = 0
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FixedNumber) and self._key() == other._key()
@@ -76,7 +75,7 @@ class Array:
 Index = tuple[Number, ...]
 Numbers = Sequence[Number]
 Thing = Number | Array
-Bounds = tuple[Number, Number, FixedNumber]
+Bounds = tuple[Number, Number, Number]
 """Start, stop and step of a loop's index."""
 
 
@@ -198,7 +197,7 @@ class For(ProgramPart):
     index: Number
     start: Number
     stop: Number
-    step: FixedNumber
+    step: Number
     body: Block
     carries: list[Carry]
     leaves: Number | None = None
@@ -368,15 +367,15 @@ def counting(index: Number, size: Number, body: Block, carries: Sequence[Carry] 
 
 def term_of(value: Number, definitions: Mapping[Number, Statement]) -> tuple[Number | None, int]:
     """Return the number, or None, and the constant whose sum an integer is."""
-    if isinstance(value, FixedNumber):
+    if value.number is not None:
         return None, int(value.number)
     match definitions.get(value):
         case Op(_, "add", (FixedNumber() as y, x)) | Op(_, "add", (x, FixedNumber() as y)):
             base, constant = term_of(x, definitions)
-            return base, constant + int(y.number)
+            return base, constant + y.number
         case Op(_, "subtract", (x, FixedNumber() as y)):
             base, constant = term_of(x, definitions)
-            return base, constant - int(y.number)
+            return base, constant - y.number
     return value, 0
 
 

@@ -47,9 +47,8 @@ def _live_nested(statement: Any, live: set[Thing]) -> Any:
     """Return what matters of a branch or a loop, whose rounds need what later ones read."""
     while True:
         count = len(live)
-        parts = [
-            x for x in ir.parts_of(statement) if not live.isdisjoint((*ir.results(x), *ir.bound(x)))
-        ]
+        own = [(x, ir.results(x) + ir.bound(x)) for x in ir.parts_of(statement)]
+        parts = [x for x, values in own if not live.isdisjoint(values)]
         live.update(value for x in parts for value in ir.operands(x))
         ends = [{*live} for _ in statement.blocks]
         blocks = map(_live_part, ir.blocks_of(statement), ends)

@@ -74,7 +74,7 @@ class Reloading:
         for size, i in zip(load.array.shape, load.index, strict=True):
             if any(self.spans(loop, i, size) for loop in loops):
                 spanned += 1
-            elif not isinstance(i, ir.FixedNumber):
+            elif i.number is None:
                 return False
         return spanned > 0
 
@@ -83,9 +83,9 @@ class Reloading:
         if self.offset(value, loop.index) is None:
             return False
         ends = (loop.start, loop.stop) if loop.step.number == 1 else (loop.stop, loop.start)
-        if abs(int(loop.step.number)) != 1 or not isinstance(ends[0], ir.FixedNumber):
+        if abs(loop.step.number) != 1 or ends[0].number is None:
             return False
-        if isinstance(size, ir.FixedNumber) and isinstance(ends[1], ir.FixedNumber):
+        if size.number is not None and ends[1].number is not None:
             return 2 * (ends[1].number - ends[0].number) >= size.number
         gap = self.offset(ends[1], size)
         return gap is not None and abs(gap) < 16 and abs(ends[0].number) < 16
@@ -116,7 +116,7 @@ class Reloading:
             first, second = self.offset(own, loop.index), self.offset(other, loop.index)
             if first is not None and second is not None:
                 gap = second - first
-                jump = int(loop.step.number)
+                jump = loop.step.number
                 return None if gap % jump else gap // jump
         return None
 
@@ -128,4 +128,4 @@ class Reloading:
 
 def _is_below(x: ir.Number, y: ir.Number) -> bool:
     """Return whether a constant is less than all that another number may be."""
-    return isinstance(x, ir.FixedNumber) and y.low is not None and x.number < y.low
+    return x.number is not None and y.low is not None and x.number < y.low

@@ -87,18 +87,17 @@ class Runner:
         for array, value in self.program.constants:
             numbers |= zip(array.shape, value.shape, strict=True)
         for op in self.program.sizes:
-            values = [x.number if isinstance(x, FixedNumber) else numbers[x] for x in op.args]
+            values = [numbers[x] if x.number is None else x.number for x in op.args]
             numbers[op.out] = fold(op.function, values)
         return numbers
 
     def _shape(self, array: Array | Number, numbers: dict[Number, Any]) -> tuple[int, ...]:
         if isinstance(array, Number):
             return ()
-        sizes = [x.number if isinstance(x, FixedNumber) else numbers[x] for x in array.shape]
+        sizes = [numbers[x] if x.number is None else x.number for x in array.shape]
         if any(size < 0 for size in sizes):
-            raise ValueError(
-                f"{self.program.name}: negative dimensions are not allowed: {tuple(sizes)}"
-            )
+            name = self.program.name
+            raise ValueError(f"{name}: negative dimensions are not allowed: {tuple(sizes)}")
         return tuple(map(int, sizes))
 
     def stack_bytes(self, inputs: Sequence[np.ndarray | int]) -> int:

@@ -75,12 +75,13 @@ _PLAIN = {elementary.multiply_upstream, elementary.multiply_tangent}
 """Products that give 0 for 0 times infinity; where one factor is 1 they are the other one."""
 
 
+Definitions = dict[ir.Number, ir.Op]
+
+
 class OpBuilder:
     """Adds operations to a block, with the types that Numba gives their results."""
 
-    def __init__(
-        self, block: ir.Block | None = None, definitions: dict[ir.Number, ir.Op] | None = None
-    ):
+    def __init__(self, block: ir.Block | None = None, definitions: Definitions | None = None):
         self.block: ir.Block = [] if block is None else block
         self.definitions = definitions
 
@@ -101,15 +102,15 @@ class OpBuilder:
                 kind = "b1"
             elif kind == "b1":  # of truths, arithmetic makes integers
                 values, kind = [self.cast(value, "i64") for value in values], "i64"
-        constants = [value.number for value in values if isinstance(value, ir.FixedNumber)]
+        constants = [value.number for value in values if value.number is not None]
         exact = not any(value.is_float for value in values)
         if exact and len(constants) == len(values):
             return ir.constant(fold(name, constants))
-        if name == "select" and isinstance(values[0], ir.FixedNumber):
+        if name == "select" and values[0].number is not None:
             return values[1] if values[0].number else values[2]
         if kind == "i64" and name in _NEUTRAL:
             for x, other in ((values[1], values[0]), values)[: 1 if name == "subtract" else 2]:
-                if isinstance(x, ir.FixedNumber) and x.number == _NEUTRAL[name]:
+                if x.number == _NEUTRAL[name]:
                     return other
         return self._add(name, values, kind, hint, _low(name, values) if kind == "i64" else None)
 
@@ -146,7 +147,7 @@ class OpBuilder:
     def cast(self, value: ir.Number, kind: str) -> ir.Number:
         if value.type == kind:
             return value
-        if isinstance(value, ir.FixedNumber):
+        if value.number is not None:
             return ir.fixed(kind, value.number)
         low = 0 if (value.type, kind) == ("b1", "i64") else None
         return self._add(f"as_{kind}", [value], kind, value.hint, low)
@@ -170,7 +171,7 @@ class OpBuilder:
     def multiply(self, x: ir.Number, y: ir.Number) -> ir.Number:
         """Multiply; by the numbers 1 and -1 without a product."""
         for factor, other in ((x, y), (y, x)):
-            if isinstance(factor, ir.FixedNumber) and other.is_float and factor.number in (1, -1):
+            if other.is_float and factor.number in (1, -1):
                 return other if factor.number == 1 else self.op("negative", other)
         return self.op("multiply", x, y)
 
@@ -198,7 +199,7 @@ def _low(name: str, values: Sequence[ir.Number]) -> int | None:
     match name:
         case "add":
             return sum(known)
-        case "subtract" if isinstance(values[1], ir.FixedNumber):
+        case "subtract" if values[1].number is not None:
             return known[0] - known[1]
         case "minimum" | "select":
             return min(known)
@@ -206,11 +207,7 @@ def _low(name: str, values: Sequence[ir.Number]) -> int | None:
 
 
 def scaled(
-    b: OpBuilder,
-    op: ir.Op,
-    position: int,
-    factor: ir.Number,
-    fetch: Callable[[ir.Number], ir.Number],
+    b: OpBuilder, op: ir.Op, position: int, factor: ir.Number, fetch: Callable
 ) -> ir.Number | None:
     """Return a factor times the derivative of an operation by an argument; None for zero.
 
@@ -264,9 +261,9 @@ def _value(values: Sequence[ir.Number], operand: int | np.ndarray) -> ir.Number:
 def _step(b: OpBuilder, function: Callable, operands: list[ir.Number]) -> ir.Number:
     if function in _PLAIN:
         for factor, other in (operands, operands[::-1]):
-            if isinstance(factor, ir.FixedNumber) and factor.number == 1:
+            if factor.number == 1:
                 return other
-    if function is elementary.divide_unbounded and isinstance(operands[0], ir.FixedNumber):
+    if function is elementary.divide_unbounded and operands[0].number is not None:
         x, y = operands
         return b.op("add", b.op("quotient", x, y), b.op("subtract", y, y))
     if function is elementary.square:

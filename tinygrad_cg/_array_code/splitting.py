@@ -110,7 +110,7 @@ def totals(loop: ir.For, primal: Collection[ir.Array]) -> tuple[ir.For, ir.Block
         return loop, []
     around = OpBuilder()
     test = around.op("less" if loop.step.number > 0 else "greater", loop.start, loop.stop)
-    if isinstance(test, ir.FixedNumber):
+    if test.number is not None:
         after = stores if test.number else []
     else:
         after = [*around.block, ir.If(test, stores, [])]
@@ -120,10 +120,10 @@ def totals(loop: ir.For, primal: Collection[ir.Array]) -> tuple[ir.For, ir.Block
 def can_be_split(loop: ir.For) -> bool:
     """Return whether a loop has many rounds of numbers and elements alone, one after the other."""
     ends = loop.start, loop.stop
-    constants = [int(x.number) for x in ends if isinstance(x, ir.FixedNumber)]
+    constants = [x.number for x in ends if x.number is not None]
     if len(constants) == 2 and abs(constants[1] - constants[0]) < MIN_ROUNDS:
         return False
-    if not loop.is_counted or abs(int(loop.step.number)) != 1:
+    if not loop.is_counted or abs(loop.step.number) != 1:
         return False
     return all(isinstance(x, (ir.Op, ir.LoadElement, ir.Store, ir.Pop)) for x in loop.body)
 
@@ -148,6 +148,10 @@ def ordered_sums(loop: ir.For) -> list[ir.Carry]:
     ]
     others = [c for c in loop.carries if c not in sums]
     return sums if sums and are_rounds_independent(replace(loop, carries=others)) else []
+
+
+Group = Sequence[tuple[ir.Store, ir.Array, int]]
+"""Additions to elements near each other: with the buffer of the terms, and the distance."""
 
 
 class _Splitting:
@@ -217,7 +221,7 @@ class _Splitting:
     def chunks(
         self, loop: ir.For, stores: Sequence[ir.Store], sums: Sequence[ir.Carry], rounds: ir.Number
     ) -> tuple[ir.Block, list[ir.Number]]:
-        first, b, jump = ir.Number("i64", "first", 0), OpBuilder(), int(loop.step.number)
+        first, b, jump = ir.Number("i64", "first", 0), OpBuilder(), loop.step.number
         count = b.op("minimum", b.op("subtract", rounds, first), CHUNK, hint="count")
         forward = "add" if jump > 0 else "subtract"
         start = lowest = b.op(forward, loop.start, first)
@@ -293,12 +297,7 @@ class _Splitting:
         return gap if is_near and not any(map(depends, store.index[:-1])) else None
 
     def addition(
-        self,
-        b: OpBuilder,
-        loop: ir.For,
-        group: Sequence[tuple[ir.Store, ir.Array, int]],
-        lowest: ir.Number,
-        count: ir.Number,
+        self, b: OpBuilder, loop: ir.For, group: Group, lowest: ir.Number, count: ir.Number
     ) -> None:
         """Add the loop that adds the terms of a chunk to elements of an array."""
         offsets = [offset for _, _, offset in group]

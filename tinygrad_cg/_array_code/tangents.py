@@ -116,8 +116,7 @@ class _Tangents:
             if value.is_float and value in self.active:
                 self.new(value)
         result, parts = ir.with_blocks(statement, self.block), ir.parts_of(statement)
-        moved = [
-            x for x in parts if not self.numbers.keys().isdisjoint((*ir.operands(x), *ir.bound(x)))
-        ]
+        still = self.numbers.keys().isdisjoint
+        moved = [x for x in parts if not still(ir.operands(x) + ir.bound(x))]
         own = [ir.rebuilt(x, self.dot, self.new) for x in moved]
         return replace(result, **{statement.parts: [*parts, *own]})

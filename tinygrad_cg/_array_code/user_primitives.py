@@ -82,9 +82,8 @@ def primitive(
     array([1.   , 0.368], dtype=float32)
     """
     if not isinstance(name, str) or not name:
-        raise TypeError(
-            f"primitive: name must be a string, got {name!r}: write primitive(name, kernel)"
-        )
+        what = f"must be a string, got {name!r}: write primitive(name, kernel)"
+        raise TypeError(f"primitive: name {what}")
     if kernel is None:
         return lambda function: primitive(name, function, shape, elementwise, replace, cuda)
     if not callable(kernel):
@@ -129,9 +128,8 @@ def _program_of(kernel: Any) -> ArrayProgram:
     program, _ = read(function, [Number("f64", name) for name in names], {})
     if len(program.outputs) == 1:  # an integer or a truth alone is a float in the result
         b = OpBuilder(program.body)
-        program.outputs = [
-            b.cast(x, "f64") if isinstance(x, Number) else x for x in program.outputs
-        ]
+        floats = [b.cast(x, "f64") if isinstance(x, Number) else x for x in program.outputs]
+        program.outputs = floats
     return program
 
 

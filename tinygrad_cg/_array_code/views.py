@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .program import DTYPES, Array, FixedNumber, Index, Number, constant
+from .program import DTYPES, Array, Index, Number, constant
 from .scalar_operations import OpBuilder
 
 
@@ -91,18 +91,6 @@ def element_of(dtype: Any) -> str:
     return name
 
 
-def elementwise(
-    function: Callable[..., Number], operands: Sequence[Number | Arraylike], shape: Index, kind: str
-) -> Lazy:
-    """Return the array of a function of numbers, whose operands are broadcast to a shape."""
-
-    def at(b: OpBuilder, index: Index) -> Number:
-        return function(b, *[element(b, operand, index) for operand in operands])
-
-    reads = frozenset().union(*[x.reads for x in operands if not isinstance(x, Number)])
-    return Lazy(kind, shape, at, reads)
-
-
 def element(b: OpBuilder, operand: Number | Arraylike, index: Index) -> Number:
     """Return the element of an operand that is broadcast to the shape of an index."""
     if isinstance(operand, Number):
@@ -113,7 +101,7 @@ def element(b: OpBuilder, operand: Number | Arraylike, index: Index) -> Number:
 
 
 def is_one(size: Number) -> bool:
-    return isinstance(size, FixedNumber) and size.number == 1
+    return size.number == 1
 
 
 def broadcast(

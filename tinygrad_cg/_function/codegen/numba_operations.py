@@ -100,12 +100,6 @@ def _elementwise(node: OpaqueNode) -> Code:
     return CodeOnArrays(function, None, tables, signature.loop, signature.target)
 
 
-def _cast(node: OpaqueNode) -> Code:
-    if node.operands[0].dtype.kind == "c" != node.dtype.kind:
-        return None
-    return CodeOnArrays(arrays.cast)
-
-
 def _without_dispatcher(function: Any) -> Any:
     return arrays.jitable(getattr(function, "py_func", function))
 
@@ -126,20 +120,15 @@ def _gather(node: OpaqueNode) -> Code:
     return _cut(node, getattr(arrays, name), *ends[:: 1 if name == "gather" else -1], (count,))
 
 
-def _along_axis(node: OpaqueNode) -> Code:
-    axis = node.params["axis"]
-    return _cut(node, getattr(arrays, node.op.name), *[(axis, axis + 1)] * 3)
-
-
-def _one_hot(node: OpaqueNode) -> Code:
-    axis = node.params["axis"]
-    return _cut(node, arrays.one_hot, (axis, axis + 1), (axis,))
+def _around(node: OpaqueNode, name: str = "axis") -> tuple[int, int]:
+    """Return the cuts around the axis that a parameter names."""
+    return node.params[name], node.params[name] + 1
 
 
 def _set_row(node: OpaqueNode) -> Code:
-    axis = node.params["batch_dims"]
+    cuts = _around(node, "batch_dims")
     dtypes = [node.dtype, node.dtype, node.operands[2].dtype]
-    return _cut(node, arrays.set_row, *[(axis, axis + 1)] * 2, (axis,), (), dtypes=dtypes)
+    return _cut(node, arrays.set_row, cuts, cuts, cuts[:1], (), dtypes=dtypes)
 
 
 def _segment_extremum(node: OpaqueNode) -> Code:
@@ -147,10 +136,6 @@ def _segment_extremum(node: OpaqueNode) -> Code:
     first = np.array(limits(node.dtype)[0 if largest else 1], node.dtype)[()]
     cuts = (count, count + 1), (count, len(node.operands[1].shape)), (count,)
     return _cut(node, arrays.segment_extremum(largest), *cuts, tables=[first])
-
-
-def _last_sources(node: OpaqueNode) -> Code:
-    return _cut(node, arrays.last_sources, *[(node.params["batch_dims"],)] * 2)
 
 
 def _flat_positions(node: OpaqueNode) -> Code:
@@ -165,9 +150,8 @@ def _searchsorted(node: OpaqueNode) -> Code:
     return _cut(node, arrays.searchsorted(node.params["side"] == "right"), *[(-1,)] * 3)
 
 
-def _positions(node: OpaqueNode) -> Code:
-    words = node.run.keywords
-    return CodeOnArrays(arrays.positions, None, [np.int64(words[x]) for x in ("size", "parts")])
+def _of_integers(function: Callable, *integers: int) -> Code:
+    return CodeOnArrays(function, None, [np.int64(x) for x in integers])
 
 
 def _moved(node: OpaqueNode) -> Code:
@@ -180,11 +164,6 @@ def _moved(node: OpaqueNode) -> Code:
 def _moved_back(node: OpaqueNode) -> Code:
     found = np.arange(node.size).reshape(node.shape)[node.params["key"]]
     return CodeOnArrays(arrays.moved_back, None, [np.ascontiguousarray(found).reshape(-1)])
-
-
-def _copied(node: OpaqueNode) -> Code:
-    """Return the code of a check that only warns, which Numba code does not."""
-    return CodeOnArrays(arrays.copied, None, [places(node.operands[0].shape, node.shape)])
 
 
 def _on_matrices(
@@ -200,8 +179,6 @@ def _on_matrices(
     def build(node: OpaqueNode) -> Code:
         if any(x.dtype.kind == "c" for x in (node, *node.operands)):
             return None
-        stacks = [x.shape[:-2] for x in node.operands]
-        batch = broadcast_shapes(*stacks)
         m, n = node.operands[0].shape[-2:]
         letters = {"m": m, "n": n, "k": min(m, n), "r": node.operands[-1].shape[-1]}
         tables: list[Any] = []
@@ -212,21 +189,28 @@ def _on_matrices(
             shapes = [tuple([letters[x] for x in core]) for core in cores.split(",")]
             used = dict.fromkeys(cores.replace(",", ""))
             sizes = tuple([letters[x] for x in used])
-            tables += [
-                service.numba_callable().loop_address(ufunc, FLOAT64),
-                matrices.words(sizes, *shapes),
-            ]
-        tables += [0, np.zeros(1, np.int64)] * (2 - len(loops))
-        height = rows or node.shape[-2]
-        shape = prod(batch), height, node.size // (prod(batch) * height)
-        shapes = [shape, *[(prod(x.shape[:-2]), *x.shape[-2:]) for x in node.operands]]
+            address = service.numba_callable().loop_address(ufunc, FLOAT64)
+            tables += [address, matrices.words(sizes, *shapes)]
         code = matrices.checked(function, f"{node.op.label}: {error}") if error else function
         result = None if node.dtype == np.bool_ else FLOAT64
-        tables = [places(stacks[0], batch), places(stacks[-1], batch), *tables]
-        dtypes = [FLOAT64] * len(stacks)
-        return CodeOnArrays(matrices.on_matrices(code), shapes, tables, dtypes, result)
+        operands = [x.shape for x in node.operands]
+        stacked = _of_stacks(node, code, rows or node.shape[-2], operands, tables)
+        return stacked._replace(dtypes=[FLOAT64] * len(operands), result=result)
 
     return build
+
+
+def _of_stacks(
+    node: OpaqueNode, function: Callable, rows: int, operands: Sequence[Any], tables: Sequence[Any]
+) -> CodeOnArrays:
+    """Return the code of a function of matrices, which gives so many rows, for stacks of them."""
+    stacks = [shape[:-2] for shape in operands]
+    batch = broadcast_shapes(*stacks)
+    shapes = [(prod(stack), *x[-2:]) for stack, x in zip(stacks, operands, strict=True)]
+    shapes = [(prod(batch), rows, node.size // (prod(batch) * rows)), *shapes]
+    unused = [0, np.zeros(1, np.int64)] * (2 - len(tables) // 2)
+    own = places(stacks[0], batch), places(stacks[-1], batch)
+    return CodeOnArrays(matrices.on_matrices(function), shapes, [*own, *tables, *unused])
 
 
 def _tolerance(x: Any) -> float:
@@ -237,10 +221,7 @@ def _product(node: OpaqueNode) -> Code:
     """Return the code of products that NumPy's loop refuses, of integers for example."""
     x, y = [operand.shape for operand in node.operands]
     y = (*y, 1) if node.op.name == "matvec" or len(y) == 1 else y
-    batch = broadcast_shapes(x[:-2], y[:-2])
-    shapes = [(prod(batch), x[-2], y[-1]), *[(prod(z[:-2]), *z[-2:]) for z in (x, y)]]
-    tables = [*[places(z[:-2], batch) for z in (x, y)], *[0, np.zeros(1, np.int64)] * 2]
-    return CodeOnArrays(matrices.on_matrices(matrices.product), shapes, tables)
+    return _of_stacks(node, matrices.product, x[-2], (x, y), ())
 
 
 def _convolution(node: OpaqueNode) -> Code:
@@ -334,20 +315,26 @@ _BUILDERS: dict[str, Callable[[OpaqueNode], Code]] = {
     "sort": lambda x: _mapped(x, arrays.order(False, x.params["descending"])),
     "argsort": lambda x: _mapped(x, arrays.order(True, x.params["descending"])),
     "invert_permutation": lambda x: _mapped(x, arrays.inverse_order),
-    "cast": _cast,
+    "cast": lambda x: (
+        None if x.operands[0].dtype.kind == "c" != x.dtype.kind else CodeOnArrays(arrays.cast)
+    ),
     "gather gather_adjoint": _gather,
-    "take_along_axis add_along_axis": _along_axis,
-    "one_hot": _one_hot,
+    "take_along_axis add_along_axis": (
+        lambda x: _cut(x, getattr(arrays, x.op.name), *[_around(x)] * 3)
+    ),
+    "one_hot": lambda x: _cut(x, arrays.one_hot, _around(x), _around(x)[:1]),
     "set_row": _set_row,
     "segment_extremum": _segment_extremum,
-    "segment_rows": lambda x: CodeOnArrays(arrays.segment_rows, None, [np.int64(x.params["size"])]),
-    "labels": lambda x: CodeOnArrays(arrays.labels, None, [np.int64(x.params["classes"])]),
-    "last_sources": _last_sources,
+    "segment_rows": lambda x: _of_integers(arrays.segment_rows, x.params["size"]),
+    "labels": lambda x: _of_integers(arrays.labels, x.params["classes"]),
+    "last_sources": lambda x: _cut(x, arrays.last_sources, *[(x.params["batch_dims"],)] * 2),
     "flat_positions": _flat_positions,
     "searchsorted": _searchsorted,
     "getitem transpose broadcast_to flip roll tile": _moved,
     "getitem_adjoint": _moved_back,
-    "check_coincident check_tangent": _copied,
+    "check_coincident check_tangent": (  # they only warn, which Numba code does not
+        lambda x: CodeOnArrays(arrays.copied, None, [places(x.operands[0].shape, x.shape)])
+    ),
     "solve": _on_matrices(matrices.solve, ("solve", "mm,mr,mr"), error="Singular matrix"),
     "triangular_solve": lambda x: _on_matrices(
         matrices.triangular_solve(bool(x.params["lower"])), error="Singular matrix"
@@ -382,8 +369,10 @@ BUILDERS = {name: build for names, build in _BUILDERS.items() for name in names.
 def array_code(node: OpaqueNode, aval: Any) -> Code:
     """Return the code of an operation, whose results have `aval`; None if it has none."""
     if node.op is None:
-        build = {"positions": _positions, "expand": _moved}.get(node.name)
-        return None if build is None else build(node)
+        if node.name == "positions":
+            words = node.run.keywords
+            return _of_integers(arrays.positions, words["size"], words["parts"])
+        return _moved(node) if node.name == "expand" else None
     empty = any(x.dtype != object and not x.size for x in (node, *node.operands))
     if empty or any(x.dtype == np.float16 for x in (node, *node.operands)):
         return None

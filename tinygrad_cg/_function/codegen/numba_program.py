@@ -189,9 +189,8 @@ class NumbaProgram(Executable):
             what, remedy = f"`{label}`", "call the function from Python"
             if any(x.dtype == np.float16 for x in (node, *node.operands)):
                 what, remedy = "float16", "pass float32"
-            error = UnsupportedCodeError(
-                f"{self.title}: {what} is not supported in Numba code: {remedy}"
-            )
+            what = f"{self.title}: {what} is not supported in Numba code: {remedy}"
+            error = UnsupportedCodeError(what)
             error.operation = label
             raise error
         self._run_code(node, names, code)
@@ -226,9 +225,7 @@ class NumbaProgram(Executable):
         run = self._bind(f"run_{name}", service.numba_callable().compiled(code.function))
         dtypes = code.dtypes or [x.dtype for x in node.operands]
         triples = zip(names, node.operands, dtypes, strict=True)
-        texts = [
-            x if y.dtype == dtype else f"{x}.astype({type_name(dtype)})" for x, y, dtype in triples
-        ]
+        texts = [x if y.dtype == d else f"{x}.astype({type_name(d)})" for x, y, d in triples]
         tables = []
         for k, table in enumerate(code.tables):
             own = self._bind(f"{name}_{k}", table)
