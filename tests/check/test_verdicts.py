@@ -862,6 +862,14 @@ def test_equal_eigenvalues_are_named_where_their_derivative_is_not_defined():
     assert "inconclusive. eigh: the gradient with respect to eigenvectors of equal eigen" in text
 
 
+@pytest.mark.parametrize("seed", [1, 4, 5])
+def test_a_derivative_of_rounding_errors_is_zero(seed):
+    """The imaginary part of a real eigenvalue of a real matrix is 0, and stays 0."""
+    x = np.random.default_rng(seed).normal(size=(3, 3))
+    assert np.linalg.eigvals(x).imag.any()
+    assert tf.check_gradients(tf.linalg.eigvals, x, full=True, order=1).ok
+
+
 def test_a_reference_of_rounding_errors_is_zero():
     @tf.custom_gradient
     def root(a):

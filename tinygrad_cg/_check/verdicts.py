@@ -279,14 +279,14 @@ class Judge:
         self, number: float, again: Callable[[], float], reference: ReferenceValue, rounding: float
     ) -> tuple[str, ReferenceValue]:
         """Return the verdict if the function's values do not change: their derivative is 0."""
-        whole = self.whole
+        whole, noise = self.whole, 0.0
         if not is_nothing(number, reference._replace(value=0.0), self.precision):
             rounding = max(rounding, self.rounding)
             noise = self.noise_of(number, again, abs(number))
             self.floor += noise
             terms = max(noise, rounding / self.scale)
             whole = max(whole, terms / (3 * self.precision))
-        zero = reference._replace(value=0.0, error=2 * rounding / self.ladder.step)
+        zero = reference._replace(value=0.0, error=2 * rounding / self.ladder.step + noise)
         if is_nothing(number, zero, self.precision, whole) and abs(number) <= zero.error:
             self.floor = max(self.floor, 100 * self.precision * zero.size)
             return TRUE, zero
