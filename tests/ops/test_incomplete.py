@@ -7,6 +7,7 @@ import pytest
 import tinygrad_cg as tf
 from tests.ops.test_edges import derivatives
 from tests.support import references
+from tinygrad_cg._ops.incomplete import gamma_transport
 from tinygrad_cg.errors import DerivativeOrderError
 
 A = (1e-300, 1e-10, 1e-3, 0.3, 0.9, 1.0, 5.0, 9.99, 10.0, 170.0, 1e4)
@@ -252,3 +253,17 @@ def test_derivatives_of_zeta_by_both_arguments():
         DerivativeOrderError, match="zeta: derivatives with respect to its first argument"
     ):
         tf.grad(tf.grad(tf.grad(lambda s: tf.math.zeta(s, 2.0))))(3.0)
+
+
+@pytest.mark.parametrize(
+    ("a", "base", "x"),
+    [
+        *((5.8e-22, 9e-22, 5e-22), (1e-10, 2e-10, 1e-12), (1e-3, 2e-3, 1e-4)),
+        *((0.5, 0.6, 0.59), (0.5, 0.6, 0.61), (20.0, 21.0, 20.5), (20.0, 21.0, 21.1)),
+    ],
+)
+def test_draws_of_another_gamma_distribution(a, base, x):
+    """For small shapes, nearly all draws are below the shape, and the upper tail has the digits."""
+    operands = [tf.constant(number, tf.float64) for number in (a, base, x)]
+    result = float(gamma_transport(*operands))
+    np.testing.assert_allclose(result, references.gamma_transport(a, base, x), 1e-12)

@@ -374,6 +374,9 @@ def _gamma_transport64(a, base, x):
     share = _incomplete_gamma(base, x, upper)
     if share == 0.0:
         return INF if upper else 0.0
+    if share > 0.5:
+        upper = not upper
+        share = _incomplete_gamma(base, x, upper)
     sign, wanted, place = (-1.0 if upper else 1.0), log_real(share), log_real(x)
     for _ in range(200):
         at = exp(place)
