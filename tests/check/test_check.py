@@ -279,7 +279,10 @@ def test_a_rule_of_a_rule_serves_the_second_order():
     report = tf.check_gradients(example_one(2.0), 2.0)
     (rule,) = report.rules
     assert (rule.name, rule.order, rule.first_false_order) == ("grad_fn", 2, 1)
-    assert "With respect to the upstream gradient, the rule of `grad_fn`" in words(report)
+    assert (
+        "The rule of `grad_fn` returns a wrong derivative with respect to the upstream gradient"
+        in words(report)
+    )
 
 
 def test_numbers_and_arrays_by_keyword_are_not_inputs():
@@ -496,7 +499,7 @@ def test_a_function_that_is_not_defined_everywhere():
 
 def test_references_are_named():
     report = tf.check_gradients(tf.sin, np.array(0.3))
-    assert rows(report, 1)[0].kind == "complex step"
+    assert rows(report, 1)[0].kind == "complex steps"
     assert rows(report, 2)[0].kind == "central differences"
     report = tf.check_gradients(lambda x: tf.maximum(x, 0.1), np.array(0.3))
     assert rows(report, 1)[0].kind == "central differences"
@@ -510,14 +513,17 @@ def test_references_are_named_with_their_rows():
     x = np.array([0.5, -1.5, 2.0])
     text = words(tf.check_gradients(lambda x, y: tf.sin(x) * y, x, 2.0, order=3))
     assert (
-        "complex step (10 digits) for order 1; central differences (6 digits) for order 2 and "
-        "order 3; results of the same rule for another dy (6 digits) for rows `upstream`."
+        "Order 1 is compared with complex steps (10 digits). Orders 2 and 3 are compared with "
+        "central differences (6 digits). In rows `upstream`, the derivative with respect to dy, "
+        "along v, is compared with the gradient for dy = v (6 digits)."
     ) in text
     clipped = tf.custom_gradient(lambda x: (x * x, lambda dy: tf.clip_by_norm(2 * x * dy, 1.0)))
     report = tf.check_gradients(clipped, x, order=1)
     (row,) = [line.split()[:4] for line in str(report).splitlines() if "linearity  rev" in line]
     assert row == ["1", "x", "linearity", "reverse"]
-    assert "results of the same rule for another dy for rows `linearity`." in words(report)
+    assert "the gradient for a sum, or a multiple, of upstream gradients is compared" in words(
+        report
+    )
 
 
 def test_an_inconclusive_reference_has_the_digits_that_are_known():
@@ -693,7 +699,7 @@ def test_a_list_of_numbers_is_one_input_per_number():
         return tf.reduce_sum(x**2), lambda dy: 2 * dy * x
 
     text = " ".join(str(tf.check_gradients(residual, [0.4, -1.1])).split())
-    assert "each number is an input: to pass them as one vector, use np.array(...)" in text
+    assert "each number is an input. To pass the numbers as one vector, use np.array(...)" in text
 
 
 def test_what_a_missing_gradient_does_not_hide():

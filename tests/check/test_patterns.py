@@ -61,17 +61,17 @@ RULES = {
     "a mean": (
         rule(lambda x: tf.reduce_mean(x**2), lambda dy, x: dy * 2 * x),
         V,
-        "Is a division by 4 missing, as for a mean over 4 elements, or is a factor 4 too much?",
+        "Does the rule lack a division by 4, as for a mean over 4 elements, or does it have an",
     ),
     "a mean along an axis": (
         rule(lambda x: tf.reduce_mean(x**2, 1), lambda dy, x: tf.expand_dims(dy, 1) * 2 * x),
         WIDE,
-        "Is a division by 4 missing, as for a mean over 4 elements, or is a factor 4 too much?",
+        "Does the rule lack a division by 4, as for a mean over 4 elements, or does it have an",
     ),
     "a sum": (
         rule(lambda x: tf.reduce_sum(x**2), lambda dy, x: dy * x / 2),
         V,
-        "Is a mean over 4 elements taken in place of a sum, or is a factor 4 missing?",
+        "Does the rule take a mean over 4 elements instead of a sum, or does it lack a factor",
     ),
     "transposed": (
         rule(tf.sin, lambda dy, x: tf.transpose(dy * tf.cos(x))),
@@ -86,7 +86,7 @@ RULES = {
     "permuted upstream": (
         rule(lambda x: tf.gather(x**2, ORDER), lambda dy, x: 2 * x * tf.gather(dy, ORDER)),
         V,
-        "The elements of the upstream gradient are permuted",
+        "The rule permutes the elements of the upstream gradient",
     ),
     "reversed": (
         rule(lambda x: (x**2)[::-1], lambda dy, x: (2 * x * dy[::-1])[::-1]),
@@ -144,62 +144,62 @@ RULES = {
     "one column": (
         rule(cube, lambda dy, x: dy * 3 * x**2 * only(1, 0, 1, 1)),
         WIDE,
-        "It is wrong only at index 1 of axis 1 (3 of 12 elements). The rule returns 0 there.",
+        "It is wrong only at index 1 of axis 1 (3 of 12 elements). There it is always 0.",
     ),
     "large x": (
         rule(cube, lambda dy, x: dy * tf.minimum(3 * x**2, 6.0)),
         np.linspace(-3.0, 3.0, 9),
-        "It is wrong only where |x| >= 1.5 (6 of 9 elements).",
+        "It is wrong only where |x| >= 1.5 (6 of 9 elements), and right where |x| <= ",
     ),
     "above a limit": (
         rule(cube, lambda dy, x: dy * tf.where(x > 0.9, x, 3 * x**2)),
         np.linspace(-3.0, 3.0, 13),
-        "It is wrong only where x >= 1 (5 of 13 elements, x[8:13]).",
+        "It is wrong only where x >= 1 (5 of 13 elements, x[8:13]), and right where x <= ",
     ),
     "softmax": (
         rule(tf.nn.softmax, softmax_rule), V, "It has only the diagonal of the Jacobian"
     ),
-    "a factor x": (rule(cube, lambda dy, x: dy * 3 * x), V, "A factor is missing: x."),
+    "a factor x": (rule(cube, lambda dy, x: dy * 3 * x), V, "It must be multiplied by x."),
     "a factor x, one number": (
-        rule(cube, lambda dy, x: dy * 3 * x), 1.3, "A factor is missing: x."
+        rule(cube, lambda dy, x: dy * 3 * x), 1.3, "It must be multiplied by x."
     ),
     "one x too much": (
-        rule(cube, lambda dy, x: dy * 6 * x**3), V, "or lacks a division: x. Besides,"
+        rule(cube, lambda dy, x: dy * 6 * x**3), V, "It must be divided by x. Besides,"
     ),
     "sigmoid": (
-        rule(tf.sigmoid, lambda dy, x: dy * tf.sigmoid(x)), V, "missing: 1 - the output."
+        rule(tf.sigmoid, lambda dy, x: dy * tf.sigmoid(x)), V, "multiplied by 1 - the output."
     ),
-    "tanh": (rule(tf.tanh, lambda dy, x: dy * (1 - tf.tanh(x))), V, "missing: 1 + the output."),
-    "abs": (rule(lambda x: x * tf.abs(x), lambda dy, x: 2 * dy * x), V, "missing: the sign of x."),
+    "tanh": (rule(tf.tanh, lambda dy, x: dy * (1 - tf.tanh(x))), V, "by 1 + the output."),
+    "abs": (rule(lambda x: x * tf.abs(x), lambda dy, x: 2 * dy * x), V, "by the sign of x."),
     "a constant": (rule(cube, lambda dy, x: 100.0 * dy), V, "100 times the upstream"),
     "an offset": (
         rule(cube, lambda dy, x: dy * (3 * x**2 + 0.5)),
         V,
-        "The factor that multiplies the upstream gradient is 0.5 too large at every element.",
+        "It has the extra term `dy * 0.5`.",
     ),
     "digits": (
         rule(cube, lambda dy, x: dy * 3 * x**2 * (1 + 1e-4 * tf.sin(5 * x))),
         V,
-        "It agrees with the reference to 4 digits: does the rule lack a small term",
+        "of its value at most. Does the rule lack a small term",
     ),
     "conjugated": (
         rule(tf.square, lambda dy, z: dy * 2.0 * z),
         Z,
-        "The factor that multiplies the upstream gradient must be conjugated.",
+        "The rule must conjugate the factor that it multiplies dy by.",
     ),
-    "zero": (rule(cube, lambda dy, x: 0.0 * dy), V, "The rule returns 0 for it."),
+    "zero": (rule(cube, lambda dy, x: 0.0 * dy), V, "It is always 0."),
     "affine": (
         rule(cube, lambda dy, x: 3 * x**2 * dy + 5.0),
         V,
-        "For dy = 0, the largest element of the gradient is 5, not 0: one term is not",
+        "For dy = 0, the largest element of the gradient is 5, not 0. Does the rule have a term",
     ),
-    "no upstream": (rule(cube, lambda dy, x: 3 * x**2), V, "does the rule lack a factor dy?"),
+    "no upstream": (rule(cube, lambda dy, x: 3 * x**2), V, "Does the rule lack a factor dy?"),
     "upstream twice": (rule(cube, lambda dy, x: 3 * x**2 * dy * dy), V, "multiply by dy twice?"),
     "absolute upstream": (
-        rule(cube, lambda dy, x: 3 * x**2 * tf.abs(dy)), V, "the absolute value of the upstream"
+        rule(cube, lambda dy, x: 3 * x**2 * tf.abs(dy)), V, "the absolute value of dy"
     ),
     "normalised": (
-        rule(cube, lambda dy, x: 3 * x**2 * dy / tf.norm(dy)), V, "or is divided by its size"
+        rule(cube, lambda dy, x: 3 * x**2 * dy / tf.norm(dy)), V, "divide by the size of dy?"
     ),
 }  # fmt: skip
 
@@ -284,12 +284,12 @@ def test_what_was_not_looked_at_is_said():
         return words(tf.check_gradients(function, x, order=1, modes="reverse", full=full))
 
     text = "The elements of x were not compared one by one"
-    assert f"{text}: 4097 are more than the limit, 4096." in false(cube, 4097)
+    assert f"{text}, because 4097 elements are more than the limit of 4096." in false(cube, 4097)
 
     def large(x):
         return x**3 + 0.0 * tf.reduce_sum(tf.sin(tf.expand_dims(x, 1) * tf.ones([1, 100])))
 
-    text += ": that takes {} evaluations of `of_one`. To compare them, pass full=True."
+    text += ", because this takes {} evaluations of `of_one`. To compare them, pass full=True."
     assert text.format(8000) in false(large, 2000)
 
     def by_numpy(x):

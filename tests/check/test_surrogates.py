@@ -154,7 +154,7 @@ RECOGNISED = {
     "no surrogate": (
         tf.custom_gradient(lambda x: (tf.floor(x), lambda dy: dy * x**2)),
         "piecewise constant here",
-        "declare a function of the same arguments whose derivative the rule returns",
+        "pass a function of the same arguments whose derivative the rule returns",
     ),
 }
 

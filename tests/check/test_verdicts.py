@@ -255,12 +255,12 @@ def test_reports_say_to_how_many_digits():
     f = with_rule(tf.sin, lambda x, dy: dy * tf.cos(x))
     text = str(tf.check_gradients(f, np.array(0.7)))
     assert (
-        "complex step (10 digits) for order 1; central differences (6 digits) for order 2; "
-        "results of the same rule for another dy (6 digits) for rows `upstream`."
-        in " ".join(text.split())
+        "Order 1 is compared with complex steps (10 digits). Order 2 is compared with central "
+        "differences (6 digits). In rows `upstream`, the derivative with respect to dy, along v, "
+        "is compared with the gradient for dy = v (6 digits)." in " ".join(text.split())
     )
     report = tf.check_gradients(lambda x: tf.sin(tf.cast(x, "float32")), np.float32(0.7), order=1)
-    assert "References: central differences (4 digits)." in str(report)
+    assert "Order 1 is compared with central differences (4 digits)." in str(report)
     off = with_rule(tf.sin, lambda x, dy: dy * tf.cos(x) * (1.0 + 1e-8))
     report = tf.check_gradients(off, np.array(0.7), order=1)
     assert "expected 0.7648421872845, got 0.7648421949329" in " ".join(str(report).split())
@@ -408,7 +408,7 @@ def test_a_second_point_is_named():
     assert all(row.nearby.startswith("x = ") for row in false)
     assert false[0].value == pytest.approx(1.5 * false[0].reference)
     assert "wrong, at a nearby point" in str(report)
-    assert "Nearby point: x = " in str(report)
+    assert "The nearby point is x = " in str(report)
     report = tf.check_gradients(tf.nn.relu, 0.0, order=1)
     assert "kink; at a nearby point: ok" in str(report)
 
@@ -502,7 +502,7 @@ def test_complex_steps_go_through_analytic_operations_only(name):
         for right in (function, ruled(function)):
             report = tf.check_gradients(right, x, order=1)
             assert {row.verdict for row in report.rows} == {"ok"}, report
-            assert "complex step" not in {row.kind for row in report.rows}, report
+            assert "complex steps" not in {row.kind for row in report.rows}, report
         for factor in (-1.0, 1.3, 1.001):
             wrong = ruled(function, lambda gs, *_, c=factor: [c * gs[0]])
             report = tf.check_gradients(wrong, x, order=1)
@@ -520,7 +520,7 @@ def test_analytic_functions_have_complex_steps():
         report = tf.check_gradients(f, np.array([0.7, -1.3, 0.4]), order=1)
         assert report.ok, report
     report = tf.check_gradients(lambda x: scale * tf.sin(x), np.array([0.7, -1.3, 0.4]), order=1)
-    assert {row.kind for row in report.rows} == {"complex step"}, report
+    assert {row.kind for row in report.rows} == {"complex steps"}, report
 
 
 def test_ties_of_several_arguments_are_kinks():
@@ -536,9 +536,7 @@ def test_ties_of_several_arguments_are_kinks():
 
 def test_assert_needs_a_row_of_each_argument():
     tf.assert_gradients(lambda x, y: tf.nn.relu(x) * y, 1.0, 2.0, order=1)
-    with pytest.raises(
-        tf.errors.GradientError, match="No conclusive row: order 1 with respect to x"
-    ):
+    with pytest.raises(tf.errors.GradientError, match="The check is inconclusive for x at order 1"):
         tf.assert_gradients(lambda x, y: tf.nn.relu(x) + y, 0.0, 2.0, order=1)
 
 
@@ -602,7 +600,7 @@ def test_a_clipped_upstream_is_not_said_to_lose_its_size():
     f = with_rule(lambda x: 2.0 * x, lambda x, dy: tf.clip_by_value(2.0 * dy, -1.0, 1.0))
     text = " ".join(str(tf.check_gradients(f, 1.5, order=1)).split())
     assert "depends only on the sign" not in text
-    assert "clipping the upstream gradient" in text
+    assert "clip dy" in text
 
 
 def test_gradients_of_variables_are_compared_in_float64_too():
@@ -878,7 +876,7 @@ def test_a_reference_of_rounding_errors_is_zero():
 
     report = tf.check_gradients(root, np.array([2.0, 3.0, 5.5]))
     assert {row.reference for row in report.rows if row.path == "both"} == {0.0}, report
-    assert "expected 0, got 0.33" in str(report)
+    assert "expected 0, got 0.33" in " ".join(str(report).split())
 
 
 # Rules that compute in float32 outside of tensors --------------------------------------------

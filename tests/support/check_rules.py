@@ -321,7 +321,12 @@ WRONG = {
         words="lack a factor dy",
     ),
     "clipping": Case(
-        clips, (2.0,), 1, "not linear in the upstream", path="upstream", words="clipping"
+        clips,
+        (2.0,),
+        1,
+        "not linear in the upstream",
+        path="upstream",
+        words="Does the rule clip dy",
     ),
     "None": Case(forgets_an_argument, (2.0, 3.0), 1, "detached", "y", words="returns None for y."),
     "not summed": Case(

@@ -280,13 +280,13 @@ right(focal_loss, PROBABILITIES)
 wrong(
     focal_loss_constant_weight,
     PROBABILITIES,
-    said="The rule treats `weight`, which depends on p, as a constant.",
+    said="The rule treats `weight` as a constant, but `weight` depends on p.",
 )
 wrong(
     focal_loss_sign_of_weight,
     PROBABILITIES,
     said=(
-        "The error is -2 times the term from differentiating `weight`: does this term have the "
+        "The error is -2 times the term from differentiating `weight`. Does this term have the "
         "wrong sign?"
     ),
 )
@@ -294,7 +294,7 @@ right(dice_loss, PROBABILITIES)
 wrong(
     dice_loss_not_squared,
     PROBABILITIES,
-    said="It has an extra factor, or lacks a division: `sizes`.",
+    said="It must be divided by `sizes`.",
 )
 right(huber_loss, X4)
 wrong(
@@ -309,7 +309,7 @@ right(quantile_loss, X4)
 wrong(
     quantile_loss_swapped,
     X4,
-    said="The factor that multiplies the upstream gradient is 0.8 too small at every element.",
+    said="It lacks the term `dy * 0.8`.",
 )
 right(contrastive_loss, *PAIRS)
 wrong(
@@ -332,13 +332,13 @@ wrong(
     cosine_distance_not_divided,
     X3,
     X3[::-1] + 0.3,
-    said="It has an extra factor, or lacks a division: `length`.",
+    said="It must be divided by `length`.",
 )
 wrong(
     divergence_without_weights,
     np.array([0.2, 0.5, 0.3]),
     np.array([0.4, 0.4, 0.2]),
-    said="A factor is missing: p.",
+    said="It must be multiplied by p.",
 )
 right(smoothed_cross_entropy, BATCH)
 wrong(cross_entropy_over_all, BATCH, said="It is 0.333333 times the correct gradient.")
@@ -347,13 +347,13 @@ wrong(
     contrastive_logits_not_scaled,
     X3,
     0.3,
-    said="It is 0.3 times the correct gradient. 0.3 is temperature.",
+    said="It is 0.3 times the correct gradient. The value of temperature is 0.3.",
 )
 wrong(
     poisson_loss_without_counts,
     X3,
     np.array([1.0, 4.0, 2.0]),
-    said="The factor that multiplies the upstream gradient lacks the term -counts.",
+    said="It lacks the term `-dy * counts`.",
 )
 
 
@@ -693,15 +693,14 @@ wrong(
     gelu_without_density,
     X4,
     said=(
-        "The rule treats the factor `0.5 * (1.0 + tf.math.erf(x / np.sqrt(2.0)))` as a constant: "
-        "the term with its derivative is missing."
+        "The rule treats the factor `0.5 * (1.0 + tf.math.erf(x / np.sqrt(2.0)))` as a constant."
     ),
 )
 right(attention, BATCH[:2], BATCH[1:])
 wrong(
     attention_constant_total,
     BATCH[:2],
-    said="The rule treats `total`, which depends on q, as a constant.",
+    said="The rule treats `total` as a constant, but `total` depends on q.",
 )
 wrong(attention_key_scale, BATCH[:2], BATCH[1:], said="It is 2 times the correct gradient.")
 right(rotary_embedding, X4)
@@ -712,13 +711,13 @@ wrong(
 )
 right(softcap, 10.0 * X4)
 wrong(softcap_outer_factor, 10.0 * X4, said="It is 30 times the correct gradient.")
-wrong(softcap_not_squared, 10.0 * X4, said="A factor is missing: `1.0 + t`.")
+wrong(softcap_not_squared, 10.0 * X4, said="It must be multiplied by `1.0 + t`.")
 right(relaxed_sample, X3, 0.7)
 wrong(
     relaxed_sample_multiplied,
     X3,
     0.7,
-    said="It is 0.49 times the correct gradient. 0.49 is temperature**2.",
+    said="It is 0.49 times the correct gradient. The value of temperature**2 is 0.49.",
 )
 right(quantise_vectors, VECTORS, against=lambda x: x)
 wrong(
@@ -744,23 +743,22 @@ wrong(
     X3,
     1.7,
     said=(
-        "If the output is a product or a quotient with the factor v, the rule differentiates "
-        "this factor alone: the term with the derivative of the other factor, or of the "
-        "divisor, is missing."
+        "It is dy * output / v. Does the rule treat the output as v times a constant, or as v "
+        "divided by a constant?"
     ),
 )
-wrong(gated_unit, X3, X3 - 0.4, said="A factor is missing: a.")
+wrong(gated_unit, X3, X3 - 0.4, said="It must be multiplied by a.")
 wrong(
     batch_norm_of_rows,
     BATCH,
-    said="It subtracts the mean over axis 1; the outputs subtract the mean over axis 0.",
+    said="The rule subtracts the mean over axis 1, but the function subtracts the mean over axis "
+    "0.",
 )
 wrong(
     embedding_of_repeated_rows,
     BATCH,
     said=(
-        "It lacks the contribution of index 0 of axis 0 of the output: does the rule leave out a "
-        "sample of a batch?"
+        "It lacks the part that comes from output[0]. Does the rule leave out a sample of a batch?"
     ),
 )
 
@@ -973,8 +971,8 @@ wrong(
 wrong(
     equilibrium_of_one_step,
     0.4 * X3,
-    said="The rule treats the last of 80 steps of `tf.linalg.matvec(RECURRENT, z)`, which depends "
-    "on x, as a constant.",
+    said="The rule treats the value of `tf.linalg.matvec(RECURRENT, z)` in the last of 80 steps as "
+    "a constant, but this value depends on x.",
 )
 right(root_of_cubic, X3)
 wrong(root_of_cubic_sign, X3, said="The sign is wrong.")
@@ -995,13 +993,13 @@ right(cholesky_factor, MATRIX + MATRIX.T)
 wrong(
     cholesky_factor_not_symmetric,
     MATRIX + MATRIX.T,
-    said="It is not symmetric: the correct gradient is its mean with its transpose.",
+    said="It is not symmetric. The mean of this matrix and its transpose is the correct gradient.",
 )
 right(largest_eigenvalue, MATRIX, order=1)
 wrong(
     largest_eigenvalue_scaled,
     MATRIX,
-    said="It has an extra factor, or lacks a division: the output.",
+    said="It must be divided by the output.",
 )
 right(sylvester_solution, BATCH[:3, :2])
 wrong(
@@ -1128,39 +1126,39 @@ right(gamma_sample, np.array([1.3, 2.5, 4.0]))
 wrong(
     gamma_sample_constant_scale,
     np.array([1.3, 2.5, 4.0]),
-    said="The rule treats `c`, which depends on shape, as a constant.",
+    said="The rule treats `c` as a constant, but `c` depends on shape.",
 )
 right(von_mises, *CIRCLE)
 wrong(
     von_mises_scaled_bessel,
     *CIRCLE,
-    said="The factor that multiplies the upstream gradient is 1 too large at every element.",
+    said="It has the extra term `dy`.",
 )
 right(log_mean_exp, X4)
-wrong(log_mean_exp_not_normalised, X4, said="It has an extra factor, or lacks a division: `total`.")
+wrong(log_mean_exp_not_normalised, X4, said="It must be divided by `total`.")
 right(truncated_normal, X3)
 wrong(
     truncated_normal_constant_mass,
     X3,
-    said="The rule treats `log_mass`, which depends on mean, as a constant.",
+    said="The rule treats `log_mass` as a constant, but `log_mass` depends on mean.",
 )
 wrong(
     normal_cdf,
     X4,
-    said="It is 1.41421 times the correct gradient. 1.41421 is np.sqrt(2.0).",
+    said="It is 1.41421 times the correct gradient. The value of np.sqrt(2.0) is 1.41421.",
 )
 right(dirichlet_normaliser, np.array([0.8, 1.5, 3.0]))
 wrong(
     dirichlet_normaliser_without_total,
     np.array([0.8, 1.5, 3.0]),
-    said="The rule treats `total`, which depends on alpha, as a constant.",
+    said="The rule treats `total` as a constant, but `total` depends on alpha.",
 )
 right(affine_coupling, X3, X3[::-1] / 2.0)
 wrong(
     affine_coupling_without_volume,
     X3,
     X3[::-1] / 2.0,
-    said="It is wrong only for the output of index 1. The rule returns 0 for it.",
+    said="It is wrong only for the second output. It is always 0.",
 )
 
 
@@ -1320,38 +1318,33 @@ wrong(
     contact_energy_without_stiffness,
     GAPS,
     7.5,
-    said="It is 0.133333 times the correct gradient. 0.133333 is 1 / stiffness.",
+    said="It is 0.133333 times the correct gradient. The value of 1 / stiffness is 0.133333.",
 )
 right(sphere_distance, BATCH)
-wrong(
-    sphere_distance_not_unit, BATCH, said="It has an extra factor, or lacks a division: `distance`."
-)
+wrong(sphere_distance_not_unit, BATCH, said="It must be divided by `distance`.")
 right(pinhole, X3, np.array([2.0, 3.0, 1.5]))
 wrong(
     pinhole_depth,
     X3,
     np.array([2.0, 3.0, 1.5]),
-    said="It has an extra factor, or lacks a division: depth.",
+    said="It must be divided by depth.",
 )
 wrong(
     projected_point,
     np.array([0.5, -0.8, 2.0]),
-    said="The rule treats `point[2]`, which depends on point, as a constant.",
+    said="The rule treats `point[2]` as a constant, but `point[2]` depends on point.",
 )
 right(radial_distortion, X4)
 wrong(
     radial_distortion_constant,
     X4,
-    said=(
-        "The rule treats the factor `1.0 + 0.1 * (x * x)` as a constant: the term with its "
-        "derivative is missing."
-    ),
+    said=("The rule treats the factor `1.0 + 0.1 * (x * x)` as a constant."),
 )
 right(spring_chain, X4)
 wrong(
     spring_chain_one_sided,
     X4,
-    said="The rule treats `x[:-1]`, which depends on x, as a constant.",
+    said="The rule treats `x[:-1]` as a constant, but `x[:-1]` depends on x.",
 )
 wrong(rotated, X3, said="The sign is wrong.")
 right(lennard_jones, np.array([1.0, 1.4, 2.0]))
@@ -1434,14 +1427,15 @@ wrong(
     segment_mean,
     X4,
     said=(
-        "It is 2 times the correct gradient. Is a division by 2 missing, as for a mean over 2 "
-        "elements, or is a factor 2 too much?"
+        "It is 2 times the correct gradient. Does the rule lack a division by 2, as for a mean "
+        "over 2 elements, or does it have an extra factor of 2?"
     ),
 )
 wrong(
     neighbours,
     X4,
-    said="The elements of the upstream gradient are permuted: the rule needs the inverse order.",
+    said="The rule permutes the elements of the upstream gradient as the function permutes those "
+    "of its argument. It needs the inverse permutation.",
 )
 wrong(upsample, X4, said="It is 0.5 times the correct gradient.")
 right(convolution, X4)
@@ -1502,13 +1496,13 @@ wrong(
     fourier_not_conjugated,
     Z,
     said=(
-        "It is the transposed Jacobian times the upstream gradient: the Jacobian (a matrix, for "
-        "example) must also be conjugated."
+        "The rule multiplies dy by the transpose of the Jacobian (of a matrix, for example). It "
+        "must also conjugate the Jacobian."
     ),
 )
 right(magnitude, Z)
 wrong(magnitude_conjugated, Z, said="It is the complex conjugate of the correct gradient.")
-wrong(interference, Z, said="The factor that multiplies the upstream gradient must be conjugated.")
+wrong(interference, Z, said="The rule must conjugate the factor that it multiplies dy by.")
 
 
 # Several outputs -----------------------------------------------------------------------------
@@ -1546,12 +1540,12 @@ wrong(
     polar_sign_of_angle,
     X3,
     X3[::-1] + 0.2,
-    said="It is wrong only for the output of index 1. The sign is wrong.",
+    said="It is wrong only for the second output. The sign is wrong.",
 )
 wrong(
     moments,
     X4,
-    said="It is wrong only for the output of index 1. It is 4 times the correct gradient.",
+    said="It is wrong only for the second output. It is 4 times the correct gradient.",
 )
 
 
@@ -1630,7 +1624,7 @@ wrong(nested_softplus_curvature, X4, order=2, said="The rule of `slope`")
 wrong(nested_power, X4, order=2, said="It is 0.333333 times the correct gradient.")
 wrong(nested_of_upstream, X3, order=2, said="the direct dependence on x is lost")
 wrong(solver_in_numpy, X3, order=2, said="takes NumPy or Python values from a tensor")
-wrong(detached_residual, X3, order=2, said="uses `stop_gradient`, where derivatives end")
+wrong(detached_residual, X3, order=2, said="uses `stop_gradient`")
 
 
 # Mistakes that one edit of the rule corrects -------------------------------------------------
@@ -1694,22 +1688,23 @@ wrong(row_log_sums, BATCH, said="The rule has axis 0 where it needs axis 1.")
 wrong(
     square_of_integers,
     X3 + 0.2,
-    said="`tf.cast(x, tf.int32)` drops the fractions.",
+    said="`tf.cast(x, tf.int32)` drops the digits after the decimal point.",
 )
 wrong(
     log_determinant_of_symmetric_part,
     MATRIX,
-    said="The rule is right only for a symmetric matrix a: use the symmetric part.",
+    said="The rule is right only if a is symmetric. Use the symmetric part.",
 )
 wrong(
     gelu_of_four_digits,
     X3,
-    said="Is 0.3989 meant to be 1 / np.sqrt(2.0 * np.pi) = 0.39894228? This would explain the "
-    "error.",
+    said="Is the number 0.3989 meant to be 1 / np.sqrt(2.0 * np.pi) = 0.39894228? This would "
+    "explain the error.",
 )
 wrong(
     cosines,
     np.array([0.4, 1.3, 2.1]),
-    said="The rule treats step 3 of 4 of `x`, which depends on a, as a constant.",
+    said="The rule treats the value of `x` in step 3 of 4 as a constant, but this value depends "
+    "on a.",
     has_code=False,
 )

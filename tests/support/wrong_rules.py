@@ -115,8 +115,8 @@ def temperature(x):
     return tf.tanh(x / 5.0), lambda dy: dy * (1.0 - tf.tanh(x / 5.0) ** 2)
 
 
-wrong(sigmoid_half, V, words="A factor is missing: 1 - the output.")
-wrong(tanh_not_squared, V, words="A factor is missing: 1 + the output.")
+wrong(sigmoid_half, V, words="It must be multiplied by 1 - the output.")
+wrong(tanh_not_squared, V, words="It must be multiplied by 1 + the output.")
 wrong(error_function, V, words="It is 0.5 times the correct gradient.")
 wrong(error_function, SINGLE, at="float32", words="It is 0.5 times the correct gradient.")
 wrong(
@@ -130,13 +130,13 @@ wrong(
     words="It is 2.30259 times the correct gradient.",
 )
 wrong(log1p_of_x, np.array([1.0, 2.0, 5.0]))
-wrong(off_by_one_power, V, words="It has an extra factor, or lacks a division: x.")
+wrong(off_by_one_power, V, words="It must be divided by x.")
 wrong(
     off_by_one_power,
     1.0,
     at="1",
     false="1 x* nearby",
-    words="It has an extra factor, or lacks a division: x.",
+    words="It must be divided by x.",
 )
 wrong(square_without_two, V, words="It is 0.5 times the correct gradient.")
 wrong(
@@ -163,8 +163,8 @@ wrong(
     words="got -4.60",
     doubtful="inconclusive",  # 1 - y * y has few digits there
 )
-wrong(log_cosh_by_sine, POINTS, words="A factor is missing: the sign of x.")
-wrong(absolute, V, words="A factor is missing: the sign of x.")
+wrong(log_cosh_by_sine, POINTS, words="It must be multiplied by the sign of x.")
+wrong(absolute, V, words="It must be multiplied by the sign of x.")
 wrong(
     absolute,
     np.array([0.0, -1.0]),
@@ -180,19 +180,19 @@ wrong(
 wrong(
     length_not_divided,
     np.array([3.0, 4.0, 1.0]),
-    words="It has an extra factor, or lacks a division: the output.",
+    words="It must be divided by the output.",
 )
 wrong(
     swish_without_second_term,
     V,
-    words="The rule treats the factor `tf.sigmoid(x)` as a constant: the term with its derivative",
+    words="The rule treats the factor `tf.sigmoid(x)` as a constant.",
 )
 wrong(
     swish_without_first_term,
     V,
-    words="The output is a product, and the factor x is not differentiated",
+    words="It lacks the term `dy * output / x`, which comes from differentiating the factor x",
 )
-wrong(shifted_slope, V, words="The factor that multiplies the upstream gradient is 1 too small")
+wrong(shifted_slope, V, words="It lacks the term `dy`.")
 wrong(temperature, V, words="It is 5 times the correct gradient.")
 
 
@@ -317,7 +317,7 @@ wrong(
     padding_row,
     S,
     false="1 table",
-    words=("It is wrong only at index 2 of axis 0 (3 of 9", "The rule returns 0 there."),
+    words=("It is wrong only at index 2 of axis 0 (3 of 9", "There it is always 0."),
 )
 wrong(
     mixed_scale,
@@ -425,7 +425,7 @@ def transposed_matrix(x):
 wrong(
     mean_not_divided,
     W,
-    words="Is a division by 2 missing, as for a mean over 2 elements, or is a factor 2 too much?",
+    words="Does the rule lack a division by 2, as for a mean over 2 elements, or does it have an",
 )
 wrong(loss_not_averaged, W, false="1 logits*", words="It is 2 times the correct gradient.")
 wrong(loss_with_wrong_sign, W, false="1 logits*", words="The sign is wrong.")
@@ -457,7 +457,7 @@ wrong(backwards, V, words="Its elements are in reverse order.")
 wrong(
     ordered_upstream,
     np.array([3.0, 1.0, 4.0, -5.0]),
-    words="The elements of the upstream gradient are permuted: the rule needs the inverse order.",
+    words="The rule permutes the elements of the upstream gradient as the function permutes",
 )
 wrong(rolled, POINTS, words="Its elements are shifted by +2.")
 wrong(outer, V, V + 0.5, false=("1 a*", "1 b*"), words="are swapped.")
@@ -608,7 +608,7 @@ wrong(
     words="It is the transpose of the correct gradient.",
 )
 wrong(trace_of_square, S, false="1 a*", words="It is the transpose of the correct gradient.")
-wrong(determinant_of_adjugate, S, false="1 a*", words="A factor is missing: the output.")
+wrong(determinant_of_adjugate, S, false="1 a*", words="It must be multiplied by the output.")
 wrong(solve_not_transposed, V, false="1 b*", words="A transpose is missing")
 wrong(solve_with_wrong_sign, S, W.T.copy(), false="1 a*", words="The sign is wrong.")
 wrong(symmetric_form, V)
@@ -616,15 +616,15 @@ wrong(
     few_iterations,
     V,
     false="1 b*",
-    words=("It agrees with the reference to", "digits: does the rule lack a small term"),
+    words="of its value at most. Does the rule lack a small term",
 )
 wrong(
     newton_not_implicit,
     np.array([2.0, 8.0, 0.3]),
     false="1 a*",
-    words="is the reciprocal of the correct one",
+    words="by the reciprocal of the correct factor",
 )
-wrong(gelu_by_tanh, V, words="It agrees with the reference to")
+wrong(gelu_by_tanh, V, words="of its value at most. Does the rule lack a small term")
 wrong(
     attention_not_scaled, W, S, S + 1.0, false="1 q*", words="It is 2 times the correct gradient."
 )
@@ -637,7 +637,7 @@ wrong(
 wrong(
     quadratic_form,
     V,
-    words="the gradient of x^T A x is (A + A^T) x; it is 2 A x only if A is symmetric.",
+    words="the gradient of x^T A x is (A + A^T) x. This is 2 A x only if A is symmetric.",
 )
 
 
@@ -716,17 +716,17 @@ def modulus_without_two(z):
 wrong(
     sine_and_cosine,
     V,
-    words="It is wrong only for the output of index 1. The sign is wrong.",
+    words="It is wrong only for the second output. The sign is wrong.",
 )
 wrong(
     log_density,
     np.array([0.0, 1.0, 0.0]),
     np.array([0.0, -1.0, 1.0]),
     false="1 log_scale*",
-    words="The factor that multiplies the upstream gradient is 1 too large",
+    words="It has the extra term `dy`.",
 )
 wrong(none_for_second, V, V, false="1 y*: detached", words="returns None for y. Return a")
-wrong(zero_for_second, V, V, false="1 y*", words="The rule returns 0 for it.")
+wrong(zero_for_second, V, V, false="1 y*", words="It is always 0.")
 wrong(
     one_too_many,
     V,
@@ -739,22 +739,20 @@ wrong(
     false="1 inputs['b']*",
     words="It is 2 times the correct gradient.",
 )
-wrong(
-    of_a_variable, V, false="1 coupling*", words="It has an extra factor, or lacks a division: x."
-)
+wrong(of_a_variable, V, false="1 coupling*", words="It must be divided by x.")
 wrong(
     rate_without_count,
     np.array([0.5, 1.5, 1.0]),
     np.array([2.0, -1.0, 3.0]),
     false="1 rate*",
-    words="A factor is missing: count.",
+    words="It must be multiplied by count.",
 )
 wrong(scaled_twice, V, np.array(1.7), words="It is 1.7 times the correct gradient.")
 wrong(
     conjugated,
     np.array([1.0 + 2.0j, -0.5 + 0.1j]),
     false="1 z*",
-    words="The factor that multiplies the upstream gradient must be conjugated.",
+    words="The rule must conjugate the factor that it multiplies dy by.",
 )
 wrong(
     modulus_without_two,
@@ -797,9 +795,9 @@ wrong(
     normalised,
     V,
     false=(*OF_UPSTREAM, "1 x reverse", "2 x both"),
-    words="or is divided by its size",
+    words="Does the rule divide by the size of dy?",
 )
-wrong(clipped, V, false=(*OF_UPSTREAM, "1 x reverse"), words="clipping")
+wrong(clipped, V, false=(*OF_UPSTREAM, "1 x reverse"), words="Does the rule clip dy")
 wrong(without_upstream, V, false=(*OF_UPSTREAM, "1 x reverse"), words="lack a factor dy?")
 
 

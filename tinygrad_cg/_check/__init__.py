@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._core.suggestions import reads_own_arguments
+from .._core.wording import in_words
 from .._ops.validation import as_int, check_function
 from .._rules.custom_gradient import custom_gradient
 from .._rules.definition import source_line
@@ -175,6 +176,6 @@ def assert_gradients(
     )
     report.raise_if_wrong()
     if report.undecided or not report.conclusive:
-        what = "; ".join(f"order {k} with respect to {name}" for k, name in report.undecided)
-        words = f"\nNo conclusive row: {what}. Check at another point." if what else ""
-        raise GradientError(f"\n{report}{words}", function=report.name, report=report)
+        what = in_words(f"for {name} at order {k}" for k, name in report.undecided)
+        words = f"\nThe check is inconclusive {what}. Check at another point.\n" if what else ""
+        raise GradientError(f"{words}\n{report}", function=report.name, report=report)

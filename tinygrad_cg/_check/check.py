@@ -107,8 +107,8 @@ class Check:
         sentences = [f"{rows} for {' and '.join(what)}."] if what and is_computed else []
         if len(sizes) > 1 and any(row.order > 1 for row in self.rows):
             sentences.append(
-                "From order 2 onwards, each value is a derivative of a randomly weighted sum of "
-                "the gradients with respect to all arguments."
+                "From order 2 onwards, the elements of all gradients are added up with random "
+                "weights, and each value is a derivative of this sum."
             )
         return " ".join(sentences)
 

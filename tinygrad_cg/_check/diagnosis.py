@@ -143,17 +143,17 @@ def _of_count(evidence: Evidence, order: int, error: GradientCountError) -> Find
         return _corrected(evidence, text, seen, rewrite.drop_gradients, name, expected)
     if any(is_tensor(leaf) for leaf in nest.flatten(seen.kwargs)):
         text += (
-            " Tensors passed by keyword are inputs as well, after those passed by position: return "
+            " Tensors passed by keyword are inputs as well, after those passed by position. Return "
             "a gradient for each."
         )
     elif any(isinstance(leaf, (list, tuple)) for leaf in seen.args):
         text += (
-            " In a list or tuple, each number is an input: to pass them as one vector, use "
+            " In a list or tuple, each number is an input. To pass the numbers as one vector, use "
             "np.array(...)."
         )
     elif returned < expected and any(isinstance(leaf, Number) for leaf in seen.args):
         text += (
-            " Positional arguments that are numbers are inputs, too: return None for those that "
+            " Positional arguments that are numbers are inputs, too. Return None for those that "
             "have no gradient."
         )
     return Finding(text)
@@ -170,14 +170,14 @@ def _of_shape(evidence: Evidence, error: GradientShapeError) -> Finding:
     shapes = [np.shape(arg) for arg in args]
     if len(shapes) == len(names) and not error.axes and error.returned in shapes:
         other = shapes.index(error.returned)
-        more = f" `{names[other]}` has that shape: are the two gradients swapped?"
+        more = f" `{names[other]}` has that shape. Are the two gradients swapped?"
         change = (rewrite.swap_gradients, name, index, other)
         finding = _corrected(evidence, text + more, seen, *change)
         if finding.code or not error.remedy:
             return finding
     if not error.remedy or seen is None:
         return Finding(f"{text} A gradient has the shape of its input.")
-    broadcast = f" The function broadcasts {label}: sum this gradient over axes {error.axes}."
+    broadcast = f" The function broadcasts {label}, so sum this gradient over axes {error.axes}."
     text += broadcast if error.axes else " Transpose this gradient."
     return _corrected(evidence, text, seen, rewrite.wrap_gradient, name, index, error.remedy)
 
@@ -196,9 +196,9 @@ def _captures(evidence: Evidence) -> Iterator[Finding]:
         elif seen.captured and seen.bypassed and not seen.used:
             names = in_words(sorted(seen.captured))
             yield Finding(
-                f"The rule of `{seen.name}` is not used: no tape watches its arguments, only "
-                f"{names}, which it captures. The result is the derivative of its own operations. "
-                f"Pass {names} as an argument of `{seen.name}`.",
+                f"The rule of `{seen.name}` is not used, because `{seen.name}` captures {names} "
+                f"and no tape watches its arguments. The result is the derivative of the "
+                f"operations of `{seen.name}`. Pass {names} as an argument of `{seen.name}`.",
                 remark=True,
             )
 
@@ -210,7 +210,7 @@ def _of_gradient_function(
     text = (
         f"The inner rule (of `{seen.name}`) covers the dependence on {upstream} only; the direct "
         f"dependence on {names} is lost. {_describe(evidence, false)} If no tape watches "
-        f"{upstream}, the inner rule is skipped: the operations of `{seen.name}` are "
+        f"{upstream}, the inner rule is skipped, and the operations of `{seen.name}` are "
         "differentiated instead. Remove the inner decorator, so that the gradient is "
         f"differentiated as written, or decorate a function of {names} inside `{seen.name}` and "
         f"multiply its result by {upstream}."
@@ -222,11 +222,12 @@ def _of_captured(evidence: Evidence, seen: CustomCall, false: list[DerivativeRow
     names = sorted(seen.captured)
     own = list(find_captures(seen.function))  # the function's own names for its captures
     name = names[0] if names[0] in own or not own else own[0]
+    own_words = "" if [name] == names else f", which depends on {in_words(names)}"
     text = (
-        f"`{seen.name}` captures {name}: it depends on {in_words(names)}, but not only through its "
-        f"arguments ({', '.join(seen.names)}). A rule returns gradients of the arguments only, so "
-        f"the derivative with respect to {name} is lost. {_describe(evidence, false)} "
-        f"Pass {name} as an argument, and return a gradient for it."
+        f"`{seen.name}` captures {name}{own_words}. The rule of `{seen.name}` returns a gradient "
+        f"for {in_words(seen.names)} only, so the derivative with respect to {name} is lost. "
+        f"{_describe(evidence, false)} Return a gradient for {name}, too, and call "
+        f"`{seen.name}({', '.join([*seen.names, name])})`."
     )
     more = [tensor for key, tensor in find_captures(seen.function).items() if key == name]
     return _corrected(evidence, text, seen, rewrite.add_argument, seen.name, name, more=more)
@@ -268,51 +269,55 @@ def _of_unrecorded(
     evidence: Evidence, names: list[str], rows: list[DerivativeRow], first: int
 ) -> Finding:
     """Describe gradients that end without a place; `first` is their lowest order."""
-    name = evidence.check.problem.name
-    lines = []
+    problem, which = evidence.check.problem, in_words(names)
     if first == 1:
         passes = (r for (order, _), r in evidence.check.recorders.items() if order == 1)
         nones = {text for recorder in passes for text in recorder.nones}
-        why = f"No operation that tapes record leads from there to the value of `{name}`."
+        why = (
+            f"No operation that a tape records leads from {which} to the value of `{problem.name}`."
+        )
         if nones:
             why = f"{' '.join(sorted(nones))} Return a gradient."
-            if any(x.name in names and not x.captured for x in evidence.check.problem.sources):
+            if any(x.name in names and not x.captured for x in problem.sources):
                 why += (
-                    " An array that needs none, such as labels, is better captured by the function "
-                    "than passed to it."
+                    f" If {which} should have no gradient, as labels for example, let "
+                    f"`{problem.name}` capture {which} instead of taking an argument."
                 )
-        text = f"The gradient with respect to {in_words(names)} is None. {why}"
-    else:
-        recorders = evidence.check.recorders.values()
-        sites = {site: how for recorder in recorders for site, how in recorder.taken.items()}
-        origins = " and ".join(f"`{how}`{_location(site)}" for site, how in sites.items() if how)
-        unseen, has_outputs = _describe_unseen(evidence, first)
-        text = (
-            "The rule uses values that tapes do not record: numbers, NumPy arrays or tensors made "
-            f"of them{f', from {origins}' * bool(origins)}. So tapes {unseen}. Compute these "
-            f"values in the rule by tensor operations{f', or by calling `{name}`' * has_outputs}."
-        )
-        lines = [line for _, line in sites]
-    text = f"{text} {_describe(evidence, rows)}"
-    for change, facts in ((rewrite.call_again, [name]), (rewrite.attach, lines)):
-        finding = _corrected(evidence, text, None, change, *facts)
-        if finding.code:
-            return finding
-    return _differentiated(evidence, text, names)
+        text = f"The gradient with respect to {which} is None. {why} {_describe(evidence, rows)}"
+        return _differentiated(evidence, text, names)
+    taken: dict[SourceLine, list[str]] = {}
+    for recorder in evidence.check.recorders.values():
+        for site, expressions in recorder.taken.items():
+            taken.setdefault(site, []).extend(f"`{code}`" for code in expressions if code)
+    origins = [
+        f"{in_words(dict.fromkeys(codes))}{_location(site)}" for site, codes in taken.items()
+    ]
+    how = f" taken from tensors by {in_words(origins)}" * any(taken.values())
+    text = (
+        f"The rule uses NumPy or Python values{how}. Tapes do not record these values, so "
+        f"{_describe_lost(evidence, first)}. {_describe(evidence, rows)}"
+    )
+    lines = [line for _, line in taken]
+    call = f"{text} Call `{problem.name}` in the rule to compute its output."
+    finding = _corrected(evidence, call, None, rewrite.call_again, problem.name)
+    if not finding.code:
+        text = f"{text} Use tensor operations instead."
+        finding = _corrected(evidence, text, None, rewrite.attach, *lines)
+    return finding if finding.code else _differentiated(evidence, text, names)
 
 
-def _describe_unseen(evidence: Evidence, order: int) -> tuple[str, bool]:
-    """Return what tapes do not see of the gradient of the order before; whether of arguments."""
+def _describe_lost(evidence: Evidence, order: int) -> str:
+    """Return which derivatives are None, and which lack a part."""
     rows = [row for row in evidence.rows if row.order == order and row.false]
     rows = [row for row in rows if row.path != "both"] or rows
     names = ["the upstream gradient" if r.path == "upstream" else r.argument for r in rows]
     lost = {name: row.value is None for name, row in zip(names, rows, strict=True)}
-    subject, parts = f"the gradient of order {order - 1}", []
-    for is_whole, words in ((True, "do not see"), (False, "see only a part of")):
+    subject, parts = f"the gradient of order {order}", []
+    for is_whole, words in ((True, "is None"), (False, "lacks a part")):
         if names := [name for name, is_none in lost.items() if is_none is is_whole]:
-            parts.append(f"{words} how {subject} depends on {in_words(names)}")
-            subject = "this gradient"
-    return ", and ".join(parts), any(row.path != "upstream" for row in rows)
+            parts.append(f"{subject} with respect to {in_words(names)} {words}")
+            subject = "the gradient"
+    return ", and ".join(parts)
 
 
 def _of_detach_site(
@@ -321,20 +326,20 @@ def _of_detach_site(
     name = point.definition.name if point.definition else evidence.check.problem.name
     has_rule = any(seen.definition is point.definition for seen in evidence.calls)
     whose = f"The rule of `{name}`" if has_rule and not point.in_body else f"`{name}`"
-    how, result = f"uses `{point.what}`, where derivatives end", "this result as a constant"
+    how, result = f"uses `{point.what}`", "the result"
     if point.what == "NumPy":
-        how, result = "takes NumPy or Python values from a tensor", "these values as constants"
+        how, result = "takes NumPy or Python values from a tensor", "these values"
         how += f" in `{point.expression}`" * bool(point.expression)
-    used = ", and its rule uses the result" * (point.in_body and code is not None)
+    used = f", and its rule uses {result}" * (point.in_body and code is not None)
     text = (
-        f"{whose} {how}{_location(point.site)}{used}: derivatives of order {point.order} and "
-        f"higher treat {result}. {_describe(evidence, rows)}"
+        f"{whose} {how}{_location(point.site)}{used}. Derivatives of order {point.order} and "
+        f"higher treat {result} as constant. {_describe(evidence, rows)}"
     )
     if evidence.is_estimator:
         _, arguments = evidence.check.problem.call_text
         return Finding(
-            f"{text} If this is a deliberate estimator, declare the function whose derivative it "
-            f"returns: `tf.check_gradients({arguments}, against=surrogate)`."
+            f"{text} If the rule is a deliberate estimator, pass the function whose derivative "
+            f"the rule returns: `tf.check_gradients({arguments}, against=surrogate)`."
         )
     advice = (
         "Remove `stop_gradient`." if point.what == "stop_gradient" else "Use tensor operations."
@@ -350,9 +355,10 @@ def _upstreams(evidence: Evidence) -> Iterator[Finding]:
             name, names = inner[-1].name, inner[-1].names
             upstream = names[-1] if names else "dy"
             yield Finding(
-                f"With respect to the upstream gradient, the rule of `{name}` is not the "
-                f"derivative: expected {_pair(row)}. A gradient is linear in {upstream}: its "
-                f"derivative with respect to {upstream}, times ddy, is the rule for ddy.",
+                f"The rule of `{name}` returns a wrong derivative with respect to the upstream "
+                f"gradient: expected {_pair(row)}. A gradient is linear in {upstream}, so its "
+                f"derivative with respect to {upstream}, times ddy, is the gradient for "
+                f"{upstream} = ddy.",
                 order=row.order,
             )
             return
@@ -471,7 +477,7 @@ def _of_non_finite(bad: NonFinite) -> str:
     if bad.operation == "divide" and bad.what == "NaN":
         if bad.operands[-1] in ("inf", "-inf") and bad.operands[0] not in ("inf", "-inf"):
             return f"the derivative of a division by {bad.operands[-1]} is NaN{location}"
-        return f"{' / '.join(bad.operands)} is NaN{location}"
+        return f"{' / '.join(bad.operands).replace('-inf', 'inf')} is NaN{location}"
     if bad.operation == "divide" and bad.operands[-1] == "0" and bad.expression and location:
         return f"`{bad.expression}` divides by zero ({where(bad.site)})"
     if bad.operation == "divide" and bad.operands[-1] == "0":
@@ -486,21 +492,21 @@ def _not_linear(evidence: Evidence) -> Iterator[Finding]:
         if prop.name == "linear in the upstream" and prop.holds is False:
             row = next(row for row in evidence.rows if row.path == "upstream" and row.order == 1)
             why = describe_upstreams(evidence.check, row.argument) or (
-                "Usual causes: clipping the upstream gradient, a mask computed from it, or a "
-                "division by its norm. Because the rule is not linear, it is not a vector-Jacobian "
-                "product, and forward mode is not defined. To clip on purpose, clip the results of "
-                "`tape.gradient` instead."
+                "Does the rule clip dy, compute a mask from dy, or divide by the norm of dy? "
+                "Because the rule is not linear, it is not a vector-Jacobian product, and forward "
+                "mode is not defined. To clip on purpose, clip the results of `tape.gradient` "
+                "instead."
             )
-            comparison = f"{row.detail}, expected {_pair(row)}"
-            if not row.detail:
-                got, whole = number(row.value), number(row.reference)
-                comparison = (
-                    f"in a random direction, the derivative for dy = u + v is {got}, and the sum "
-                    f"of the derivatives for dy = u and for dy = v is {whole}"
-                )
+            got, whole = number(row.value), number(row.reference)
+            comparison = (
+                f"In a random direction, the gradient for dy = u + v is {got}, but the sum of the "
+                f"gradients for dy = u and dy = v is {whole}."
+            )
+            if row.detail:
+                comparison = f"{row.detail[0].upper()}{row.detail[1:]}, expected {_pair(row)}."
             yield Finding(
                 f"The gradient with respect to {row.argument} is not linear in the upstream "
-                f"gradient: {comparison}. {why}"
+                f"gradient dy. {comparison} {why}"
             )
 
 
@@ -530,10 +536,10 @@ def _wrong(
     rows = [row for row in false if row.order == order]
     rows = [row for row in rows if row.path == "x"] or rows
     if all(row.kind == SECOND_DIFFERENCES for row in rows):
-        whose = f"order {order - 2}" if order > 2 else "the function"
+        whose = f"the gradient of order {order - 2}" if order > 2 else "the function"
         yield Finding(
-            f"Order {order - 1} is right at this point only: order {order}, which is its "
-            f"derivative, is not the second derivative of {whose}. {_describe(evidence, rows)}",
+            f"Order {order - 1} is right at this point only, because its derivative is not the "
+            f"second derivative of {whose}. {_describe(evidence, rows)}",
             order=order,
         )
         return
@@ -545,11 +551,13 @@ def _wrong(
     inner = [seen for seen in evidence.calls if seen.order == order > 1]
     if blamed:
         rule = min(blamed, key=lambda rule: (rule.first_false_order, -rule.order))
-        blame = f"The rule of `{rule.name}` ({rule.site}) is wrong on its own: it may be the cause."
+        blame = (
+            f"The rule of `{rule.name}` ({rule.site}) is wrong on its own, so it may be the cause."
+        )
     elif inner:
         name, site = inner[-1].name, where(source_line(inner[-1].function))
         blame = (
-            f"The rule of `{name}` ({site}) is used at this order: it must be the derivative of "
+            f"This order uses the rule of `{name}` ({site}), which must return the derivative of "
             f"the result of `{name}`."
         )
     explanation = _explain(evidence, rows, order, bool(blamed))
@@ -672,14 +680,14 @@ def _remarks(evidence: Evidence) -> Iterator[str]:
     nearby = " Check at a nearby point." * (evidence.check.second is None)
     if order == 1:
         yield (
-            f"There is a kink with respect to {in_words(names)}: the slopes on both sides differ, "
+            f"There is a kink with respect to {in_words(names)}. The slopes on both sides differ, "
             f"so the derivative does not exist.{nearby}"
         )
     elif order:
         places = evidence.check.kinks
         at = [place for name in names for place in places.get((order, name), [])][:MAX_NAMED]
         yield (
-            f"Order {order}: the derivative with respect to {in_words(names)} does not exist"
+            f"The derivative of order {order} with respect to {in_words(names)} does not exist"
             f"{f' at {in_words(at)}' if at else ''}, because the gradient of order {order - 1} has "
             f"a kink{' there' * bool(at)}.{nearby}"
         )

@@ -18,6 +18,7 @@ import numpy as np
 
 from .._core.wording import in_words
 from .elements import NOTHING, Elements
+from .operations import ORDINALS
 from .problem import largest
 from .rewrite import (
     SourceCode,
@@ -40,6 +41,7 @@ from .rewrite import (
 MAX_NAMED = 3  # elements to name
 MAX_ERROR = 0.02  # of a rounded constant
 MAX_SHIFT = 32  # positions that elements may be shifted by
+LEFT_OUT = "Does the rule leave out a sample of a batch?"
 
 Fix = Callable[[SourceCode, str, int], None]
 
@@ -96,8 +98,7 @@ def times_correct(ratio: float) -> str:
 
 
 def _zero(elements: Elements) -> Iterator[Hypothesis]:
-    whose = "The rule returns 0" if elements.order == 1 else "The derivative of the rule is 0"
-    yield Hypothesis(f"{whose} for it.", lambda sample: not sample.actual.any())
+    yield Hypothesis("It is always 0.", lambda sample: not sample.actual.any())
 
 
 def _ratio(elements: Elements) -> Iterator[Hypothesis]:
@@ -138,7 +139,7 @@ def _meaning_of_ratio(elements: Elements, ratio: float) -> tuple[str, Fix | str 
     matches = _matching(ratio, _own_numbers(written))
     if matches:  # it stands in the function
         words, fix = matches[0]
-        return f"{text} {ratio:.6g} is {words}.", fix
+        return _name_ratio(text, ratio, words), fix
     if _is_product(ratio, [*written.used, *written.numbers.values()]):
         return text, None  # a constant would be right for the values of these numbers alone
     matches = _matching(ratio, _named_numbers(elements, written))
@@ -149,7 +150,7 @@ def _meaning_of_ratio(elements: Elements, ratio: float) -> tuple[str, Fix | str 
     elif is_chance:  # a lost or doubled 2 is commoner than a factor that happens to be 2
         return f"{text} {matches[0][0]} is 2, too.", partial(scale_gradient, ratio=2.0)
     elif matches and matches[0][0]:
-        text = f"{text} {ratio:.6g} is {matches[0][0]}."
+        text = _name_ratio(text, ratio, matches[0][0])
     sizes = [*elements.x.shape, elements.x.size, *elements.upstream.shape]
     for value in elements.others.values():
         sizes += value.shape
@@ -178,6 +179,10 @@ def _meaning_of_ratio(elements: Elements, ratio: float) -> tuple[str, Fix | str 
         np.isclose(size, (ratio, 1.0 / ratio), rtol=1e-5).any() for size in sizes
     )
     return text, None if matches or is_size else partial(scale_gradient, ratio=ratio)
+
+
+def _name_ratio(text: str, ratio: float, words: str) -> str:
+    return f"{text} The value of {words} is {ratio:.6g}."
 
 
 def _own_numbers(written: Written) -> list[tuple[float, str, str]]:
@@ -248,10 +253,10 @@ def _question_about_means(elements: Elements, ratio: float) -> str:
         return ""
     if np.isclose(count, size, rtol=1e-5):
         if ratio > 1:
-            missing = f"Is a division by {size} missing, as for a mean over {size} elements"
-            return f"{missing}, or is a factor {size} too much?"
-        missing = f"Is a mean over {size} elements taken in place of a sum"
-        return f"{missing}, or is a factor {size} missing?"
+            missing = f"Does the rule lack a division by {size}, as for a mean over {size} elements"
+            return f"{missing}, or does it have an extra factor of {size}?"
+        missing = f"Does the rule take a mean over {size} elements instead of a sum"
+        return f"{missing}, or does it lack a factor of {size}?"
     is_two = np.isclose(ratio, (0.5, 2.0)).any()  # a lost or doubled 2 is commoner
     for a, b in permutations(elements.x.shape, 2) if has_mean and not is_two else ():
         if a != b and np.isclose(ratio, a / b, rtol=1e-5):
@@ -297,7 +302,7 @@ def _by_sign(elements: Elements) -> Iterator[Hypothesis]:
         x = elements.name
         yield gives(
             f"It is {above:.6g} times the correct gradient where {x} > 0, and {below:.6g} times "
-            f"where {x} < 0.",
+            f"the correct gradient where {x} < 0.",
             lambda sample: np.where(sample.x > 0.0, above, below) * sample.expected,
             fitted=2,
         )
@@ -388,16 +393,15 @@ def _factors(
                     sign, rest = "-" * (ratio < 0.0), pattern.removeprefix("gradient")
                     rest = rest.replace("(", "", 1)[:-1] if rest.count("(") == 1 else rest
                     yield gives(
-                        f"A factor is missing: {sign}{words}{rest}.",
+                        f"It must be multiplied by {sign}{words}{rest}.",
                         lambda sample, r=ratio, of=scaled: r * of(sample),
                         fitted=2,
                         fix=f"gradient * {sign}{code}{rest}",
                     )
             if not _is_simple(ratio):
                 continue
-            what = "It has an extra factor, or lacks a division"
-            what = "A factor is missing" if is_missing else what
-            text, fix = f"{what}: {words}.", f"gradient {'*' if is_missing else '/'} {code}"
+            text = f"It must be {'multiplied' if is_missing else 'divided'} by {words}."
+            fix = f"gradient {'*' if is_missing else '/'} {code}"
             if not np.isclose(ratio, 1.0):
                 more = f"it has a constant factor of {ratio:.6g}"
                 more = "the sign is wrong" if np.isclose(ratio, -1.0) else more
@@ -417,7 +421,7 @@ def _missing_terms(
         return
     if sum(sample.actual.size for sample in elements.samples) < 3:
         return
-    for words, code, term in named(elements):
+    for _, code, term in named(elements):
 
         def added(sample: Elements, term: Any = term) -> Any:
             return sample.upstream * np.asarray(term(sample), sample.expected.dtype)
@@ -430,8 +434,7 @@ def _missing_terms(
         sign, size = "-" if ratio < 0 else "", abs(ratio)
         times = "" if np.isclose(size, 1.0) else f"{size:.6g} * "
         yield gives(
-            "The factor that multiplies the upstream gradient lacks the term "
-            f"{sign}{times}{words}.",
+            f"It lacks the term `{sign}{times}dy * {code}`.",
             lambda sample, r=ratio, of=added: sample.expected - r * of(sample),
             fitted=2,
             fix=f"gradient {'-' if ratio < 0 else '+'} dy * {times}{code}",
@@ -468,7 +471,7 @@ def _approximations(elements: Elements) -> Iterator[Hypothesis]:
             error = abs(number / correct - 1.0)
             if 1e-9 < error < 1e-3:
                 yield Hypothesis(
-                    f"Is {number:.9g} meant to be {code} = {correct:.9g}? This "
+                    f"Is the number {number:.9g} meant to be {code} = {correct:.9g}? This "
                     "would explain the error.",
                     lambda sample, error=error: (
                         largest(sample.actual - sample.expected)
@@ -485,8 +488,8 @@ def _approximations(elements: Elements) -> Iterator[Hypothesis]:
             error = (number / correct) ** power - 1.0
             if abs(error) > 0.0 and abs(ratio - 1.0 - error) <= 1e-3 * abs(error):
                 yield Hypothesis(
-                    f"It is {ratio:.9g} times the correct gradient: is {number:.9g} meant to be "
-                    f"{code} = {correct:.9g}?",
+                    f"It is {ratio:.9g} times the correct gradient. Is the number {number:.9g} "
+                    f"meant to be {code} = {correct:.9g}?",
                     lambda sample: np.allclose(
                         sample.actual, ratio * sample.derivation.gradient, 1e-11, 0.0
                     ),
@@ -505,14 +508,14 @@ def _of_complex(elements: Elements) -> Iterator[Hypothesis]:
     )
     if elements.upstream.shape == elements.actual.shape:
         yield gives(
-            "The factor that multiplies the upstream gradient must be conjugated.",
+            "The rule must conjugate the factor that it multiplies dy by.",
             lambda sample: sample.upstream * np.conj(sample.expected / sample.upstream),
             fix=conjugate_factor,
         )
     if elements.slopes.size:
         yield gives(
-            "It is the transposed Jacobian times the upstream gradient: the Jacobian (a matrix, "
-            "for example) must also be conjugated.",
+            "The rule multiplies dy by the transpose of the Jacobian (of a matrix, for example). "
+            "It must also conjugate the Jacobian.",
             lambda sample: (sample.slopes.T @ sample.upstream.ravel()).reshape(sample.x.shape),
             fix="tf.math.conj(gradient)" if not np.imag(elements.upstream).any() else None,
         )
@@ -570,7 +573,8 @@ def _transposed(elements: Elements) -> Iterator[Hypothesis]:
         )
         if expected.ndim == 2 and moved == shape:
             yield Hypothesis(
-                "It is not symmetric: the correct gradient is its mean with its transpose.",
+                "It is not symmetric. The mean of this matrix and its transpose is the correct "
+                "gradient.",
                 lambda sample: sample.match((sample.actual + sample.actual.T) / 2.0),
                 fix=partial(rewrite_gradient, pattern="(gradient + tf.transpose(gradient)) / 2.0"),
             )
@@ -594,7 +598,8 @@ def _permuted_upstream(elements: Elements) -> Iterator[Hypothesis]:
     source = np.empty(upstream.size, int)
     source[np.argsort(upstream)] = np.argsort(elements.upstream.ravel())
     yield gives(
-        "The elements of the upstream gradient are permuted: the rule needs the inverse order.",
+        "The rule permutes the elements of the upstream gradient as the function permutes "
+        "those of its argument. It needs the inverse permutation.",
         lambda sample: (sample.jacobian.sum(axis=0) * sample.upstream.ravel()[source]).reshape(
             sample.x.shape
         ),
@@ -672,8 +677,7 @@ def _left_out(elements: Elements) -> Iterator[Hypothesis]:
             mask = np.ones(elements.outputs.shape)
             mask[(slice(None),) * axis + (index,)] = 0.0
             yield gives(
-                f"It lacks the contribution of index {index} of axis {axis} of the output: does "
-                "the rule leave out a sample of a batch?",
+                f"It lacks the part that comes from output[{':, ' * axis}{index}]. {LEFT_OUT}",
                 lambda sample, mask=mask: (
                     sample.jacobian.T @ (mask * sample.upstream).ravel()
                 ).reshape(sample.x.shape),
@@ -698,13 +702,12 @@ def _through(elements: Elements) -> Iterator[Hypothesis]:
             return sample.expected + extra * parts[k].gradient if k < len(parts) else NOTHING
 
         if share.index is not None:
-            words = (
-                f"It lacks the contribution of index {share.index} of {share.what} ({share.site}): "
-                "does the rule leave out a sample of a batch?"
-            )
+            what = f"{share.what[:-1]}[{share.index}]`"
+            words = f"It lacks the part that comes from {what} ({share.site}). {LEFT_OUT}"
         else:
-            words = f"The rule treats {share.what} ({share.site}), which depends on {x}, as a "
-            words += "constant."
+            noun = share.what if share.what[0] == "`" else "this value"
+            words = f"The rule treats {share.what} ({share.site}) as a constant, but {noun} "
+            words += f"depends on {x}."
         yield gives(words, partial(changed, extra=-1.0), fix=add_transpose)
         gap, part = elements.actual - whole, share.gradient
         extra = np.real(np.vdot(part, gap) / np.vdot(part, part))
@@ -713,7 +716,7 @@ def _through(elements: Elements) -> Iterator[Hypothesis]:
         term = f"term from differentiating {share.what} ({share.site})"
         words = f"The {term} is {1.0 + extra:.6g} times the correct one."
         if np.isclose(extra, -2.0, rtol=1e-5):  # as if two terms were missing that are the same
-            words = f"The error is -2 times the {term}: does this term have the wrong sign?"
+            words = f"The error is -2 times the {term}. Does this term have the wrong sign?"
         wrong_multiples.append(gives(words, partial(changed, extra=float(extra)), 1))
     yield from wrong_multiples
 
@@ -733,10 +736,10 @@ def _quadratic(elements: Elements) -> Iterator[Hypothesis]:
 
     x = elements.name
     texts = {
-        2.0: f"For a matrix A, the gradient of {x}^T A {x} is (A + A^T) {x}; it is 2 A {x} only if "
-        "A is symmetric.",
-        0.0: "There it is 0, as for a function that is the same for each positive multiple of "
-        f"{x}. If it has a matrix A, does the rule take A where it needs (A + A^T) / 2?",
+        2.0: f"For a matrix A, the gradient of {x}^T A {x} is (A + A^T) {x}. This is 2 A {x} only "
+        "if A is symmetric.",
+        0.0: f"Along {x} it is 0, as for functions that do not change if {x} is multiplied by a "
+        "positive number. Does the rule use a matrix A where it needs (A + A^T) / 2?",
     }
     has_matrix = elements.runs("matmul") or elements.runs("matvec")
     for degree, text in texts.items() if has_matrix else ((2.0, texts[2.0]),):
@@ -795,8 +798,8 @@ def _centred(elements: Elements) -> Iterator[Hypothesis]:
         for others in _sets_of_axes(y.ndim) if is_centred else ():
             if others != axes:
                 yield gives(
-                    f"It subtracts the mean over {_axes(others)}; the outputs subtract the mean "
-                    f"over {_axes(axes)}.",
+                    f"The rule subtracts the mean over {_axes(others)}, but the function "
+                    f"subtracts the mean over {_axes(axes)}.",
                     lambda sample, axes=others: (
                         sample.upstream - np.mean(sample.upstream, axis=axes, keepdims=True)
                     ),
@@ -820,9 +823,8 @@ def _offset(elements: Elements) -> Iterator[Hypothesis]:
     offset = np.mean((elements.actual - elements.expected) / elements.upstream)
     size, is_more = abs(offset), offset > 0
     times = "" if np.isclose(size, 1.0) else f" * {size:.6g}"
-    factor = "factor that multiplies the upstream gradient"
     yield gives(
-        f"The {factor} is {size:.6g} too {'large' if is_more else 'small'} at every element.",
+        f"It {'has the extra' if is_more else 'lacks the'} term `dy{times}`.",
         lambda sample: sample.expected + offset * sample.upstream,
         fitted=1,
         fix=f"gradient {'-' if is_more else '+'} dy{times}" if _is_simple(size) else None,
@@ -840,28 +842,24 @@ def _terms(elements: Elements) -> Iterator[Hypothesis]:
     has_product = any(map(elements.runs, ("multiply", "divide"))) and not elements.runs("where")
     if other is None:
         words = (
-            f"If the output is a product or a quotient with the factor {x}, the rule "
-            "differentiates this factor alone: the term with the derivative of the other factor, "
-            "or of the divisor, is missing."
+            f"It is dy * output / {x}. Does the rule treat the output as {x} times a constant, or "
+            f"as {x} divided by a constant?"
         )
     else:
-        words = (
-            f"The rule treats the {other[0]} `{other[1]}` as a constant: the term with its "
-            "derivative is missing."
-        )
+        words = f"The rule treats the {other[0]} `{other[1]}` as a constant."
     if other is not None or has_product:
         yield gives(words, lambda sample: sample.upstream * sample.outputs / sample.x)
-    for sign, kind, part in ((1, "product", "factor"), (-1, "quotient", "divisor")):
+    for sign, part in ((1, "factor"), (-1, "divisor")):
         yield gives(
-            f"The output is a {kind}, and the {part} {x} is not differentiated: the term "
-            f"{'-' * (sign < 0)}dy * output / {x} is missing.",
+            f"It lacks the term `{'-' * (sign < 0)}dy * output / {x}`, which comes from "
+            f"differentiating the {part} {x} of the output.",
             lambda sample, sign=sign: (
                 sample.expected - sign * sample.upstream * sample.outputs / sample.x
             ),
             fix=f"gradient {'+' if sign > 0 else '-'} dy * output / {x}",
         )
     yield gives(
-        "The factor that multiplies the upstream gradient is the reciprocal of the correct one.",
+        "The rule multiplies dy by the reciprocal of the correct factor.",
         lambda sample: sample.upstream**2 / sample.expected,
         fix="dy * dy / gradient",
     )
@@ -875,8 +873,8 @@ def _of_outputs(elements: Elements) -> Iterator[Hypothesis]:
     false = [k for k, part in enumerate(elements.parts) if not part.match(part.actual)]
     if not 0 < len(false) < len(elements.parts):
         return
-    which = "output of index " if len(false) == 1 else "outputs of the indices "
-    text = f"It is wrong only for the {which}{in_words(map(str, false))}."
+    which = in_words(ORDINALS[k] if k < len(ORDINALS) else f"{k + 1}th" for k in false)
+    text = f"It is wrong only for the {which} output{'s' * (len(false) > 1)}."
     inside = explain(elements.parts[false[0]]) if len(false) == 1 else None
     fix = inside and inside.fix and partial(change_output, output=false[0], fix=inside.fix)
     yield Hypothesis(f"{text} {inside.words}" if inside else text, lambda sample: True, 0, fix)
@@ -885,7 +883,7 @@ def _of_outputs(elements: Elements) -> Iterator[Hypothesis]:
 def _where(elements: Elements) -> Iterator[Hypothesis]:
     """Yield the positions of wrong elements, if these are telling or the same is true of all."""
     for hypothesis in _somewhere(elements):
-        if re.search(r"only where|only at index|[Tt]here ", hypothesis.words):
+        if re.search(r"only where|only at index|There (?!it is always 0)", hypothesis.words):
             yield hypothesis
 
 
@@ -909,7 +907,7 @@ def _somewhere(elements: Elements) -> Iterator[Hypothesis]:
     if not np.isfinite(elements.expected).all():
         text = text.replace("It is wrong", "Apart from the kink, it is wrong", 1)
     if there:
-        there = there.replace("for it", "there").replace("The sign", "There the sign")
+        there = there.replace("The sign", "There the sign")
         text += f" {there.replace('It is', 'There it is')}"
     yield Hypothesis(text, lambda sample: True)
 
@@ -963,9 +961,13 @@ def _where_wrong(elements: Elements, false: np.ndarray) -> str:
         for label, numbers in ((name, values), (f"|{name}|", np.abs(values))):
             wrong, right = numbers[is_wrong], numbers[~is_wrong]
             if wrong.max() < right.min():
-                return f"{text} {label} <= {wrong.max():.6g} ({count})."
-            if wrong.min() > right.max():
-                return f"{text} {label} >= {wrong.min():.6g} ({count})."
+                bounds = f"<= {wrong.max():.6g} ({count})", f">= {right.min():.6g}"
+            elif wrong.min() > right.max():
+                bounds = f">= {wrong.min():.6g} ({count})", f"<= {right.max():.6g}"
+            else:
+                continue
+            right_words = f", and right where {label} {bounds[1]}" * text.endswith("only where")
+            return f"{text} {label} {bounds[0]}{right_words}."
     return f"It is wrong at {count}, first at {next(_named(elements, false))}."
 
 
@@ -1005,8 +1007,8 @@ def _digits(elements: Elements) -> Iterator[Hypothesis]:
     )
     if error <= 1e-2:
         yield Hypothesis(
-            f"It agrees with the reference to {int(-np.log10(error))} digits: does the rule lack a "
-            "small term, or does it use rounded numbers or an approximate solution?",
+            f"It is wrong by {error:.2g} of its value at most. Does the rule lack a small term, or "
+            "use rounded numbers? Is a solver in the rule or in the function not accurate?",
             lambda sample: True,
         )
 
@@ -1034,18 +1036,18 @@ OfUpstream = Callable[[np.ndarray, np.ndarray, float], Any]
 """The gradient for k times an upstream gradient, from those for none and for one, and k."""
 
 OF_UPSTREAMS: dict[str, OfUpstream] = {
-    "It is the same for each upstream gradient: does the rule lack a factor dy?": (
+    "The gradient is the same for each upstream gradient. Does the rule lack a factor dy?": (
         lambda none, once, k: once
     ),
-    "For dy = 0, {it} is {constant:.6g}, not 0: one term is not multiplied by the "
-    "upstream gradient.": lambda none, once, k: none + k * (once - none),
-    "It grows with the square of the upstream gradient: does the rule multiply by dy twice?": (
+    "For dy = 0, {it} is {constant:.6g}, not 0. Does the rule have a term that is not multiplied "
+    "by dy?": lambda none, once, k: none + k * (once - none),
+    "The gradient grows with the square of dy. Does the rule multiply by dy twice?": (
         lambda none, once, k: k * k * once
     ),
-    "It depends on the absolute value of the upstream gradient, whose sign is lost.": (
+    "The gradient depends on the absolute value of dy. Does the rule lose the sign of dy?": (
         lambda none, once, k: abs(k) * once
     ),
-    "It depends only on the sign of the upstream gradient, or is divided by its size.": (
+    "The gradient depends on the sign of dy only. Does the rule divide by the size of dy?": (
         lambda none, once, k: np.sign(k) * once
     ),
 }

@@ -98,7 +98,7 @@ class _Results(ObservingLevel):
         is_assigned = name and self._computed[self._last[site]][0] == expression
         which = f"step {place + 1} of {len(twins)}"
         which = f"the last of {len(twins)} steps" if place + 1 == len(twins) else which
-        return f"{which} of `{name if is_assigned else expression}`"
+        return f"the value of `{name if is_assigned else expression}` in {which}"
 
     @property
     def variables(self) -> dict[str, np.ndarray]:

@@ -82,17 +82,16 @@ def _about(words: str, subject: str) -> str:
     for start, whose in (("It ", f"{subject} "), ("Its elements ", f"the elements of {subject} ")):
         if words.startswith(start):
             return f"{whose[0].upper()}{whose[1:]}{words.removeprefix(start)}"
-    words = words.replace(" for it.", ".", 1)
     return f"In {subject}, {words[0].lower()}{words[1:]}"
 
 
 def _not_compared(of: str, counts: Mapping[str, int]) -> str:
     """Return words for arguments with too many elements, or evaluations of something."""
     which, numbers = in_words(counts), in_words(map(str, counts.values()))
-    text = f"The elements of {which} were not compared one by one"
+    text = f"The elements of {which} were not compared one by one, because"
     if not of:
-        return f"{text}: {numbers} are more than the limit, {MAX_ELEMENTS}."
-    return f"{text}: that takes {numbers} evaluations of {of}. To compare them, pass full=True."
+        return f"{text} {numbers} elements are more than the limit of {MAX_ELEMENTS}."
+    return f"{text} this takes {numbers} evaluations of {of}. To compare them, pass full=True."
 
 
 RATIOS = (-1.0, 2.0, 0.5, -2.0, -0.5, 3.0, 1 / 3, 4.0, 0.25, 10.0, 0.1, 100.0, 1000.0)

@@ -28,8 +28,8 @@ def values_repeat(check: Check) -> bool:
         return True
     words = (
         "repeated calls differ: the function draws random numbers or keeps state. Its derivatives "
-        "can only be checked if every call returns the same values. Draw the numbers outside the "
-        "function, for example, or pass seed= to each operation that draws"
+        "can only be checked if every call returns the same values. Draw random numbers outside "
+        "the function, or pass seed= to each operation that draws them"
     )
     check.properties.append(Property(REPEATS, False, words))
     return False

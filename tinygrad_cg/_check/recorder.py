@@ -120,7 +120,7 @@ class Recorder(ObservingLevel, Observer):
         self.keeps_non_finite = keeps_non_finite
         self.calls: list[CustomCall] = []
         self.detached: list[DetachSite] = []
-        self.taken: dict[SourceLine, str] = {}  # where functions with rules take values, and how
+        self.taken: dict[SourceLine, dict[str, None]] = {}  # where functions with rules take values
         self.nones: set[str] = set()  # sentences: where rules return None for what a tape watches
         self.adapted: list[str] = []  # warnings: how gradients were changed to fit
         self.non_finite: list[NonFinite] = []
@@ -222,7 +222,8 @@ class Recorder(ObservingLevel, Observer):
         order = 1 if running is None else running.order + 1
         if inside := running_functions():
             if what != "stop_gradient":  # the function has a rule, which ignores its operations
-                self.taken |= {site: users_expression()} if site else {}
+                if site:
+                    self.taken.setdefault(site, {})[users_expression()] = None
                 return
             definition, order = inside[-1], order + 1  # but the rule may use the result
         if definition is None and running is not None:

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 EPSILON = float(np.finfo(np.float64).eps)
-COMPLEX_STEP = "complex step"
+COMPLEX_STEP = "complex steps"
 DIFFERENCES = "central differences"
 SECOND_DIFFERENCES = "second differences"
-LINEARITY = "results of the same rule for another dy"
+LINEARITY = "results of the same rule"
 
 
 class Line(Protocol):

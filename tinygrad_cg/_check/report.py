@@ -20,6 +20,12 @@ from .verdicts import FAILED, INCONCLUSIVE, KINK, TRUE, WRONG, DerivativeRow
 
 HEADINGS = ("order", "wrt", "path", "mode", "value", "reference", "error", "relative", "verdict")
 PATHS = {"x": "direct", "both": "f(x)**2"}
+LINEAR = {  # paths that are compared with other results of the same rule
+    "linearity": "the gradient for a sum, or a multiple, of upstream gradients is compared with "
+    "the sum, or the multiple, of their gradients",
+    "upstream": "the derivative with respect to dy, along v, is compared with the gradient for "
+    "dy = v",
+}
 FALSE_ROW = '<tr style="background:#fbdedb;color:#7a1410">'  # readable on dark pages, too
 
 
@@ -205,28 +211,36 @@ def _broken(report: GradientReport | RuleReport) -> list[str]:
     return [prop.detail.partition(":")[0] for prop in report.properties if prop.holds is False]
 
 
-def _reference(rows: Sequence[DerivativeRow], kind: str) -> str:
-    """Return a kind of references, its digits, and which rows it was used for."""
-    own = [row for row in rows if row.kind == kind]
-    digits = min((row.digits for row in own if row.digits), default=0)
-    text = f"{kind} ({digits} digits)" if digits else kind
-    if kind == LINEARITY:
-        return f"{text} for rows {in_words(dict.fromkeys(f'`{_path(row)}`' for row in own))}"
-    others = [row for row in rows if row.kind not in ("", LINEARITY, kind)]
-    parts = []
-    for order in sorted({row.order for row in own}) if others else ():
-        names = in_words(dict.fromkeys(row.argument for row in own if row.order == order))
-        is_whole = all(row.order != order for row in others)
-        parts.append(f"order {order}{'' if is_whole else f' with respect to {names}'}")
-    return f"{text} for {in_words(parts)}" if parts else text
+def _references(rows: Sequence[DerivativeRow]) -> list[str]:
+    """Return sentences: what the rows of each order, and those of linearity, are compared with."""
+    orders: dict[str, list[str]] = {}
+    for order in sorted({row.order for row in rows}):
+        own = [row for row in rows if row.order == order and row.kind not in ("", LINEARITY)]
+        kinds = dict.fromkeys(row.kind for row in own)
+        texts = []
+        for kind in kinds:
+            mine = [row for row in own if row.kind == kind]
+            names = in_words(dict.fromkeys(row.argument for row in mine))
+            texts.append(f"{kind}{f' for {names}' * (len(kinds) > 1)}{_digits(mine)}")
+        orders.setdefault(", and ".join(texts), []).append(str(order))
+    sentences = []
+    for text, numbers in orders.items():
+        subject = f"Orders {in_words(numbers)} are" if numbers[1:] else f"Order {numbers[0]} is"
+        sentences += [f"{subject} compared with {text}."] * bool(text)
+    for path, words in LINEAR.items():
+        mine = [row for row in rows if row.kind == LINEARITY and _path(row) == path]
+        sentences += [f"In rows `{path}`, {words}{_digits(mine)}."] * bool(mine)
+    return sentences
+
+
+def _digits(rows: Sequence[DerivativeRow]) -> str:
+    digits = min((row.digits for row in rows if row.digits), default=0)
+    return f" ({digits} digits)" * bool(digits)
 
 
 def _lines(report: GradientReport) -> str:
     """Return a line each for references, properties and rules."""
-    kinds = dict.fromkeys(row.kind for row in report.rows if row.kind)
-    texts = [_reference(report.rows, kind) for kind in sorted(kinds, key=LINEARITY.__eq__)]
-    lines = [f"References: {'; '.join(texts)}."] if kinds else []
-    lines += [report.along] if report.along else []
+    lines = [" ".join(_references(report.rows)), report.along]
     false = report.first_false_order
     if false and any(row.verdict == TRUE and row.order - 1 == false for row in report.rows):
         lines.append(
@@ -234,13 +248,13 @@ def _lines(report: GradientReport) -> str:
             "that this wrong gradient is differentiated correctly."
         )
     points = dict.fromkeys(row.nearby for row in report.rows if row.nearby)
-    lines += [f"Nearby point: {point}." for point in points]
+    lines += [f"The nearby point is {point}." for point in points]
     if report.against is not None:
         name = getattr(report.against, "__name__", type(report.against).__name__)
         site = source_line(report.against)
         location = f" ({where(site)})" if Path(site[0]).is_file() and not is_ours(site[0]) else ""
         lines.append(
-            f"Order 1 is compared with the derivative of the surrogate `{name}`{location}."
+            f"The reference of order 1 is the derivative of the surrogate `{name}`{location}."
         )
     passed = [prop.name for prop in report.properties if prop.holds]
     lines += [f"Passed: {'; '.join(passed)}."] if passed else []
@@ -252,13 +266,12 @@ def _lines(report: GradientReport) -> str:
     for rule in report.rules:
         false = rule.first_false_order
         verdict = "is correct" if false is None else f"is wrong at order {false}"
+        if false is not None and rule.order > 1:
+            verdict += f", which is order {false + rule.order - 1} of `{report.name}`"
         if rule.rows and not rule.conclusive:
             verdict = "is inconclusive"
         if not rule.rows:
             verdict = "was not checked"
         verdict += "".join(f"; {words}" for words in _broken(rule))
-        lines.append(
-            f"On its own, the rule of `{rule.name}` ({rule.site}, used for order {rule.order}) "
-            f"{verdict}."
-        )
-    return "\n".join(lines)
+        lines.append(f"On its own, the rule of `{rule.name}` ({rule.site}) {verdict}.")
+    return "\n".join(filter(None, lines))

@@ -685,7 +685,10 @@ def repairs(function: Any, name: str, matrices: Sequence[str]) -> Iterator[Repai
     if source is None or rule is None:
         return
     for code in dict.fromkeys(ast.unparse(n) for n in ast.walk(source.tree) if _value_cast(n)):
-        yield f"`{code}` drops the fractions.", partial(keep_fractions, call=code)
+        yield (
+            f"`{code}` drops the digits after the decimal point.",
+            partial(keep_fractions, call=code),
+        )
     axes, others = (_axes_in(tree) for tree in (rule, source.tree))
     for old in axes:
         for new in [*dict.fromkeys((*others, *({0: (1,), 1: (0,)}.get(old, ()))))]:
@@ -693,7 +696,7 @@ def repairs(function: Any, name: str, matrices: Sequence[str]) -> Iterator[Repai
                 words = f"The rule has axis {old} where it needs axis {new}."
                 yield words, partial(change_axis, name=name, index=0, old=old, new=new)
     for argument in matrices:
-        words = f"The rule is right only for a symmetric matrix {argument}: use the symmetric part."
+        words = f"The rule is right only if {argument} is symmetric. Use the symmetric part."
         yield words, partial(symmetrise, name=name, argument=argument)
 
 

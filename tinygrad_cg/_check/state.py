@@ -28,8 +28,8 @@ def name_randomness(problem: Problem) -> str:
     for name, old, other in zip(("`numpy.random`", "`random`"), before, after, strict=True):
         if old != other:
             return (
-                f"It draws from the global state of {name}: draw the numbers outside the function, "
-                "and use them in its body and in the rule."
+                f"The function or its rule draws from the global state of {name}. Draw the numbers "
+                "outside the function, and use the same numbers in the function and in the rule."
             )
     return ""
 
@@ -47,7 +47,7 @@ def name_overwritten(seen: CustomCall) -> str:
         if not all(a is None or b is None or np.allclose(a, b, 1e-6) for a, b in pairs):
             return (
                 f"The rule of `{seen.name}` reads a value that each call of `{seen.name}` "
-                "overwrites, such as an attribute or an entry of a dictionary: a second call "
+                "overwrites, such as an attribute or an entry of a dictionary. So a second call "
                 "changes the gradient of the first. Keep the value in a local variable."
             )
     return ""

@@ -50,17 +50,17 @@ def recognise_surrogate(check: Check) -> str | None:
         return None
     name, arguments = problem.call_text
     text = (
-        f"`{name}` is piecewise constant here, but its rule is not zero: is it a straight-through "
-        "estimator, or another surrogate gradient?"
+        f"`{name}` is piecewise constant here, but its rule does not return 0. Is the rule a "
+        "straight-through estimator, or another surrogate gradient?"
     ) if constant else (
-        f"`{name}` returns {unchanged} unchanged, but its rule is not its derivative: is it a "
-        "straight-through estimator, or a gradient reversal?"
+        f"`{name}` returns {unchanged} unchanged, but its rule does not return the derivative. Is "
+        "the rule a straight-through estimator, or a gradient reversal?"
     )  # fmt: skip
     surrogate = _find_surrogate(check, point)
     call = f"`tf.check_gradients({arguments}, against={surrogate or 'surrogate'})`"
     if surrogate is not None:
         return f"{text} If so, {call} passes."
-    words = "declare a function of the same arguments whose derivative the rule returns"
+    words = "pass a function of the same arguments whose derivative the rule returns"
     return f"{text} If so, {words}: {call}." if constant else None
 
 
