@@ -45,7 +45,7 @@ def dtypes_differ(x):
 
 
 @case(
-    "`y` has a value only in one branch of the `if`, and is read later: the condition is",
+    "`y` gets a value only in one branch of the `if`, but is read later. The condition is a tensor",
     "if x > 0:",
 )
 def assigned_in_one_case(x):
@@ -55,7 +55,7 @@ def assigned_in_one_case(x):
 
 
 @case(
-    "`y` has a value only in one branch of the `if`, and is read later: the condition is",
+    "`y` gets a value only in one branch of the `if`, but is read later. The condition is a tensor",
     "if x > 0:",
 )
 def deleted_in_one_case(x):
@@ -128,7 +128,7 @@ def grows_in_loop(x):
     return tf.reduce_sum(y)
 
 
-@case("`y` has no value before the loop, and is read after it: the number", "while x < 10.0:")
+@case("`y` has no value before the loop, but is read after it. The number", "while x < 10.0:")
 def undefined_before_loop(x):
     while x < 10.0:
         y = x * 3.0

@@ -280,6 +280,25 @@ def test_dtype_is_cast_before_accumulating(second_path):
     assert numbers(result) == ([0.0, 0.0] if second_path else [1.0, 1.0])
 
 
+def test_integer_gradient_is_cast_with_a_warning():
+    """Decision 3: its fractions are lost; zeros and Python's numbers are silent."""
+    for run in (lambda f: f, tf.function):
+
+        @tf.custom_gradient
+        def truncated(a):
+            return a * 2.0, lambda dy: tf.cast(dy * 2.0, tf.int32)
+
+        words = (
+            "rule of `truncated` returned a gradient of dtype int32 for input `a`, which is float32"
+        )
+        with pytest.warns(tf.CustomGradientWarning, match=words):
+            slope = tf.grad(run(lambda x, f=truncated: f(x) * 0.7))(1.0)
+        assert (slope.dtype, float(slope)) == (tf.float32, 1.0)
+        for silent in (lambda dy: tf.zeros_like(dy, tf.int32), lambda dy: np.zeros((), int)):
+            assert float(tf.grad(run(one_input(silent)))(1.0)) == 0.0
+        assert float(tf.grad(run(one_input(lambda dy: 2)))(1.0)) == 2.0
+
+
 def test_widening_cast_is_silent():
     """Decision 3: float32 for a float64 input loses nothing."""
     x = tf.constant([1.0, 2.0], dtype=tf.float64)
@@ -481,6 +500,7 @@ def test_a_list_of_numbers_is_several_gradients(returned, count):
 
 def test_variable_and_narrower_dtypes_as_gradients():
     """1.2 and decision 3: whatever holds numbers becomes a Tensor of the input's dtype."""
+    words = "returned a gradient of dtype int64 for input `x`, which is float32"
     for value in (tf.Variable([5.0, 6.0]), np.array([5, 6]), tf.constant([5, 6], tf.int64)):
 
         @tf.custom_gradient
@@ -491,7 +511,12 @@ def test_variable_and_narrower_dtypes_as_gradients():
         with tf.GradientTape() as tape:
             tape.watch(x)
             y = f(x)
-        slope = tape.gradient(y, x)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            slope = tape.gradient(y, x)
+        assert [words in str(warning.message) for warning in caught] == [True] * (
+            value.dtype == np.int64
+        )
         assert isinstance(slope, tf.Tensor)
         assert (slope.dtype, numbers(slope)) == (tf.float32, [5.0, 6.0])
 

@@ -17,7 +17,7 @@ from .._core.levels import Listener, remove_listener, state
 from .._reverse.variable import Variable
 from .._rules.definition import Definition
 from .branches import Branches
-from .evaluate import at, dtypes_of, noted_outputs, reference_outputs, run
+from .evaluate import NO_FLOATS, at, dtypes_of, noted_outputs, reference_outputs, run
 from .problem import Primal, Problem, precision_of_dtype, widened
 from .rewrite import captured
 
@@ -46,13 +46,15 @@ def make_problem(
     indices, sources = _argument_sources(definition, args, kwargs, leaves)
     problem = Problem(f, against, definition, structure, leaves, indices, sources)
     no_source = (
-        f"check_gradients: {problem.name} has no argument with a gradient: pass floats, "
-        "or arrays or tensors of floats"
+        f"check_gradients: {problem.name} got no argument with a gradient: pass floats, such as "
+        "2.0 or np.array([1.0, 2.0]), instead of integers"
     )
     try:
         problem.values = outputs = _find_variables(problem)
     except (AttributeError, TypeError, ValueError) as error:
         if args and not sources:
+            if str(error) == NO_FLOATS.format(problem.name):
+                raise TypeError(no_source) from None
             error.add_note(no_source)
         _note_arguments(f, args, error)
         raise

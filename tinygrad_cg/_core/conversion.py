@@ -7,7 +7,7 @@ dtype of the tensor they meet; arrays are not.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from numbers import Number
 from typing import Any
 
@@ -274,7 +274,8 @@ def to_array(value: Any, dtype: np.dtype | None = None, copy: bool = True) -> np
     if isinstance(value, (list, tuple, range)):
         return _from_nested(value, dtype)
     array = np.asarray(value)
-    if array.dtype == object and not hasattr(value, "__array__"):
+    is_object = array.dtype == object and not hasattr(value, "__array__")
+    if is_object or isinstance(value, Mapping):  # such as the arrays of a .npz file
         raise ArgumentTypeError(_refusal(value))
     return _own_array(array, dtype, copy)
 
@@ -315,6 +316,8 @@ def _refusal(value: Any) -> str:
         remedy = ". Tensors cannot hold text: convert it to numbers, or keep it in a Python list"
     elif type(value).__module__.startswith("scipy.sparse"):
         remedy = ". Write value.toarray() for a sparse array"
+    elif isinstance(value, Mapping):
+        remedy = ". Choose one of the values, such as value['x']"
     return (
         f"Attempt to convert a value ({value!r}) with an unsupported type ({type(value)}) to a "
         f"Tensor: tensors are made from numbers, nested lists of numbers and arrays{remedy}"

@@ -133,8 +133,8 @@ def custom_gradient(f: Any = None, *, max_order: int | None = None) -> Any:
         name = getattr(f, "__name__", type(f).__name__)
         raise TypeError(
             f"custom_gradient decorates a function, got {name} with `forward` and `backward`: "
-            "write one function that computes `forward` and returns (y, grad_fn); grad_fn(dy) "
-            "computes `backward` from the variables of the function"
+            "write one function that computes `forward` and returns (y, grad_fn). grad_fn(dy) is "
+            "`backward`; it can read the local names of this function, so nothing must be saved"
         )
     if not callable(f):
         raise TypeError(f"custom_gradient decorates a function, got {type(f).__name__} {f!r}")
@@ -203,7 +203,13 @@ class _Decorated:
         outputs: Sequence[Tensor] = (y,)
         if not single:
             leaves = [leaf for leaf in nest.flatten(y) if leaf is not None]
-            outputs = [convert_result(leaf, (args, kwargs)) for leaf in leaves]
+            try:
+                outputs = [convert_result(leaf, (args, kwargs)) for leaf in leaves]
+            except TypeError as error:
+                error.add_note(
+                    f"The function `{definition.name}` returned it ({definition.where()})"
+                )
+                raise
         variables = _own_variables(accessed, args, kwargs, grad_fn) if accessed else None
         rule = definition.rule(grad_fn, 1 if single else len(outputs), variables)
         if frame is None:

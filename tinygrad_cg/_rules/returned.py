@@ -14,7 +14,7 @@ import numpy as np
 from .. import nest
 from .._core import devices
 from .._core.conversion import IndexedSlices, convert, is_tensor, is_weak
-from .._core.kinds import is_complex, is_differentiable, is_inexact
+from .._core.kinds import is_complex, is_differentiable, is_exact
 from .._core.levels import is_transposing
 from .._core.tensor import Aval, Tensor, transfers
 from .._ops.comparison import isnan
@@ -54,13 +54,16 @@ def gradients_of_variables(call: Any, returned: Any) -> tuple[Any, list]:
     """Split (grad_xs, grad_vars), and check the second part."""
     used = call.variables or []
     name, count = call.definition.name, len(used)
-    variables = f"{count} variable{'s' * (count != 1)}"
+    names = [variable.name for variable in used]
+    variables = f"{count} variable{'s' * (count != 1)} ({', '.join(names)})"
+    if len({*names}) < count:
+        variables += ", which tf.Variable(value, name=...) can tell apart"
     if not isinstance(returned, (tuple, list)) or len(returned) != 2:
         is_scalar = is_tensor(returned) and getattr(returned, "shape", None) == ()
         theirs = ' (TensorFlow raises this as "Cannot iterate over a scalar tensor.")' * is_scalar
         raise TypeError(
-            f"`{name}` uses {variables} ({', '.join(v.name for v in used)}), so its rule must "
-            "return a pair, (gradients of the inputs, list of the gradients of its variables), got "
+            f"`{name}` uses {variables}, so its rule must return a pair, "
+            "(gradients of the inputs, list of the gradients of its variables), got "
             f"{type(returned).__name__} ({_where(call)}){theirs}"
         )
     inputs, flat = returned
@@ -69,8 +72,8 @@ def gradients_of_variables(call: Any, returned: Any) -> tuple[Any, list]:
     if len(flat) != count:
         raise ValueError(
             "Must return gradient for each variable from @custom_gradient grad_fn. "
-            f"`{name}` uses {variables} ({', '.join(v.name for v in used)}), its grad_fn returned "
-            f"{len(flat)} for them ({_where(call)})"
+            f"`{name}` uses {variables}. The second part of what its rule returns must be a list "
+            f"of {count} gradients, got {len(flat)} ({_where(call)})"
         )
     homes = devices.homes(used) or [None] * count
     values = [variable._kept_value() for variable in used]  # a check may hold them in float64
@@ -108,17 +111,27 @@ def _fit_gradient(
     if tensor._data.shape != wanted:
         tensor = _fit_shape(call, tensor, wanted, number, label)
     if tensor.dtype != dtype:
-        if is_inexact(tensor.dtype) and not np.can_cast(tensor.dtype, dtype, "safe"):
-            is_dropped = is_complex(tensor.dtype) and not is_complex(dtype)
-            loss = "its imaginary part is dropped" if is_dropped else "digits are lost"
+        loss = _loss(tensor, dtype)
+        if loss:
             call.definition.warn(
                 "dtype",
-                f"the gradient of {_label(call, number, label)} in the rule of `{name}` is "
-                f"{tensor.dtype}, and the input is {dtype}: {loss}",
+                f"the rule of `{name}` returned a gradient of dtype {tensor.dtype} for "
+                f"{_label(call, number, label)}, which is {dtype}: {loss}",
                 number,
             )
         tensor = cast(tensor, dtype)
     return _with_nan(tensor) if is_transposing() else tensor
+
+
+def _loss(gradient: Tensor, dtype: np.dtype) -> str:
+    """Return what a cast of a gradient to `dtype` loses, or "" for nothing; zeros lose nothing."""
+    data = gradient._data
+    if is_exact(data.dtype):
+        return "integers have no fractions" if isinstance(data, Aval) or data.any() else ""
+    if np.can_cast(data.dtype, dtype, "safe"):
+        return ""
+    is_real = is_complex(data.dtype) and not is_complex(dtype)
+    return "the imaginary part is dropped" if is_real else "digits are lost"
 
 
 def _with_nan(gradient: Tensor) -> Tensor:
@@ -169,8 +182,8 @@ def _fit_shape(call: Any, tensor: Tensor, wanted: tuple, number: str, label: str
         )
     call.definition.warn(
         "scalar",
-        f"the gradient of {label} should have shape {tuple(wanted)}, but the rule of `{name}` "
-        "returned a scalar: each element gets it. Return a gradient of that shape",
+        f"the rule of `{name}` returned a scalar as the gradient of {label}, so each element of "
+        f"the gradient is this scalar. Return a gradient of shape {tuple(wanted)}",
         number,
     )
     return broadcast_to(tensor, wanted)

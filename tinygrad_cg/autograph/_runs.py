@@ -369,7 +369,8 @@ class SiteRun(Watch):
         when = "if the loop runs" if is_loop else "in one branch of the `if`"
         raise self.helper.refusal(
             self.site.line,
-            f"`{key}` has a value only {when}, and is read later: the condition is a tensor",
+            f"`{key}` gets a value only {when}, but is read later. The condition is a tensor, so "
+            f"`{key}` needs a value in both cases",
             f"Assign `{key}` before the {'loop' if is_loop else '`if`'}",
         )
 
@@ -532,7 +533,7 @@ class LoopRun(SiteRun):
         elif value is undefined and other is not undefined and not self.may_begin_without(key):
             raise self.helper.refusal(
                 self.site.line,
-                f"`{key}` has no value before the loop, and is read after it: the {_VARIES}, and "
+                f"`{key}` has no value before the loop, but is read after it. The {_VARIES}, and "
                 "may be zero",
                 f"Assign `{key}` before the loop",
             )

@@ -81,13 +81,13 @@ def _refuse(
         lines.append(_where("the gradient was requested at", site.asked))
     if what.startswith("received"):
         lines.append(
-            "  It was already there: in a value from outside the watched part, in a constant, or "
-            "in a result of NumPy"
+            "  No watched operation computed the NaN: an operand is a constant, a result of NumPy, "
+            "or was computed before the check began"
         )
     elif site.kind != "operation":
         lines.append(
-            "  Its operations did not produce it: it came from NumPy, a constant or a captured "
-            "tensor"
+            f"  No operation of {subject} computed this value: it came from NumPy, a constant or a "
+            "captured tensor"
         )
     for i, (text, operand) in enumerate(zip(site.inputs, operands, strict=False)):
         lines.append(f"  operand {i}: {text}, {_range(operand)}")

@@ -52,6 +52,12 @@ class TraceNumber(Weak):
             tensor._values()
         return cast(tensor, wanted)
 
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(
+            f"'float' object has no attribute {name!r}: a Python float in a traced function is a "
+            "number; tf.constant(number) makes a tensor of it"
+        )
+
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         return np.array(value_or_refuse(self), dtype)
 

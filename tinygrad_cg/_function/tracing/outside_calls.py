@@ -47,9 +47,8 @@ class OutsideCalls:
                 results = run_on(None, run, *arrays)
             except Exception as error:
                 error.add_note(
-                    "The code was called once during tracing, to find the shapes of its results. "
-                    "Its arguments were those of this call, or positive numbers where these are "
-                    "unknown during tracing."
+                    "Tracing called the code once, to find the shapes of its results. If an "
+                    "argument had no value yet, the code got positive numbers of its shape."
                 )
                 raise
             self.results[key] = ([array.copy() for array in arrays], results)

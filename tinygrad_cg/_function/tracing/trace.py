@@ -34,7 +34,13 @@ from ..._reverse.graph_mode import Graph as DefaultGraph
 from ..._reverse.variable import Variable, VariableSlice, is_recorded
 from ..._rules.outside_runs import scratch_run
 from ..._transforms.tape import keep_tapes
-from ...errors import OperatorNotAllowedInGraphError, is_ours, location_of, users_line
+from ...errors import (
+    OperatorNotAllowedInGraphError,
+    called_function,
+    is_ours,
+    location_of,
+    users_line,
+)
 from ..graph.interpret import device_of, interpreter
 from ..graph.values import FuncGraph, OutputItem, Value, constant, operation
 from .outside_calls import OutsideCalls, outside_operation
@@ -137,14 +143,17 @@ def refuse_value(what: str, level: FunctionTrace, size_of: Any = None) -> NoRetu
     file, line, _ = users_line()
     text = linecache.getline(file, line).strip()
     of_math = re.search(r"(?<![.\w])math\.(\w+)\(", text)
-    hint = f"Use tf.math.{of_math[1]} instead of math.{of_math[1]}. " if of_math else ""
+    hint = "Replace what needs a value, such as float() and numpy(), by tensor operations"
+    if of_math:
+        hint = f"Use tf.math.{of_math[1]} instead of math.{of_math[1]}"
+    elif size_of is not None:
+        hint = f"`{called_function()}` needs the value, as for the size of its result"
     error = OperatorNotAllowedInGraphError(
         f"Using a traced tensor as a Python value is not allowed: {what} has no value while "
         f"`{level.name}` is traced ({location_of(file, line)}: `{text}`). {_reason()}"
-        f"{hint}Replace what needs a value, such as float() and numpy(), by tensor operations. To "
-        "choose element by element, use where(). If an argument must be a Python value, make it "
-        "static with function(static_argnums=...). Call other code that needs values through "
-        "numpy_function or py_function, or move it out of the function"
+        f"{hint}. To choose element by element, use where(x > 0, x, 0). If an argument must be a "
+        "Python value, make it static with function(static_argnums=...). Call other code that "
+        "needs values through numpy_function or py_function, or move it out of the function"
     )
     error.size_of = size_of
     raise error
