@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from . import program as ir
 from .program import Thing
@@ -121,21 +121,13 @@ class _Adjoints:
         forward = self.forward(p.body)
         result.scratch += self.copies.values()
         result.body = [*forward, *zeros, *backward]
-        gradients = [self.gradient(x, result) for x in self.sources]
+        bars: dict[Any, Any] = {**self.bars, **self.arrays}
+        gradients = [bars.get(x) or result.zeros(x, "bar") for x in self.sources]
         result.outputs = [*(p.outputs if self.values else ()), *gradients]
         return result
 
-    def gradient(self, x: Thing, result: ir.ArrayProgram) -> Thing:
-        if isinstance(x, ir.Number):
-            return self.bars.get(x) or ir.zero(x)
-        return self.arrays.get(x) or result.add_zeros(x, f"{x.hint}_bar")
-
     def source_of(self, value: ir.Number) -> ir.Statement | None:
-        """Return what gives a value in the backward sweep: its definition, or where it is stored.
-
-        It is loaded if it cannot be computed again, or if that takes long and a forward sweep for
-        the outputs has stored it.
-        """
+        """Return what gives a value in the backward sweep: its definition, or a quicker store."""
         if value in self.cut:
             return None
         definition, store = self.definitions.get(value), self.reloading.stored.get(value)
@@ -165,7 +157,7 @@ class _Adjoints:
         def following(value: ir.Number) -> Sequence[ir.Number]:
             is_inner = value not in ends and self.home.get(value) is home
             source = self.source_of(value) if is_inner else None
-            return () if source is None else ir.operands(source)
+            return () if source is None else source.operands()
 
         seen = {x for x in ir.reachable(scope.asked, following) if self.home.get(x) is home}
         return [seen.intersection(ends), seen.difference(ends)]
@@ -199,7 +191,7 @@ class _Adjoints:
     def forward_statement(self, statement: ir.Statement) -> ir.Statement:
         if isinstance(statement, ir.For) and statement in self.states:
             return self.forward_segments(statement, self.states[statement])
-        result, count = ir.with_blocks(statement, self.forward), self.counts.get(statement)
+        result, count = statement.with_blocks(self.forward), self.counts.get(statement)
         if isinstance(result, ir.For) and count is not None:
             result.carries = [*result.carries, _counting(OpBuilder(result.body), count)]
         return result
@@ -398,7 +390,7 @@ class _Adjoints:
 
     def saves(self, block: ir.Block) -> bool:
         """Return whether rounds of a loop would push anything."""
-        inner = (part for x in block for part in ir.blocks_of(x))
+        inner = (part for x in block for part in x.inner_blocks())
         loops = (x for x in block if isinstance(x, ir.For))
         scope = self.scopes.get(id(block))
         own = (scope is not None and scope.saved) or any(map(self.copied_in, loops))
@@ -489,5 +481,5 @@ def _saving(arrays: Sequence[ir.Array], back: bool = False) -> ir.Block:
 def _free(blocks: Sequence[ir.Block], also: Sequence[ir.Number] = ()) -> list[ir.Number]:
     """Return the numbers that blocks use, and that are defined around them."""
     inner: set[ir.Number] = set().union(*map(ir.defined, blocks))
-    operands = [x for block in blocks for part in ir.walk(block) for x in ir.operands(part)]
+    operands = [x for block in blocks for part in ir.walk(block) for x in part.operands()]
     return [value for value in dict.fromkeys([*also, *operands]) if value not in inner]

@@ -36,6 +36,10 @@ OF_ARRAYS = {
     "roll": lambda a, shift: a[(np.arange(len(a)) - shift) % len(a)],
     "sort": lambda a: a[np.argsort(a)],
     "trace": lambda a: np.sum(np.diag(a)),
+    "trapezoid": lambda y, x=None, dx=1.0: (
+        (dx * np.sum(y[1:] + y[:-1]) if x is None else np.sum((x[1:] - x[:-1]) * (y[1:] + y[:-1])))
+        / 2.0
+    ),
     "vdot": lambda a, b: np.dot(a, b),
 }
 """Functions of arrays that are one expression; those of more statements are defined below."""
@@ -157,12 +161,6 @@ def convolve(a, v, mode="full"):
     if mode == "same":
         return out[(short - 1) // 2 : (short - 1) // 2 + long]
     return out[short - 1 : long] if mode == "valid" else out
-
-
-def trapezoid(y, x=None, dx=1.0):
-    if x is None:
-        return dx * np.sum(y[1:] + y[:-1]) / 2.0
-    return np.sum((x[1:] - x[:-1]) * (y[1:] + y[:-1])) / 2.0
 
 
 def argsort(a):

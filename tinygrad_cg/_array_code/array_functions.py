@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import chain, combinations, islice
 from typing import Any, NamedTuple
 
@@ -69,7 +68,8 @@ class Derivative(NamedTuple):
     def outputs(self, operands: Sequence[Any]) -> list[Aval]:
         """Return shapes and dtypes of the outputs for operands, or for their shapes and dtypes."""
         shapes = [x if isinstance(x, int) else x.shape for x in self.inputs(operands)]
-        return [Aval(shape, dtype) for shape, dtype in self.runner.output_avals(shapes)]
+        outputs = self.runner.layout(tuple(shapes)).outputs
+        return [Aval(shape, dtype) for _, shape, dtype in outputs]
 
 
 class Family:
@@ -87,9 +87,7 @@ class Family:
         self.is_loss &= all(isinstance(x, Number) for x in program.outputs)
         self._runners: dict[Any, Runner] = {}
 
-    def runner(
-        self, reverse: Mask | None, directions: tuple[Mask, ...], values: bool = False
-    ) -> Runner:
+    def runner(self, reverse: Mask | None, directions: tuple = (), values: bool = False) -> Runner:
         """Return the compiled program of a derivative, and of the outputs if `values`."""
         key = reverse, directions, values
         if key not in self._runners:
@@ -104,21 +102,16 @@ class Family:
         return self._runners[key]
 
 
-@dataclass
-class Gradients:
-    """The gradients of a loss by some inputs, which are computed together with its value."""
-
-    wanted: Mask
-    arrays: Sequence[np.ndarray] = ()
+Gradients = dict[int, Any]
+"""Gradients of a loss by inputs at some positions, which are computed together with its value."""
 
 
-def _run(
-    *arrays: np.ndarray, derivative: Derivative, gradients: Gradients | None = None
-) -> np.ndarray | list[np.ndarray]:
+def _run(*arrays: np.ndarray, derivative: Derivative, gradients: Gradients | None = None) -> Any:
     inputs = derivative.inputs(arrays)
     if gradients is not None:
-        runner = derivative.family.runner(gradients.wanted, (), True)
-        value, *gradients.arrays = runner([*inputs, ONE])
+        wanted = tuple(gradients)
+        value, *slopes = derivative.family.runner(wanted, (), True)([*inputs, ONE])
+        gradients.update(zip(wanted, slopes, strict=True))
         return value
     return _unpacked(derivative.runner(inputs))
 
@@ -138,12 +131,12 @@ def _save(inputs: tuple, params: dict, out: Any) -> tuple[Derivative, tuple, Gra
 def _rule(node: Node, dys: Any) -> list:
     """Return the gradient of each operand: of the function's inputs, of `w`, of directions."""
     d, operands, ready = node.saved
+    positions = [k for k, static in enumerate(d.family.static) if not static]
     if ready is not None and state.frame is None and type(dys._data) is np.ndarray:
-        by_input = dict(zip(ready.wanted, map(Tensor, ready.arrays), strict=True))
+        by_input = {k: Tensor(slope) for k, slope in ready.items()}
         if dys._data.item() != 1:
             by_input = {k: multiply_upstream(dys, slope) for k, slope in by_input.items()}
-        return [by_input.get(k) for k, static in enumerate(d.family.static) if not static]
-    positions = [k for k, static in enumerate(d.family.static) if not static]
+        return [by_input.get(k) for k in positions]
     count = 0 if d.reverse is None else len(d.family.float_outputs)
     sizes = len(positions), count, *map(len, d.directions)
     xs, ws, *parts = _split(operands, sizes)
@@ -225,10 +218,7 @@ class ArrayFunction:
     def loss_and_gradients(
         self, args: Sequence[Any], argnums: Sequence[int]
     ) -> tuple[Tensor, list[Tensor]] | None:
-        """Return a loss and its gradients with respect to arrays or tensors, without a tape.
-
-        None if the function is not a loss, or for other arguments. No level may be active.
-        """
+        """Return a loss and its gradients where no level is active; None for other arguments."""
         chosen = [args[k] for k in argnums if 0 <= k < len(args)]
         if {*map(type, chosen)} - {Tensor, np.ndarray} or len({*argnums}) != len(chosen):
             return None
@@ -303,8 +293,8 @@ class ArrayFunction:
         if len(frame.group) != 1 or frame.everything:
             return {}
         pairs = enumerate(zip(family.program.inputs, leaves, strict=True))
-        watched = tuple([k for k, (x, leaf) in pairs if x.is_float and leaf._rec is not None])
-        return {"gradients": Gradients(watched)} if watched else {}
+        watched = [k for k, (x, leaf) in pairs if x.is_float and leaf._rec is not None]
+        return {"gradients": dict.fromkeys(watched)} if watched else {}
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -313,10 +303,7 @@ class ArrayFunction:
         return f"<differentiable {self.__qualname__}>"
 
     def _kind(self, name: str, value: Any, leaves: list[Any], arrays: list[Any]) -> Any:
-        """Return what a program depends on of an argument.
-
-        Add its numbers and arrays to leaves, and arrays as they are passed to `arrays`.
-        """
+        """Return what a program depends on of an argument; add what it has to the two lists."""
         leaf: Any = value
         if type(value) is Tensor:  # the commonest case at once
             dtype, shape = value._data.dtype, value._data.shape

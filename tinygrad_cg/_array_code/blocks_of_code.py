@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from .views import (
     broadcast,
     element,
     element_of,
-    is_one,
     whole,
 )
 
@@ -51,18 +50,8 @@ def tree(function: Callable[[Any], Any], value: Any) -> Any:
     return function(value)
 
 
-class IndexCheck(NamedTuple):
-    """A check that integers from `least` to `most` are indices of an axis of some size.
-
-    Nothing is checked if the `loop` has no round.
-    """
-
-    least: ir.Number
-    most: ir.Number
-    size: ir.Number
-    loop: ir.For | None = None
-
-
+IndexCheck = tuple[ir.Number, ir.Number, ir.For | None, ir.Block]
+"""The index and the size, the loop that it was taken out of, and the statements."""
 Test = Callable[[ir.Number], bool]
 Step = Callable[[ir.Index, ir.Numbers], ir.Numbers]
 """What a loop over indices carries, after a round."""
@@ -93,10 +82,9 @@ class BlockReader:
         self.node: ast.AST | None = None
         self.choices: dict[ir.Number, ir.Op] = {}  # results of branches
         self.ranges: dict[ir.Number, ir.Bounds] = {}  # of loops' indices
-        self.index_checks: dict[ir.Statement, tuple[IndexCheck, ir.Block]] = {}
+        self.index_checks: dict[ir.Statement, IndexCheck] = {}
         self.checked: set[Any] = set()  # indices, with sizes, that this block has checked
         self.sizes: set[ir.Number] = set()  # inputs, and what follows from these alone
-        self.inputs: set[ir.Array] = set()
         self.replaced_inputs: list[str] = []
         self.replacements: dict[ir.Array, str] = {}  # memory of what may be an input in Python
         self.twins: list[Twin] = []
@@ -121,6 +109,11 @@ class BlockReader:
             text = f", `{text if len(text) <= 60 else text[:57] + '...'}`"
         return UnsupportedCodeError(f"{self.place(node, text)}: {what}")
 
+    def forbid(self, condition: Any, what: str, node: ast.AST | None = None) -> None:
+        """Raise the error for a construct if a condition is true."""
+        if condition:
+            raise self.refuse(what, node)
+
     def place(self, node: ast.AST | None, text: str = "") -> str:
         """Return the function that is read, and its line."""
         function = self.calls[-1] if self.calls else self.function
@@ -142,23 +135,23 @@ class BlockReader:
             return
         self.checked.add(key)
         self.program.errors.append((IndexError, f"{self.place(self.node)}: {_OUT_OF_RANGE}"))
-        self.require(IndexCheck(index, index, size), len(self.program.errors))
+        self.require((index, index), size, len(self.program.errors))
 
-    def require(self, check: IndexCheck, error: int) -> None:
-        """Add a check of indices."""
-        count, b = len(self.b.block), self.b
-        test = b.op("less", check.most, check.size)
-        if check.least.low is None or check.least.low < 0:
-            is_low = b.op("greater_equal", check.least, b.op("negative", check.size))
-            test = b.op("and", is_low, test)
-        if check.loop is not None:
-            name = "less" if check.loop.step.number > 0 else "greater"
-            ends = check.loop.start, check.loop.stop
-            test = b.op("or", b.op("not", b.op(name, *ends)), test)
+    def require(
+        self, ends: Sequence[ir.Number], size: ir.Number, error: int, loop: ir.For | None = None
+    ) -> None:
+        """Add a check that two ends of a range are indices, unless a loop has no rounds."""
+        count, b, (least, most) = len(self.b.block), self.b, ends
+        test = b.op("less", most, size)
+        if least.low is None or least.low < 0:
+            test = b.op("and", b.op("greater_equal", least, b.op("negative", size)), test)
+        if loop is not None:
+            has_rounds = b.op("less" if loop.step.number > 0 else "greater", loop.start, loop.stop)
+            test = b.op("or", b.op("not", has_rounds), test)
         if not test.number:
             require = ir.Require(test, error)
             b.block.append(require)
-            self.index_checks[require] = check, b.block[count:]
+            self.index_checks[require] = most, size, loop, b.block[count:]
 
     def check_before(self, loop: ir.For) -> None:
         """Check before a loop what its rounds check of its index, where all of them run."""
@@ -167,14 +160,14 @@ class BlockReader:
             return
         inside, jump = ir.defined([loop]), loop.step.number
         for require in [x for x in loop.body if x in checks]:
-            check, statements = self.index_checks[require]
-            base, gap = ir.term_of(check.most, self.definitions)
-            is_inside = check.size in inside or check.loop is not None
+            index, size, earlier, statements = self.index_checks[require]
+            base, gap = ir.term_of(index, self.definitions)
+            is_inside = size in inside or earlier is not None
             if base is loop.index and not is_inside and abs(jump) == 1:
                 loop.body[:] = [x for x in loop.body if x not in statements]
                 ends = loop.start, self.b.op("subtract", loop.stop, loop.step)
-                least, most = [self.b.op("add", x, gap) for x in ends[::jump]]
-                self.require(IndexCheck(least, most, check.size, loop), require.error)
+                ends = [self.b.op("add", x, gap) for x in ends[::jump]]
+                self.require(ends, size, require.error, loop)
 
     def is_below(self, index: ir.Number, size: ir.Number) -> bool:
         """Return whether an index is known to be less than the size of its axis."""
@@ -194,10 +187,11 @@ class BlockReader:
                 "constant created it: write a[:, None]",
             )
 
-    def check_shape(self, target: View, value: View) -> None:
-        """Check that an array fits into another one, without repetition of axes."""
+    def replace_elements(self, target: View, value: View) -> None:
+        """Assign an array of the same shape: no axis is repeated."""
         for pair in zip(target.shape, value.shape, strict=True):
             self.check_equal(*pair)
+        self.assign_elements(target, value, None)
 
     @contextmanager
     def into(self, block: ir.Block) -> Iterator[None]:
@@ -210,7 +204,7 @@ class BlockReader:
         finally:
             self.b, self.checked = around, checked
             for statement in block[count:]:
-                self.hidden.update(ir.results(statement))
+                self.hidden.update(statement.results())
 
     def is_visible(self, view: View) -> bool:
         ends = {x for axis in view.axes for x in (axis.start, axis.step)}
@@ -265,7 +259,7 @@ class BlockReader:
         if other is not None:
             self.twins += [(copy, array, name, other) for array in kin]
         for array in kin:
-            if array in self.inputs or array in self.replacements:
+            if array in self.program.inputs or array in self.replacements:
                 self.replacements[copy] = name
 
     def changes(self, array: ir.Array, node: ast.AST | None) -> None:
@@ -301,8 +295,7 @@ class BlockReader:
 
     def number(self, value: Any, node: ast.AST | None = None) -> ir.Number:
         value = self.evaluated(value)
-        if not isinstance(value, ir.Number):
-            raise self.refuse("a number is expected here", node)
+        self.forbid(not isinstance(value, ir.Number), "a number is expected here", node)
         return value
 
     def map(self, function: Callable[..., ir.Number], *operands: Any) -> Any:
@@ -443,7 +436,7 @@ class BlockReader:
         if len(index) == len(shape):
             return step(index, inits)
         size = shape[len(index)]
-        if is_one(size):
+        if size.number == 1:
             return self.reduced(shape, inits, step, (*index, ir.constant(0)))
         variable, body = ir.Number("i64", "k", 0), []
         insides = [ir.Number(value.type, "sum") for value in inits]
@@ -507,11 +500,9 @@ class BlockReader:
         """Return a slice's start, step and number of elements."""
         start, stop, step = part
         step = ir.constant(1) if step is None else step
-        if step.number is None:
-            raise self.refuse("the step of a slice must be a constant")
+        self.forbid(step.number is None, "the step of a slice must be a constant")
         jump = step.number
-        if jump == 0:
-            raise self.refuse("the step of a slice must not be 0")
+        self.forbid(jump == 0, "the step of a slice must not be 0")
         if start is None and stop is None and jump == 1:
             return ir.constant(0), step, size
         b = self.b

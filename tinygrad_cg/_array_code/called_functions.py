@@ -26,13 +26,13 @@ from .scalar_operations import OpBuilder, join
 from .views import Arraylike, Lazy, View, element_of, transposed
 
 Handler = Callable[..., Any]
+_DIVISIONS = "floor_divide", "mod"
 
 
 def is_harmless(statement: Any) -> bool:
     """Return whether a statement can be carried out where its result is not wanted."""
-    if not isinstance(statement, Op) or not isinstance(statement.function, str):
-        return False
-    return statement.function not in ("floor_divide", "mod", "left_shift", "right_shift")
+    name = statement.function if isinstance(statement, Op) else None
+    return isinstance(name, str) and name not in (*_DIVISIONS, "left_shift", "right_shift")
 
 
 def arithmetic(reader: BlockReader, b: OpBuilder, name: str, x: Number, y: Number) -> Number:
@@ -43,11 +43,10 @@ def arithmetic(reader: BlockReader, b: OpBuilder, name: str, x: Number, y: Numbe
         return b.op(_OF_BITS[name], x, y)
     if name == "floor_divide" and (x.is_float or y.is_float):
         return b.apply(elementary.floor_divide, x, y)
-    if name in ("floor_divide", "mod") and not (x.is_float or y.is_float):
-        is_positive = y.low is not None and y.low > 0
-        if not is_positive and not y.number:
-            test = b.op("not_equal", y, 0)
-            reader.check(test, ZeroDivisionError, "integer division by zero")
+    is_division = name in _DIVISIONS and not (x.is_float or y.is_float)
+    if is_division and not y.number and (y.low is None or y.low <= 0):
+        test = b.op("not_equal", y, 0)
+        reader.check(test, ZeroDivisionError, "integer division by zero")
     return b.op(name, x, y)
 
 
@@ -61,11 +60,8 @@ MAX_POWER = 64
 
 def _power(reader: BlockReader, b: OpBuilder, x: Number, y: Number) -> Number:
     if y.number is not None and not y.is_float and abs(y.number) <= MAX_POWER:
-        exponent = y.number
-        product = _product(b, b.cast(x, "i64") if x.type == "b1" else x, abs(exponent))
-        if exponent >= 0:
-            return product
-        return b.op("divide", fixed(product.type, 1), product)
+        product = _product(b, b.cast(x, "i64") if x.type == "b1" else x, abs(y.number))
+        return product if y.number >= 0 else b.op("divide", fixed(product.type, 1), product)
     if not (x.is_float or y.is_float):
         raise reader.refuse("an integer to an unknown power: write float(x) ** n")
     if y.number == 0.5:
@@ -273,12 +269,6 @@ def _copy(reader: BlockReader, value: Any, dtype: Any = None) -> View:
     return reader.materialize(array)
 
 
-def _as_is(reader: BlockReader, value: Any, dtype: Any = None) -> Any:
-    if isinstance(value, Arraylike) and _is_none(dtype):
-        return value
-    return _copy(reader, value, dtype)
-
-
 def _transpose(reader: BlockReader, array: Any, axes: Any = None) -> View:
     array = reader.kept(_array(reader, array))
     order = range(len(array.shape))[::-1]
@@ -294,8 +284,7 @@ def _reshape(reader: BlockReader, array: Any, *shape: Any) -> View:
     b = reader.b
     total = _count(b, array.shape)
     unknown = [k for k, x in enumerate(sizes) if x.number == -1]
-    if len(unknown) > 1:
-        raise reader.refuse("at most one size of a shape may be -1")
+    reader.forbid(len(unknown) > 1, "at most one size of a shape may be -1")
     if unknown:
         others = _count(b, [x for k, x in enumerate(sizes) if k not in unknown])
         reader.check(b.op("greater", others, 0), ValueError, "a shape with -1 has a size of 0")
@@ -343,8 +332,7 @@ def _len(reader: BlockReader, value: Any) -> Number:
     if isinstance(value, tuple):
         return constant(len(value))
     array = _array(reader, value)
-    if not array.shape:
-        raise reader.refuse("an array without axes has no length")
+    reader.forbid(not array.shape, "an array without axes has no length")
     return array.shape[0]
 
 
@@ -418,8 +406,7 @@ def _variance(reader: BlockReader, array: Any, axis: Any = None) -> Any:
     return _mean(reader, reader.binary("multiply", gaps, gaps))
 
 
-def _deviation(reader: BlockReader, array: Any, axis: Any = None) -> Any:
-    return _numeric(elementary.sqrt)(reader, _variance(reader, array, axis))
+_root = _numeric(elementary.sqrt)
 
 
 def dot(reader: BlockReader, left: Any, right: Any) -> Any:
@@ -459,56 +446,47 @@ def _of_arrays(name: str, form: Callable[..., Any]) -> Handler:
     return handler
 
 
-def call(
-    reader: BlockReader, function: Any, args: Sequence[Any], keywords: dict[str, Any], node: ast.AST
-) -> Any:
+def call(reader: BlockReader, function: Any, args: Sequence, keywords: dict, node: ast.AST) -> Any:
     """Return the result of a call of a known function."""
     handler = FUNCTIONS.get(function) if isinstance(function, Hashable) else None
-    if handler is None:
-        python = getattr(function, "py_func", function)
-        if isinstance(function, type) and issubclass(function, Exception):
-            return reader.wrap(function)
-        module = getattr(python, "__module__", None) or ""
-        root = module.partition(".")[0]
-        is_ours = root == "tinygrad_cg"
-        if not hasattr(python, "__code__") or root == "numpy" or is_ours:
-            name = getattr(function, "__name__", repr(function))
-            module = None if is_ours else getattr(function, "__module__", None)
-            what = f"{f'{module}.' if module else 'tinygrad_cg.' * is_ours}{name} is not among the "
-            remedy = "use a function of NumPy or math, or " * is_ours
-            is_random = module is not None and module.startswith("numpy.random")
-            remedy += "write it in loops, or " * (root == "numpy" and not is_random)
-            what += "functions that `differentiable` can differentiate: "
-            what += (
-                f"{remedy}write a rule with custom_gradient, or, if the result needs no gradient, "
-                "compute it outside and pass it as an argument"
-            )
-            if getattr(function, "__wrapped__", None) in reader.calls:
-                what = f"{name} calls itself: write a loop"
-            raise reader.refuse(what, node)
-        args = [reader.kept(arg) for arg in args]
-        return reader.call(python, args, {k: reader.kept(v) for k, v in keywords.items()})
-    return _handled(handler, reader, args, keywords, "the call", node)
+    if handler is not None:
+        return _handled(handler, reader, args, keywords, "the call", node)
+    python = getattr(function, "py_func", function)
+    if isinstance(function, type) and issubclass(function, Exception):
+        return reader.wrap(function)
+    root = (getattr(python, "__module__", None) or "").partition(".")[0]
+    if not hasattr(python, "__code__") or root in ("numpy", "tinygrad_cg"):
+        name = getattr(function, "__name__", repr(function))
+        if getattr(function, "__wrapped__", None) in reader.calls:
+            raise reader.refuse(f"{name} calls itself: write a loop", node)
+        module, remedy = getattr(function, "__module__", None) or "", ""
+        if root == "tinygrad_cg":
+            module, remedy = root, "use a function of NumPy or math, or "
+        elif root == "numpy" and not module.startswith("numpy.random"):
+            remedy = "write it in loops, or "
+        raise reader.refuse(
+            f"{module}{'.' * bool(module)}{name} is not among the functions that `differentiable` "
+            f"can differentiate: {remedy}write a rule with custom_gradient, or, if the result "
+            "needs no gradient, compute it outside and pass it as an argument",
+            node,
+        )
+    args = [reader.kept(arg) for arg in args]
+    return reader.call(python, args, {k: reader.kept(v) for k, v in keywords.items()})
 
 
-def _handled(
-    handler: Handler, reader: BlockReader, args: Sequence[Any], keywords: dict, name: str, node: Any
-) -> Any:
+def method(reader: BlockReader, name: str, args: Sequence, keywords: dict, node: ast.AST) -> Any:
+    """Return the result of a method of the first argument, an array."""
+    reader.forbid(name not in METHODS, f"the method {name} of arrays is not supported", node)
+    return _handled(METHODS[name], reader, args, keywords, name, node)
+
+
+def _handled(handler: Handler, reader: Any, args: Any, words: Any, name: str, at: Any) -> Any:
     try:
-        return handler(reader, *args, **keywords)
+        return handler(reader, *args, **words)
     except TypeError as error:
         if type(error) is not TypeError:
             raise
-        raise reader.refuse(re.sub(r"[\w.<>]+\(\)", name, str(error)), node) from error
-
-
-def method(
-    reader: BlockReader, name: str, array: Any, args: Sequence[Any], keywords: dict, node: ast.AST
-) -> Any:
-    handler = METHODS.get(name)
-    if handler is None:
-        raise reader.refuse(f"the method {name} of arrays is not supported", node)
-    return _handled(handler, reader, [array, *args], keywords, name, node)
+        raise reader.refuse(re.sub(r"[\w.<>]+\(\)", name, str(error)), at) from error
 
 
 def _binary(name: str) -> Handler:
@@ -516,10 +494,7 @@ def _binary(name: str) -> Handler:
 
 
 FUNCTIONS: dict[Any, Handler] = {
-    builtins.divmod: lambda reader, x, y: (
-        _binary("floor_divide")(reader, x, y),
-        _binary("mod")(reader, x, y),
-    ),
+    builtins.divmod: lambda reader, x, y: tuple(reader.binary(op, x, y) for op in _DIVISIONS),
     builtins.len: _len,
     builtins.max: _python_extreme("maximum"),
     builtins.min: _python_extreme("minimum"),
@@ -534,46 +509,43 @@ FUNCTIONS: dict[Any, Handler] = {
     **dict.fromkeys((builtins.float, np.float64), _to("f64")),
     **dict.fromkeys((builtins.bool, np.bool_), _to("b1")),
     np.float32: _to("f32"),
-    np.logical_xor: _of_truths("not_equal"),
 }
+_FILLS = {"empty": None, "ones": 1.0, "zeros": 0.0}
 _NUMPY: dict[str, Handler] = {
     "all": _all,
     "any": _any,
     "arange": _arange,
     "array copy": _copy,
-    "asarray ascontiguousarray": _as_is,
+    "asarray ascontiguousarray": lambda reader, value, dtype=None: (
+        value if isinstance(value, Arraylike) and _is_none(dtype) else _copy(reader, value, dtype)
+    ),
     "clip": _clip,
     "dot matmul": dot,
-    "empty": _new(),
-    "empty_like": _new(like=True),
     "float_power": _numeric(elementary.power),
     "full": _full(like=False),
     "full_like": _full(like=True),
-    "logical_and": _of_truths("and"),
-    "logical_not": _of_truths("not"),
-    "logical_or": _of_truths("or"),
     "max amax": _max,
     "maximum": _maximum,
     "mean": _mean,
     "min amin": _min,
     "minimum": _minimum,
     "negative": negative,
-    "ones": _new(1.0),
-    "ones_like": _new(1.0, like=True),
     "prod": _prod,
     "ravel": _ravel,
     "reshape": _reshape,
     "rint": _numeric(elementary.round),
     "round around": _round_digits(False),
     "sign": _mapped(_sign),
-    "std": _deviation,
+    "std": lambda reader, *xs, **words: _root(reader, _variance(reader, *xs, **words)),
     "sum": _sum,
     "transpose": _transpose,
     "var": _variance,
     "where": _mapped(lambda b, test, x, y: b.op("select", b.cast(test, "b1"), x, y)),
-    "zeros": _new(0.0),
-    "zeros_like": _new(0.0, like=True),
 }
+_NUMPY |= {name: _new(fill) for name, fill in _FILLS.items()}
+_NUMPY |= {f"{name}_like": _new(fill, like=True) for name, fill in _FILLS.items()}
+_NUMPY |= {f"logical_{name}": _of_truths(name) for name in ("and", "not", "or")}
+_NUMPY["logical_xor"] = _of_truths("not_equal")
 FUNCTIONS |= {getattr(np, x): _NUMPY[names] for names in _NUMPY for x in names.split()}
 _OPERATORS = "add subtract multiply divide mod power floor_divide "
 _OPERATORS += "less less_equal greater greater_equal equal not_equal"

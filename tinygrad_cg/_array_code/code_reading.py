@@ -34,8 +34,7 @@ class CodeReader(FlowReader):
     def call(self, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
         if any(function is outer for outer in self.calls):
             raise self.refuse(f"{function.__name__} calls itself: write a loop")
-        if len(self.calls) >= MAX_DEPTH:
-            raise self.refuse(f"calls are nested more than {MAX_DEPTH} deep")
+        self.forbid(len(self.calls) >= MAX_DEPTH, f"calls are nested more than {MAX_DEPTH} deep")
         body = body_of(function)
         signature = inspect.signature(function)
         try:
@@ -105,7 +104,6 @@ def read(
     def enter(arg: Any) -> Any:
         if isinstance(arg, ir.Array):
             program.inputs.append(arg)
-            reader.inputs.add(arg)
             reader.sizes.update(arg.shape)
             return whole(arg)
         if isinstance(arg, ir.Number) and arg.number is None:
@@ -124,16 +122,13 @@ def read(
                 "branch, or reshaped, and then written to, and nothing is returned: "
                 "return the resulting arrays"
             )
-        if not result:
-            raise reader.refuse("the function returns nothing and writes to no argument")
+        reader.forbid(not result, "the function returns nothing and writes to no argument")
         result = result[0] if len(result) == 1 else result
 
     def leave(value: Any) -> Any:
-        if isinstance(value, Lazy):
+        if isinstance(value, Lazy) or (isinstance(value, View) and value != whole(value.array)):
             value = reader.materialize(value)
         if isinstance(value, View):
-            if value != whole(value.array):
-                value = reader.materialize(value)
             value = value.array
         elif value == NOTHING:
             return None
@@ -167,10 +162,7 @@ def check_source(function: Any) -> None:
 def check_returns(body: Sequence[ast.stmt], refuse: Callable[..., Exception]) -> None:
     """Refuse a function that returns a value on some of its paths, and nothing on others."""
     nodes = [x for top in body for x in ast.walk(top) if isinstance(x, ast.Return)]
-    values = [
-        x.value is not None and not (isinstance(x.value, ast.Constant) and x.value.value is None)
-        for x in nodes
-    ]
+    values = [ast.unparse(x) not in ("return", "return None") for x in nodes]
     if any(values) and (not all(values) or falls_off(body)):
         place = nodes[values.index(True)]
         raise refuse("only some paths return a value: end with a `return` of a value", place)

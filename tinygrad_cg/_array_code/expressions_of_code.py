@@ -12,29 +12,9 @@ from . import called_functions as functions
 from . import program as ir
 from .blocks_of_code import BlockReader, Known, tree, unwrapped
 from .program import FixedNumber, Number, constant
-from .scalar_operations import OpBuilder
+from .scalar_operations import OPERATORS, OpBuilder
 from .views import Arraylike, Index, Lazy, View
 
-OPERATORS: dict[type, str] = {
-    ast.Add: "add",
-    ast.Sub: "subtract",
-    ast.Mult: "multiply",
-    ast.Div: "divide",
-    ast.FloorDiv: "floor_divide",
-    ast.Mod: "mod",
-    ast.Pow: "power",
-    ast.LShift: "left_shift",
-    ast.RShift: "right_shift",
-    ast.BitAnd: "bit_and",
-    ast.BitOr: "bit_or",
-    ast.BitXor: "bit_xor",
-    ast.Lt: "less",
-    ast.LtE: "less_equal",
-    ast.Gt: "greater",
-    ast.GtE: "greater_equal",
-    ast.Eq: "equal",
-    ast.NotEq: "not_equal",
-}
 REMEDIES: dict[type, str] = {
     ast.Try: "`try` is not supported: use an `if` that excludes the error",
     ast.With: "`with` is not supported: put it around the call",
@@ -71,8 +51,7 @@ class ExpressionReader(BlockReader, ast.NodeVisitor):
         raise self.refuse(REMEDIES.get(type(node), "is not supported"), node)
 
     def visit_Constant(self, node: ast.Constant) -> Any:
-        if isinstance(node.value, complex):
-            raise self.refuse("complex numbers are not supported", node)
+        self.forbid(isinstance(node.value, complex), "complex numbers are not supported", node)
         return self.wrap(node.value)
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:
@@ -141,8 +120,7 @@ class ExpressionReader(BlockReader, ast.NodeVisitor):
             if isinstance(left, Known) or isinstance(right, Known):
                 same, equal = unwrapped(left) is unwrapped(right), left == right
                 truth = {ast.Is: same, ast.IsNot: not same, ast.Eq: equal, ast.NotEq: not equal}
-                if type(operator) not in truth:
-                    raise self.refuse("is not supported", node)
+                self.forbid(type(operator) not in truth, "is not supported", node)
                 part: Any = constant(bool(truth[type(operator)]))
             elif isinstance(operator, (ast.Is, ast.IsNot)):
                 raise self.refuse("`is` compares with None only", node)
@@ -150,11 +128,9 @@ class ExpressionReader(BlockReader, ast.NodeVisitor):
                 raise self.refuse("compare with < <= > >= == !=", node)
             else:
                 part = self.binary(OPERATORS[type(operator)], left, right)
-            if result is None:
-                result = part
-            else:
-                result = self.b.op("and", self.number(result, node), self.number(part, node))
-            left = right
+            if result is not None:
+                part = self.b.op("and", self.number(result, node), self.number(part, node))
+            left, result = right, part
         return result
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
@@ -170,7 +146,7 @@ class ExpressionReader(BlockReader, ast.NodeVisitor):
         if all(map(functions.is_harmless, block)):
             self.b.block += block
             for statement in block:
-                self.hidden.difference_update(ir.results(statement))
+                self.hidden.difference_update(statement.results())
             return self.b.op("and" if is_and else "or", value, second)
         out, shortcut = Number("b1", "test"), constant(not is_and)
         sides = (block, []) if is_and else ([], block)
@@ -208,10 +184,9 @@ class ExpressionReader(BlockReader, ast.NodeVisitor):
         if isinstance(node.func, ast.Attribute):
             owner = self.visit(node.func.value)
             if isinstance(owner, Arraylike):
-                return functions.method(self, node.func.attr, owner, args, keywords, node)
+                return functions.method(self, node.func.attr, [owner, *args], keywords, node)
         function = self.visit(node.func)
-        if not isinstance(function, Known):
-            raise self.refuse("is not a function", node)
+        self.forbid(not isinstance(function, Known), "is not a function", node)
         return functions.call(self, function.value, args, keywords, node)
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:
@@ -220,8 +195,7 @@ class ExpressionReader(BlockReader, ast.NodeVisitor):
             return self.part_of_tuple(value, node)
         if isinstance(value, Lazy):
             value = self.materialize(value)
-        if not isinstance(value, View):
-            raise self.refuse("only arrays and tuples can be indexed", node)
+        self.forbid(not isinstance(value, View), "only arrays and tuples can be indexed", node)
         parts = self.index(node.slice, node)
         if any(isinstance(part, Arraylike) for part in parts):
             return self.gathered(value, parts, node)
@@ -271,8 +245,7 @@ class ExpressionReader(BlockReader, ast.NodeVisitor):
                 parts.append(value)
             else:
                 number = self.number(value, item)
-                if number.is_float:
-                    raise self.refuse("an index must be an integer: use int(x)", node)
+                self.forbid(number.is_float, "an index must be an integer: use int(x)", node)
                 parts.append(self.b.cast(number, "i64"))
         return parts
 
@@ -308,8 +281,7 @@ class ExpressionReader(BlockReader, ast.NodeVisitor):
 
     def integer(self, node: ast.expr) -> Number:
         value = self.number(self.visit(node), node)
-        if value.is_float:
-            raise self.refuse("an integer is expected here: use int(x)", node)
+        self.forbid(value.is_float, "an integer is expected here: use int(x)", node)
         return self.b.cast(value, "i64")
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> Any:
@@ -352,8 +324,7 @@ class ExpressionReader(BlockReader, ast.NodeVisitor):
         if not isinstance(node, ast.Subscript):
             raise self.refuse("assign to names and to elements of arrays", node)
         array = self.visit(node.value)
-        if not isinstance(array, View):
-            raise self.refuse("only elements of arrays can be assigned to", node)
+        self.forbid(not isinstance(array, View), "only elements of arrays can be assigned to", node)
         parts = self.index(node.slice, node)
         if any(isinstance(part, Arraylike) for part in parts):
             raise self.refuse("cannot assign through an array index: write a loop", node)
@@ -371,14 +342,12 @@ class ExpressionReader(BlockReader, ast.NodeVisitor):
             parts = tuple(self.item(value, [constant(k)]) for k in range(size.number))
         else:
             raise self.refuse("only tuples and arrays can be unpacked", node)
-        if len(parts) != count:
-            raise self.refuse(f"{len(parts)} values for {count} names", node)
+        self.forbid(len(parts) != count, f"{len(parts)} values for {count} names", node)
         return parts
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
-        name = OPERATORS.get(type(node.op))
-        if name is None:
-            raise self.refuse("use + - * / // % ** and the operators of bits", node)
+        name = OPERATORS.get(type(node.op), "")
+        self.forbid(not name, "use + - * / // % ** and the operators of bits", node)
         count = len(self.b.block)
         value = self.visit(node.value)
         if isinstance(node.target, ast.Name):

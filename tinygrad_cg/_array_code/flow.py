@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -68,11 +68,10 @@ class FlowReader(ExpressionReader):
                     sides = [*node.body, *rest], [*node.orelse, *rest]
                     return self.branch(test, sides, self.live_after(nodes[-1]))
                 self.branch(test, (node.body, node.orelse), self.liveness.after[id(node)])
-            elif isinstance(node, (ast.For, ast.While)):
-                if self.loop(node):
-                    returned = self.env[RETURNED]
-                    if not isinstance(returned, ir.FixedNumber):
-                        return self.branch(returned, ([], rest), self.live_after(nodes[-1]))
+            elif isinstance(node, Loop):
+                if self.loop(node) and self.env[RETURNED].number is None:
+                    sides = [], rest
+                    return self.branch(self.env[RETURNED], sides, self.live_after(nodes[-1]))
             elif isinstance(node, ast.Return):
                 value = NOTHING if node.value is None else self.visit(node.value)
                 self.env[RESULT] = self.kept(value)
@@ -171,8 +170,7 @@ class FlowReader(ExpressionReader):
             self.copied(slot.array, name, view.array, live, env)
         for block, view in ((statement.then, then), (statement.otherwise, otherwise)):
             with self.into(block):
-                self.check_shape(slot, view)
-                self.assign_elements(slot, view, None)
+                self.replace_elements(slot, view)
         return slot
 
     def loop(self, node: Loop) -> bool:
@@ -183,8 +181,7 @@ class FlowReader(ExpressionReader):
         returns = RETURN in ways
         source = self.iterated(node.iter) if isinstance(node, ast.For) else ENDLESS
         if isinstance(source, tuple):
-            if ways:
-                raise self.refuse("a loop over a tuple cannot break, continue or return", node)
+            self.forbid(ways, "a loop over a tuple cannot break, continue or return", node)
             assert isinstance(node, ast.For)
             for item in source:
                 self.assign(node.target, item)
@@ -240,10 +237,7 @@ class FlowReader(ExpressionReader):
     def round(
         self, node: Loop, source: LoopSource, names: Sequence[str], kinds: Env, slots: Slots
     ) -> tuple[ir.For, bool]:
-        """Read a loop's body once; return the loop, and whether `kinds` have changed meanwhile.
-
-        These are numbers of the types and bounds of what is carried, or tuples of them.
-        """
+        """Read a loop's body once; return it, and whether the `kinds` of carries have changed."""
         state, carries = dict(self.env), {}  # carries by names, or tuples of them
         for name in names:
             init = self.env[name]
@@ -284,7 +278,7 @@ class FlowReader(ExpressionReader):
         kept = {k: x for k, x in before.items() if k not in changed - {*outs, *slots}}
         self.env = kept | outs | slots  # other names were changed in place
         loop.leaves = carries[LEAVES].result if LEAVES in carries else None
-        loop.carries = _flat(carries.values())
+        tree(loop.carries.append, tuple(carries.values()))
         self.check_before(loop)
         return loop, again
 
@@ -309,8 +303,7 @@ class FlowReader(ExpressionReader):
         inside = carry.inside
         if name == RESULT and result is NOTHING:
             result = ir.zero(inside)
-        if not isinstance(result, ir.Number):
-            raise self.refuse(_changes_type(name), node)
+        self.forbid(not isinstance(result, ir.Number), _changes_type(name), node)
         carry.result = self.b.cast(result, inside.type)
         kind = join([inside.type, result.type])
         if kind != inside.type:
@@ -377,10 +370,8 @@ class FlowReader(ExpressionReader):
 
         if at_once and moved:
             self.each(shapes[0], exchange)
-        for name, value in moved.items():
-            if not at_once:
-                self.check_shape(slots[name], value)
-                self.assign_elements(slots[name], value, None)
+        for name, value in moved.items() if not at_once else ():
+            self.replace_elements(slots[name], value)
         self.env |= {name: slots[name] for name in moved}
 
     def iterated(self, over: Any) -> Any:
@@ -391,8 +382,7 @@ class FlowReader(ExpressionReader):
             return self.numbered(over.args[0] if backward else over, backward)
         if function is enumerate or function is zip:
             return self.rows(over, function)
-        if function is np.ndindex:
-            raise self.refuse("write one loop for each axis")
+        self.forbid(function is np.ndindex, "write one loop for each axis")
         value = self.kept(self.visit(over))
         if isinstance(value, View) and value.shape:
             bounds = ir.constant(0), value.shape[0], ir.constant(1)
@@ -408,14 +398,11 @@ class FlowReader(ExpressionReader):
     def numbered(self, call: ast.Call, backward: bool) -> LoopSource:
         args = [self.integer(arg) for arg in call.args]
         step = args[2] if len(args) == 3 else ir.constant(1)
-        if step.number is None:
-            raise self.refuse("the step of a range must be a constant")
-        if step.number == 0:
-            raise self.refuse("the step of a range must not be 0")
+        self.forbid(step.number is None, "the step of a range must be a constant")
+        self.forbid(step.number == 0, "the step of a range must not be 0")
         start, stop = (ir.constant(0), args[0]) if len(args) == 1 else (args[0], args[1])
         if backward:
-            if step.number != 1:
-                raise self.refuse("reversed needs a range without a step")
+            self.forbid(step.number != 1, "reversed needs a range without a step")
             start, stop = (self.b.op("subtract", end, 1) for end in (stop, start))
             step = ir.constant(-1)
         return LoopSource((start, stop, step), lambda index: index)
@@ -461,7 +448,3 @@ def _changes_type(name: str) -> str:
 def _absent(name: str, env: dict[str, Any]) -> Any:
     """Return what a name that is not among others is: whether one of these is assigned, or None."""
     return ir.constant(name[1:] in env) if name[0] == "?" else None
-
-
-def _flat(carries: Iterable[Any]) -> list[ir.Carry]:
-    return [x for c in carries for x in (_flat(c) if isinstance(c, tuple) else [c])]

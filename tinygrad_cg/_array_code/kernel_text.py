@@ -52,12 +52,9 @@ class KernelWriter:
         self.own_functions = False
 
     def text(self) -> str:
-        parameters = []
+        parameters = [f"{self.name(x)}{'_' * isinstance(x, ir.Number)}" for x in self.inputs]
         for x in self.inputs:
-            if isinstance(x, ir.Array):
-                parameters.append(self.name(x))
-            else:
-                parameters.append(f"{self.name(x)}_")
+            if isinstance(x, ir.Number):
                 self.line(f"{self.name(x)} = {self.name(x)}_[0]")
         parameters += [f"out{k}" for k in range(len(self.outputs))]
         for k, value in enumerate(self.sizes):
@@ -196,11 +193,7 @@ class KernelWriter:
         self.own_functions = are_rounds_independent(statement)
         self.inner(statement.body)
         self.own_functions = False
-        self.end(statement)
-
-    def end(self, statement: ir.For) -> None:
-        """Write the end of a round: carried values, and whether the loop is left."""
-        self.depth += 1
+        self.depth += 1  # the end of a round: carried values, and whether the loop is left
         if statement.leaves is not None:
             self.line(f"leaves = {self.value(statement.leaves)}")
         moved = [carry for carry in statement.carries if carry.inside is not carry.result]
@@ -253,11 +246,7 @@ class ScalarWriter(KernelWriter):
     """Writes a program of numbers as a function from numbers to numbers; its arrays are its own."""
 
     def function(self, name: str, on_device: bool = False) -> str:
-        """Return the text of the function.
-
-        Where the program would stop with an error, the results are NaN. On a device, arrays are in
-        a thread's local memory.
-        """
+        """Return the function's text; its results are NaN where the program stops with an error."""
         p = self.program
         inputs = [x for x in p.inputs if isinstance(x, ir.Number)]
         parameters = [f"x{k}" for k in range(len(inputs))]

@@ -93,6 +93,58 @@ class ProgramPart:
     blocks: ClassVar[tuple[str, ...]] = ()
     parts: ClassVar[str] = ""
 
+    def inner_blocks(self) -> list[Block]:
+        """Return the blocks, in the order in which they run."""
+        return [getattr(self, name) for name in self.blocks]
+
+    def with_blocks(self: Any, change: Callable[[Block], Block]) -> Any:
+        """Return the statement with its blocks changed."""
+        blocks = {name: change(getattr(self, name)) for name in self.blocks}
+        return replace(self, **blocks) if blocks else self
+
+    def own_parts(self) -> list[Any]:
+        """Return the merges of a branch, or the carries of a loop."""
+        return getattr(self, self.parts) if self.parts else []
+
+    def numbers(self, names: Iterable[str]) -> list[Number]:
+        """Return the numbers in some fields."""
+        fields = [getattr(self, name) for name in names]
+        values = (value if isinstance(value, tuple) else (value,) for value in fields)
+        return [x for value in values for x in value if x is not None]
+
+    def _with_parts(self, role: str) -> list[Number]:
+        parts = (self, *self.own_parts())
+        return [value for part in parts for value in part.numbers(getattr(part, role))]
+
+    def operands(self) -> list[Number]:
+        """Return the values that a statement reads itself; those of its blocks not among them."""
+        return self._with_parts("reads")
+
+    def results(self) -> list[Number]:
+        """Return the values that a statement defines for what follows it."""
+        return self._with_parts("defines")
+
+    def bound(self) -> list[Number]:
+        """Return the values that a loop gives its rounds: its index, and what it carries."""
+        return self._with_parts("binds")
+
+    def rebuilt(self: Any, now: Callable, fresh: Callable, blocks: Sequence[Block] = ()) -> Any:
+        """Return a statement of other values, `now`, and other blocks, with `fresh` results."""
+
+        def changed(value: Any, change: Callable) -> Any:
+            if isinstance(value, tuple):
+                return tuple(map(change, value))
+            return None if value is None else change(value)
+
+        fields = dict(zip(self.blocks, blocks, strict=True))
+        for name in (*self.reads, *self.binds):
+            fields[name] = changed(getattr(self, name), now)
+        if self.parts:
+            fields[self.parts] = [part.rebuilt(now, fresh) for part in self.own_parts()]
+        for name in self.defines:
+            fields[name] = changed(getattr(self, name), fresh)
+        return replace(self, **fields)
+
 
 @dataclass(eq=False, slots=True)
 class Op(ProgramPart):
@@ -237,30 +289,21 @@ class ArrayProgram:
         """The arrays that the program writes to."""
         return arrays_of(self.body, Store, Fill)
 
-    def add_zeros(self, like: Array, hint: str) -> Array:
-        """Add an array of zeros, which are written next, and return it."""
-        zeros = replace(like, hint=hint)
+    def zeros(self, like: Thing, mark: str) -> Thing:
+        """Return the number 0, or a new array of zeros, which are written next."""
+        if isinstance(like, Number):
+            return zero(like)
+        zeros = replace(like, hint=f"{like.hint}_{mark}")
         self.scratch.append(zeros)
         self.body.append(Fill(zeros, zero(like)))
         return zeros
-
-
-def blocks_of(statement: Statement) -> list[Block]:
-    """Return the blocks inside a statement, in the order in which they run."""
-    return [getattr(statement, name) for name in statement.blocks]
-
-
-def with_blocks(statement: Statement, change: Callable[[Block], Block]) -> Statement:
-    """Return a statement with its blocks changed."""
-    blocks = {name: change(getattr(statement, name)) for name in statement.blocks}
-    return replace(statement, **blocks) if blocks else statement
 
 
 def walk(block: Block) -> Iterator[Statement]:
     """Yield all statements of a block and of the blocks in it."""
     for statement in block:
         yield statement
-        for inner in blocks_of(statement):
+        for inner in statement.inner_blocks():
             yield from walk(inner)
 
 
@@ -270,41 +313,9 @@ def arrays_of(block: Block, *kinds: type) -> KeysView[Array]:
     return dict.fromkeys(x.array for x in statements if isinstance(x, kinds)).keys()
 
 
-def parts_of(statement: Any) -> list[Any]:
-    """Return the merges of a branch, or the carries of a loop."""
-    return getattr(statement, statement.parts) if statement.parts else []
-
-
-def _own(part: ProgramPart, names: Iterable[str]) -> list[Number]:
-    """Return the numbers in some fields."""
-    fields = [getattr(part, name) for name in names]
-    values = (value if isinstance(value, tuple) else (value,) for value in fields)
-    return [x for value in values for x in value if x is not None]
-
-
-def _with_parts(statement: Statement, role: str) -> list[Number]:
-    parts = (statement, *parts_of(statement))
-    return [value for part in parts for value in _own(part, getattr(part, role))]
-
-
-def operands(statement: Statement) -> list[Number]:
-    """Return the values that a statement reads itself; those of its blocks not among them."""
-    return _with_parts(statement, "reads")
-
-
-def results(statement: Statement) -> list[Number]:
-    """Return the values that a statement defines for what follows it."""
-    return _with_parts(statement, "defines")
-
-
-def bound(statement: Statement) -> list[Number]:
-    """Return the values that a loop gives its rounds: its index, and what it carries."""
-    return _with_parts(statement, "binds")
-
-
 def defined(block: Block) -> set[Number]:
     """Return all values that have a definition in a block, or in a block of it."""
-    return {value for x in walk(block) for value in (*results(x), *bound(x))}
+    return {value for x in walk(block) for value in (*x.results(), *x.bound())}
 
 
 def definitions(block: Block) -> dict[Number, Op]:
@@ -331,9 +342,9 @@ def varied(program: ArrayProgram, roots: Iterable[Thing], backward: bool = False
     following: dict[Any, list[Any]] = {}
     for statement in walk(program.body):
         array = getattr(statement, "array", None)
-        for part in (statement, *parts_of(statement)):
-            targets = _own(part, (*part.defines, *part.binds)) or [array]
-            sources = [*_own(part, part.reads), *[array] * isinstance(part, (LoadElement, Pop))]
+        for part in (statement, *statement.own_parts()):
+            targets = part.numbers((*part.defines, *part.binds)) or [array]
+            sources = [*part.numbers(part.reads), *[array] * isinstance(part, (LoadElement, Pop))]
             for pair in product(targets, sources):
                 if all(thing is None or thing.is_float for thing in pair):
                     start, end = pair if backward else pair[::-1]
@@ -384,24 +395,6 @@ def zero(thing: Number | Array) -> FixedNumber:
     return fixed(thing.element if isinstance(thing, Array) else thing.type, 0)
 
 
-def rebuilt(part: Any, now: Callable, fresh: Callable, blocks: Sequence[Block] = ()) -> Any:
-    """Return a statement of other values, `now`, and other blocks, with `fresh` results."""
-
-    def changed(value: Any, change: Callable) -> Any:
-        if isinstance(value, tuple):
-            return tuple(map(change, value))
-        return None if value is None else change(value)
-
-    fields = dict(zip(part.blocks, blocks, strict=True))
-    for name in (*part.reads, *part.binds):
-        fields[name] = changed(getattr(part, name), now)
-    if part.parts:
-        fields[part.parts] = [rebuilt(x, now, fresh) for x in parts_of(part)]
-    for name in part.defines:
-        fields[name] = changed(getattr(part, name), fresh)
-    return replace(part, **fields)
-
-
 def copied(block: Block, values: dict[Number, Number]) -> Block:
     """Return a block of other values, with results of its own, which are added to `values`."""
 
@@ -414,8 +407,8 @@ def copied(block: Block, values: dict[Number, Number]) -> Block:
 
     result: Block = []
     for statement in block:
-        for value in bound(statement):
+        for value in statement.bound():
             fresh(value)
-        blocks = [copied(inner, values) for inner in blocks_of(statement)]
-        result.append(rebuilt(statement, now, fresh, blocks))
+        blocks = [copied(inner, values) for inner in statement.inner_blocks()]
+        result.append(statement.rebuilt(now, fresh, blocks))
     return result

@@ -28,14 +28,14 @@ def _live_part(block: ir.Block, live: set[Thing]) -> ir.Block:
         match statement:
             case ir.If() | ir.For():
                 statement = _live_nested(statement, live)
-                is_kept = any(ir.blocks_of(statement)) or bool(ir.parts_of(statement))
+                is_kept = any(statement.inner_blocks()) or bool(statement.own_parts())
             case ir.Op(thing) | ir.LoadElement(thing) | ir.Store(thing) | ir.Fill(thing):
                 is_kept = thing in live
             case _:
                 is_kept = True
         if is_kept:
             kept.append(statement)
-            live.update(ir.operands(statement))
+            live.update(statement.operands())
         if isinstance(statement, ir.Fill):
             live.discard(statement.array)
         elif is_kept and isinstance(statement, ir.LoadElement):
@@ -47,15 +47,15 @@ def _live_nested(statement: Any, live: set[Thing]) -> Any:
     """Return what matters of a branch or a loop, whose rounds need what later ones read."""
     while True:
         count = len(live)
-        own = [(x, ir.results(x) + ir.bound(x)) for x in ir.parts_of(statement)]
+        own = [(x, x.results() + x.bound()) for x in statement.own_parts()]
         parts = [x for x, values in own if not live.isdisjoint(values)]
-        live.update(value for x in parts for value in ir.operands(x))
+        live.update(value for x in parts for value in x.operands())
         ends = [{*live} for _ in statement.blocks]
-        blocks = map(_live_part, ir.blocks_of(statement), ends)
+        blocks = map(_live_part, statement.inner_blocks(), ends)
         fields = dict(zip(statement.blocks, blocks, strict=True))
         result = replace(statement, **{statement.parts: parts}, **fields)
         if parts or any(fields.values()):
-            live.update(*ends, ir.operands(result))
+            live.update(*ends, result.operands())
         if isinstance(statement, ir.If) or len(live) == count:
             return result
 
@@ -74,8 +74,8 @@ def _shared(block: ir.Block, available: Available, replaced: dict[Any, ir.Number
         written = ir.arrays_of([statement], ir.Store, ir.Fill)
         if isinstance(statement, ir.For):  # whose rounds see what earlier ones have written
             _forget(available, written)
-        blocks = [_shared(x, dict(available), replaced) for x in ir.blocks_of(statement)]
-        new = ir.rebuilt(statement, lambda x: replaced.get(x, x), lambda x: x, blocks)
+        blocks = [_shared(x, dict(available), replaced) for x in statement.inner_blocks()]
+        new = statement.rebuilt(lambda x: replaced.get(x, x), lambda x: x, blocks)
         _forget(available, written)
         out = same = None
         match new:

@@ -28,24 +28,23 @@ class Reloading:
     def number(self, block: ir.Block, loops: tuple[ir.For, ...]) -> None:
         own: set[ir.Number] = set()
         for statement in block:
-            own.update(ir.results(statement))
-            self.home |= dict.fromkeys(ir.results(statement), block)
-            self.sources |= dict.fromkeys(ir.results(statement), statement)
+            own.update(statement.results())
+            self.home |= dict.fromkeys(statement.results(), block)
+            self.sources |= dict.fromkeys(statement.results(), statement)
             self.places[statement] = len(self.places), loops
             match statement:
-                case ir.Store(array, _, value, False) if value in own:
-                    if value.type == array.element:  # it is stored as it is
-                        self.stored[value] = statement
+                case ir.Store(array, _, x, False) if x in own and x.type == array.element:
+                    self.stored[x] = statement  # as it is
             if isinstance(statement, (ir.Store, ir.Fill)):
                 self.stores.setdefault(statement.array, []).append(statement)
             inner = loops
             if isinstance(statement, ir.For):
                 inner = (*loops, statement)
-                self.home |= dict.fromkeys(ir.bound(statement), statement.body)
+                self.home |= dict.fromkeys(statement.bound(), statement.body)
                 if not statement.is_counted:
                     count = self.counts[statement] = ir.Number("i64", "rounds", 0)
                     self.home[count] = block
-            for part in ir.blocks_of(statement):
+            for part in statement.inner_blocks():
                 self.number(part, inner)
 
     def is_safe(self, load: Access) -> bool:
@@ -56,10 +55,9 @@ class Reloading:
         return self.safe[load]
 
     def unchanged_in(self, load: Access) -> ir.For | None:
-        """Return the outermost loop that goes over an array and leaves it as it is.
+        """Return the outermost loop that leaves an array as it is, if there is one.
 
-        Its loops have to go over at least one axis of the array: then it is worth saving all of it
-        after the loop. None if there is no such loop.
+        It is None, too, if the loops go over no axis: then saving all of the array is not worth it.
         """
         _, loops = self.places[load]
         writers = [self.places[store][1] for store in self.stores.get(load.array, ())]
@@ -108,10 +106,7 @@ class Reloading:
         return when > then
 
     def distance(self, loop: ir.For, store: ir.Index, load: ir.Index) -> int | None:
-        """Return in how many rounds a store writes the element that a load reads now.
-
-        None if that is not known; negative for earlier rounds.
-        """
+        """Return in how many rounds, or None, a store writes the element that a load reads now."""
         for own, other in zip(store, load, strict=True):
             first, second = self.offset(own, loop.index), self.offset(other, loop.index)
             if first is not None and second is not None:

@@ -30,12 +30,12 @@ class Layout(NamedTuple):
 
     `arguments` has the constants, and None for what each call fills in. `results` are position,
     size and dtype of arrays that a call allocates. `outputs` are positions, or numbers, with their
-    shapes.
+    shapes and dtypes.
     """
 
     arguments: list[Any]
     results: list[tuple[int, int, np.dtype]]
-    outputs: list[tuple[Any, tuple[int, ...]]]
+    outputs: list[tuple[Any, tuple[int, ...], np.dtype]]
     sizes: np.ndarray
 
 
@@ -45,10 +45,7 @@ def stored_dtype(x: Array | Number) -> np.dtype:
 
 
 class Runner:
-    """A compiled program: a function from its inputs to its outputs.
-
-    Arrays that the program writes to are copied; all are made contiguous.
-    """
+    """A compiled program, from inputs, which are copied if it writes to them, to outputs."""
 
     def __init__(self, program: ArrayProgram):
         self.program = program
@@ -60,9 +57,8 @@ class Runner:
         entry = service.compile(source, signatures.program([*kinds, *stacks]))
         self.entry, self.owner = entry.run, entry.owner
         self.capacity = FIRST_STACK
-        self.constants: dict[Any, np.ndarray] = {
-            a: np.ascontiguousarray(x).reshape(-1) for a, x in program.constants
-        }
+        flat = [(array, np.ascontiguousarray(x).reshape(-1)) for array, x in program.constants]
+        self.constants: dict[Any, np.ndarray] = dict(flat)
         self.passed = [
             (self.arrays.index(x), place, stored_dtype(x), x in program.written)
             for place, x in enumerate(program.inputs)
@@ -71,14 +67,9 @@ class Runner:
         self.layouts: dict[tuple, Layout] = {}
         self.spare: list[list[np.ndarray]] = []  # stacks and reports that are not in use
 
-    def output_avals(self, inputs: Sequence[Any]) -> list[tuple[tuple[int, ...], np.dtype]]:
-        """Return shapes and dtypes of the outputs, from shapes and integers of the inputs."""
-        outputs = zip(self.program.outputs, self.layout(tuple(inputs)).outputs, strict=True)
-        return [(shape, stored_dtype(x)) for x, (_, shape) in outputs]
-
     def _numbers(self, inputs: Sequence[Any]) -> dict[Number, Any]:
         """Return the integers and sizes of a call."""
-        numbers: dict[Number, Any] = {}
+        numbers: dict[Any, Any] = {}
         for x, value in zip(self.program.inputs, inputs, strict=True):
             if isinstance(x, Array):
                 numbers |= zip(x.shape, value, strict=True)
@@ -143,10 +134,10 @@ class Runner:
             kind, message = self.program.errors[error - 1]
             raise kind(message)
         return [
-            np.full(shape, which.number, stored_dtype(which))
+            np.full(shape, which.number, dtype)
             if isinstance(which, FixedNumber)
             else arguments[which].reshape(shape)
-            for which, shape in layout.outputs
+            for which, shape, dtype in layout.outputs
         ]
 
     def _own(self) -> list[np.ndarray]:
@@ -181,10 +172,10 @@ class Runner:
             scope[f"error{k}"] = kind
             lines += [f"if report[0] == {k + 1}:", f"    raise error{k}({message!r})"]
         results = [
-            f"np.full(1, {which.number!r}, np.dtype({stored_dtype(which).name!r}))"
+            f"np.full(1, {which.number!r}, np.dtype({dtype.name!r}))"
             if isinstance(which, FixedNumber)
             else f"array{which}.copy()"
-            for which, _ in layout.outputs
+            for which, _, dtype in layout.outputs
         ]
         return [*lines, f"return ({', '.join(results)},)"], scope
 
@@ -196,18 +187,16 @@ class Runner:
             self.layouts.clear()
         numbers = self._numbers(key)
         arguments = [self.constants.get(x) for x in self.arrays]
-        passed = {position for position, *_ in self.passed}
         for x in self.program.scratch:
             self._shape(x, numbers)
-        results = [
-            (k, prod(self._shape(x, numbers)), stored_dtype(x))
-            for k, x in enumerate(self.arrays)
-            if k not in passed and arguments[k] is None
-        ]
-        outputs = [
-            (x if isinstance(x, FixedNumber) else self.arrays.index(x), self._shape(x, numbers))
-            for x in self.program.outputs
-        ]
+        passed = {position for position, *_ in self.passed}
+        own = [k for k, x in enumerate(arguments) if x is None and k not in passed]
+        arrays = [(k, self.arrays[k]) for k in own]
+        results = [(k, prod(self._shape(x, numbers)), stored_dtype(x)) for k, x in arrays]
+        outputs = []
+        for x in self.program.outputs:
+            which = x if isinstance(x, FixedNumber) else self.arrays.index(x)
+            outputs.append((which, self._shape(x, numbers), stored_dtype(x)))
         sizes = np.array([numbers[value] for value in self.sizes], np.int64)
         layout = self.layouts[key] = Layout(arguments, results, outputs, sizes)
         return layout

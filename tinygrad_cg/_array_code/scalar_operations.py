@@ -6,6 +6,7 @@ library's operations, written down as operations on numbers.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import operator
 from collections.abc import Callable, Sequence
@@ -22,27 +23,32 @@ from .._core.tensor import Aval, Tensor
 from .._function.codegen.fused_rules import ScalarTrace
 from . import program as ir
 
+_BINARY: dict[str, tuple[str, Callable, type]] = {
+    "less": ("<", operator.lt, ast.Lt),
+    "less_equal": ("<=", operator.le, ast.LtE),
+    "greater": (">", operator.gt, ast.Gt),
+    "greater_equal": (">=", operator.ge, ast.GtE),
+    "equal": ("==", operator.eq, ast.Eq),
+    "not_equal": ("!=", operator.ne, ast.NotEq),
+    "add": ("+", operator.add, ast.Add),
+    "subtract": ("-", operator.sub, ast.Sub),
+    "multiply": ("*", operator.mul, ast.Mult),
+    "divide": ("/", operator.truediv, ast.Div),
+    "floor_divide": ("//", operator.floordiv, ast.FloorDiv),
+    "mod": ("%", operator.mod, ast.Mod),
+    "left_shift": ("<<", operator.lshift, ast.LShift),
+    "right_shift": (">>", operator.rshift, ast.RShift),
+    "bit_and": ("&", operator.and_, ast.BitAnd),
+    "bit_or": ("|", operator.or_, ast.BitOr),
+    "bit_xor": ("^", operator.xor, ast.BitXor),
+}
+OPERATORS = {kind: name for name, (_, _, kind) in _BINARY.items()} | {ast.Pow: "power"}
+"""Names of Python's operators, by the nodes of its syntax."""
 _OPERATIONS: dict[str, tuple[str, Callable]] = {
-    "less": ("{0} < {1}", operator.lt),
-    "less_equal": ("{0} <= {1}", operator.le),
-    "greater": ("{0} > {1}", operator.gt),
-    "greater_equal": ("{0} >= {1}", operator.ge),
-    "equal": ("{0} == {1}", operator.eq),
-    "not_equal": ("{0} != {1}", operator.ne),
-    "add": ("{0} + {1}", operator.add),
-    "subtract": ("{0} - {1}", operator.sub),
-    "multiply": ("{0} * {1}", operator.mul),
-    "divide": ("{0} / {1}", operator.truediv),
+    **{name: (f"{{0}} {symbol} {{1}}", f) for name, (symbol, f, _) in _BINARY.items()},
     "negative": ("-{0}", operator.neg),
-    "floor_divide": ("{0} // {1}", operator.floordiv),
-    "mod": ("{0} % {1}", operator.mod),
     "minimum": ("min({0}, {1})", min),
     "maximum": ("max({0}, {1})", max),
-    "left_shift": ("{0} << {1}", operator.lshift),
-    "right_shift": ("{0} >> {1}", operator.rshift),
-    "bit_and": ("{0} & {1}", operator.and_),
-    "bit_or": ("{0} | {1}", operator.or_),
-    "bit_xor": ("{0} ^ {1}", operator.xor),
     "absolute": ("abs({0})", abs),
     "not": ("not {0}", operator.not_),
     "and": ("{0} and {1}", lambda x, y: x and y),
@@ -75,6 +81,7 @@ _PLAIN = {elementary.multiply_upstream, elementary.multiply_tangent}
 """Products that give 0 for 0 times infinity; where one factor is 1 they are the other one."""
 
 
+_arity = cache(lambda function: len(inspect.signature(function).parameters))
 Definitions = dict[ir.Number, ir.Op]
 
 
@@ -115,11 +122,8 @@ class OpBuilder:
         return self._add(name, values, kind, hint, _low(name, values) if kind == "i64" else None)
 
     def apply(self, function: Callable, *args: ir.Number | float, hint: str = "t") -> ir.Number:
-        """Add a function of floats of the kernels'; integers become f64.
-
-        TypeError if the number of its arguments is wrong.
-        """
-        if len(args) != len(_parameters(function)):
+        """Add a function of floats of the kernels'; TypeError for another number of arguments."""
+        if len(args) != _arity(function):
             inspect.signature(function).bind(*args)
         values = [arg if isinstance(arg, ir.Number) else ir.constant(arg) for arg in args]
         values, kind = self.joined(values, True)
@@ -194,9 +198,8 @@ def _low(name: str, values: Sequence[ir.Number]) -> int | None:
             return 0
         case "maximum":
             return max(known, default=None)
-    if len(known) < len(lows):
-        return None
-    match name:
+        case _ if len(known) < len(lows):
+            return None
         case "add":
             return sum(known)
         case "subtract" if values[1].number is not None:
@@ -206,13 +209,8 @@ def _low(name: str, values: Sequence[ir.Number]) -> int | None:
     return 0 if name in _POSITIVE and min(known) >= 0 else None
 
 
-def scaled(
-    b: OpBuilder, op: ir.Op, position: int, factor: ir.Number, fetch: Callable
-) -> ir.Number | None:
-    """Return a factor times the derivative of an operation by an argument; None for zero.
-
-    `fetch` is called for the arguments and the result that the derivative needs.
-    """
+def scaled(b: OpBuilder, op: ir.Op, position: int, factor: ir.Number, fetch: Callable) -> Any:
+    """Return a factor times an operation's derivative, or None; `fetch` gives what that needs."""
     args = op.args
     match op.function:
         case "add" | "accumulate" | "as_f32" | "as_f64":
@@ -292,11 +290,6 @@ def derivative(function: Callable, position: int, kind: str) -> tuple[list[str],
     one = Tensor(np.ones((), ir.DTYPES[kind]))
     inputs = [one if name == "dy" else x for name, x in zip(names, trace.tensors, strict=True)]
     return names, trace, trace.number(trace.run(rule, inputs))
-
-
-@cache
-def _parameters(function: Callable) -> tuple[str, ...]:
-    return tuple(inspect.signature(function).parameters)
 
 
 @cache

@@ -26,10 +26,7 @@ MIN_ROUNDS = 16
 
 
 def split(program: ir.ArrayProgram, primal: ir.ArrayProgram) -> ir.ArrayProgram:
-    """Return a program that does the same, where loops that add to several elements are split.
-
-    `primal` is the program that it is a derivative of, or itself.
-    """
+    """Return a program that does the same with split loops; `primal` is what it was made from."""
     splitting = _Splitting(program, primal)
     body = splitting.block(program.body)
     scratch = [*program.scratch, *splitting.buffers.values()]
@@ -52,12 +49,12 @@ def are_sums(loop: ir.For) -> bool:
 def _inner(loop: ir.For) -> dict[ir.Number, ir.Statement]:
     """Return the values of a loop's rounds, but for its index, and what defines them."""
     inner: dict[ir.Number, ir.Statement] = {c.inside: loop for c in loop.carries}
-    return inner | {value: x for x in loop.body for value in ir.results(x)}
+    return inner | {value: x for x in loop.body for value in x.results()}
 
 
 def _uses(loop: ir.For) -> Counter[ir.Number]:
     """Return how often the values of a loop of numbers and elements are read."""
-    uses = Counter(value for x in loop.body for value in ir.operands(x))
+    uses = Counter(value for x in loop.body for value in x.operands())
     uses.update(carry.result for carry in loop.carries)
     return uses
 
@@ -65,10 +62,8 @@ def _uses(loop: ir.For) -> Counter[ir.Number]:
 def are_rounds_independent(loop: ir.For, ignored: Collection[ir.Statement] = ()) -> bool:
     """Return whether a loop's rounds use nothing of each other, but for sums in any order.
 
-    Stores that are `ignored` take place after the rounds.
-
-    All places of an array that is written to have the same index of some axis, another in each
-    round.
+    Stores that are `ignored` take place after the rounds. All places of an array that is written to
+    have the same index of some axis, another in each round.
     """
     if not (loop.is_counted and are_sums(loop)):
         return False
@@ -81,11 +76,8 @@ def are_rounds_independent(loop: ir.For, ignored: Collection[ir.Statement] = ())
             shared[x.array] = shared.get(x.array, axes) & axes
         elif not isinstance(x, ir.Op):
             return False
-    return all(
-        any(_moves(i, loop.index, inner) for _, i in shared[x.array])
-        for x in body
-        if isinstance(x, ir.Store)
-    )
+    written = {x.array for x in body if isinstance(x, ir.Store)}
+    return all(any(_moves(i, loop.index, inner) for _, i in shared[x]) for x in written)
 
 
 def totals(loop: ir.For, primal: Collection[ir.Array]) -> tuple[ir.For, ir.Block]:
@@ -161,13 +153,10 @@ class _Splitting:
         self.definitions = ir.definitions(program.body)
 
     def block(self, block: ir.Block) -> ir.Block:
-        result: ir.Block = []
-        for statement in block:
-            result += self.statement(statement)
-        return result
+        return [part for statement in block for part in self.statement(statement)]
 
     def statement(self, statement: ir.Statement) -> ir.Block:
-        result = ir.with_blocks(statement, self.block)
+        result = statement.with_blocks(self.block)
         if not isinstance(result, ir.For) or result.test is not None:
             return [result]
         loop, after = totals(result, self.primal)
@@ -194,10 +183,7 @@ class _Splitting:
         return [x for x in adds if not all(y is x or self.are_apart(x, y, inside) for y in adds)]
 
     def are_apart(self, store: ir.Store, other: Any, inside: Collection[ir.Number]) -> bool:
-        """Return whether two statements of a loop never meet at an element.
-
-        Their indices of some axis differ by a number, and are the same in all rounds.
-        """
+        """Return whether two statements never meet: an index of theirs differs by a number."""
         if store.array is not other.array:
             return True
         for pair in zip(store.index, other.index, strict=True):
@@ -269,10 +255,8 @@ class _Splitting:
         return [ir.For(first, ir.constant(0), rounds, step, b.block, outer)], [c.out for c in outer]
 
     def buffer(self, k: int, element: str) -> ir.Array:
-        key = k, element
-        if key not in self.buffers:
-            self.buffers[key] = ir.Array(element, (ir.constant(CHUNK + 2 * PAD),), "terms")
-        return self.buffers[key]
+        buffer = ir.Array(element, (ir.constant(CHUNK + 2 * PAD),), "terms")
+        return self.buffers.setdefault((k, element), buffer)
 
     @staticmethod
     def ordered_addition(
@@ -342,5 +326,5 @@ def _is_simple(value: ir.Number, index: ir.Number, inner: dict[ir.Number, ir.Sta
 
 def _moves(value: ir.Number, index: ir.Number, inner: dict[ir.Number, ir.Statement]) -> bool:
     """Return whether a place is another in each round."""
-    own = ir.operands(inner[value]) if value in inner else (value,)
+    own = inner[value].operands() if value in inner else (value,)
     return _is_simple(value, index, inner) and own.count(index) == 1

@@ -100,10 +100,7 @@ def primitive(
 
 
 def derived_gradient(operation: UserOperation) -> Callable[..., Any]:
-    """Return the gradient function of an elementwise operation, from its kernel's source.
-
-    Raises `UnsupportedCodeError` for a kernel that is not in the subset.
-    """
+    """Return the gradient function of an elementwise operation from its source, or refuse that."""
     return _gradient_of(operation.primitive.name, _program_of(operation.kernel))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -97,11 +97,7 @@ def element(b: OpBuilder, operand: Number | Arraylike, index: Index) -> Number:
         return operand
     own = index[len(index) - len(operand.shape) :]
     pairs = zip(own, operand.shape, strict=True)
-    return operand.at(b, tuple(constant(0) if is_one(size) else i for i, size in pairs))
-
-
-def is_one(size: Number) -> bool:
-    return size.number == 1
+    return operand.at(b, tuple(constant(0) if size.number == 1 else i for i, size in pairs))
 
 
 def broadcast(
@@ -112,7 +108,7 @@ def broadcast(
     result: list[Number] = []
     for axis in range(-rank, 0):
         sizes = [shape[axis] for shape in shapes if len(shape) >= -axis]
-        chosen, *others = [size for size in sizes if not is_one(size)] or sizes[:1]
+        chosen, *others = [size for size in sizes if size.number != 1] or sizes[:1]
         for size in others:
             check_equal(chosen, size)
         result.append(chosen)
@@ -121,9 +117,6 @@ def broadcast(
 
 def transposed(view: View, order: Sequence[int]) -> View:
     """Return a view with its axes in another order."""
-    places = {old: new for new, old in enumerate(order)}
-    axes = tuple(
-        axis if axis.of is None else Axis(axis.start, axis.step, places[axis.of])
-        for axis in view.axes
-    )
+    places: dict[Any, int] = {old: new for new, old in enumerate(order)}
+    axes = tuple(replace(axis, of=places.get(axis.of)) for axis in view.axes)
     return View(view.array, axes, tuple(view.shape[k] for k in order))

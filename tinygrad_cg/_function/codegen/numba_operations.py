@@ -213,10 +213,6 @@ def _of_stacks(
     return CodeOnArrays(matrices.on_matrices(function), shapes, [*own, *tables, *unused])
 
 
-def _tolerance(x: Any) -> float:
-    return tolerance(x.dtype, x.shape[-1])
-
-
 def _product(node: OpaqueNode) -> Code:
     """Return the code of products that NumPy's loop refuses, of integers for example."""
     x, y = [operand.shape for operand in node.operands]
@@ -303,7 +299,9 @@ def _user_code(node: OpaqueNode, avals: Any) -> Code:
     return _text(node, lines, scope | {"kernel": kernel})
 
 
+_SINGULAR = "Singular matrix"
 _REGULAR = "in Numba code, the gradient of a determinant needs a regular matrix"
+_INVERSE, _DETERMINANT = ("inv", "mm,mm"), ("det", "mm,")
 _BUILDERS: dict[str, Callable[[OpaqueNode], Code]] = {
     "prod max min any all sum mean variance euclidean_norm logsumexp": _reduction,
     "softmax log_softmax": lambda x: _mapped(x, x.op.kernel.functions[0], x.dtype),
@@ -335,19 +333,17 @@ _BUILDERS: dict[str, Callable[[OpaqueNode], Code]] = {
     "check_coincident check_tangent": (  # they only warn, which Numba code does not
         lambda x: CodeOnArrays(arrays.copied, None, [places(x.operands[0].shape, x.shape)])
     ),
-    "solve": _on_matrices(matrices.solve, ("solve", "mm,mr,mr"), error="Singular matrix"),
+    "solve": _on_matrices(matrices.solve, ("solve", "mm,mr,mr"), error=_SINGULAR),
     "triangular_solve": lambda x: _on_matrices(
-        matrices.triangular_solve(bool(x.params["lower"])), error="Singular matrix"
+        matrices.triangular_solve(bool(x.params["lower"])), error=_SINGULAR
     )(x),
-    "inverse inverse_of_regular": (
-        _on_matrices(matrices.of_one, ("inv", "mm,mm"), error="Singular matrix")
-    ),
-    "determinant": _on_matrices(matrices.of_one, ("det", "mm,"), rows=1),
+    "inverse inverse_of_regular": _on_matrices(matrices.of_one, _INVERSE, error=_SINGULAR),
+    "determinant": _on_matrices(matrices.of_one, _DETERMINANT, rows=1),
     "log_abs_determinant": _on_matrices(matrices.log_abs_determinant, ("slogdet", "mm,,"), rows=1),
     "determinant_sign": _on_matrices(matrices.determinant_sign, ("slogdet", "mm,,"), rows=1),
-    "cofactors": _on_matrices(matrices.cofactors, ("inv", "mm,mm"), ("det", "mm,"), error=_REGULAR),
-    "cofactor_change": _on_matrices(
-        matrices.cofactor_change, ("inv", "mm,mm"), ("det", "mm,"), error=_REGULAR
+    "cofactors": _on_matrices(matrices.cofactors, _INVERSE, _DETERMINANT, error=_REGULAR),
+    "cofactor_change": (
+        _on_matrices(matrices.cofactor_change, _INVERSE, _DETERMINANT, error=_REGULAR)
     ),
     "cholesky": _on_matrices(
         matrices.of_mean, ("cholesky_lo", "mm,mm"), error="Matrix is not positive definite"
@@ -357,7 +353,9 @@ _BUILDERS: dict[str, Callable[[OpaqueNode], Code]] = {
     "svd": _on_matrices(matrices.svd, ("svd_s", "mn,mk,k,kn")),
     "svdvals": _on_matrices(matrices.svdvals, ("svd", "mn,k"), rows=1),
     "qr": _on_matrices(matrices.qr, ("qr_r_raw", "mn,k"), ("qr_reduced", "mn,k,mk")),
-    "vanish": lambda x: _on_matrices(matrices.vanish(_tolerance(x.operands[1])))(x),
+    "vanish": lambda x: _on_matrices(
+        matrices.vanish(tolerance(x.operands[1].dtype, x.operands[1].shape[-1]))
+    )(x),
     "matmul matvec": _product,
     "conv conv_input conv_filter": _convolution,
     " ".join(pool.KERNELS): _pooling,

@@ -66,11 +66,7 @@ class NumbaProgram(Executable):
     """
 
     def __init__(
-        self,
-        name: str,
-        graph: FuncGraph,
-        values: dict[int, np.ndarray] | None = None,
-        part: bool = False,
+        self, name: str, graph: FuncGraph, values: dict[int, Any] | None = None, part: bool = False
     ):
         self.title, self.values, self._part_of_another = name, values or {}, part
         self._inputs = [(value.dtype, value.shape) for value in graph.inputs]
@@ -89,33 +85,29 @@ class NumbaProgram(Executable):
         for k, (dtype, shape) in enumerate(self._inputs):
             if k in self.values:
                 self._scope[f"x{k}"] = np.ascontiguousarray(self.values[k]).reshape(-1)
-            elif self._part_of_another:
-                continue
-            elif shape:
+            elif shape and not self._part_of_another:
                 error = f"{self.title}: argument {k} must have the shape {shape}, got another one"
                 head.append(f"if x{k}_.shape != {shape!r}:")
                 head.append(f"    raise ValueError({error!r})")
                 head.append(f"x{k} = np.ascontiguousarray(x{k}_).reshape({prod(shape)})")
-            else:
+            elif not self._part_of_another:
                 self._part(f"x{k}", 1, dtype)
                 head.append(f"x{k}[0] = x{k}_")
         mark = "" if self._part_of_another else "_"
         parameters = [f"x{k}{mark}" for k in range(inputs) if k not in self.values]
         self.results = [self._result(k) for k in range(len(self._fusion.outputs))]
-        blocks = [
-            f"block_{name} = np.empty({size}, {type_name(np.dtype(name))})"
-            for name, size in self._blocks.items()
-        ]
+        sizes = [(name, n, type_name(np.dtype(name))) for name, n in self._blocks.items()]
+        blocks = [f"block_{name} = np.empty({n}, {own})" for name, n, own in sizes]
         arrays = [name for name, value in self._scope.items() if isinstance(value, np.ndarray)]
         for name in arrays:  # read once, because Numba copies an array wherever code reads it
             self._scope[f"{name}_data"] = self._scope.pop(name)
         copied = [f"{name} = {name}_data" for name in arrays]
-        lines = [*copied, *blocks, *self._parts, *head]
-        self.head = [f"def call({', '.join(parameters)}):", *[f"    {line}" for line in lines]]
-        self.body = [f"    {line}" for line in self.lines]
+        self.head = f"def call({', '.join(parameters)}):"
+        self.lines = [*copied, *blocks, *self._parts, *head, *self.lines]
 
     def text(self, result: str) -> str:
-        return "\n".join([*self.head, *self.body, f"    return {result}", ""])
+        lines = [f"    {line}" for line in (*self.lines, f"return {result}")]
+        return "\n".join([self.head, *lines, ""])
 
     def function(self) -> Any:
         """Return a part of another program, compiled."""
@@ -249,15 +241,13 @@ class NumbaProgram(Executable):
 
     def _result(self, position: int) -> str:
         node = self._fusion.outputs[position]
-        name, shape = self._name(base(node)), node.shape
-        fresh = not (base(node).is_input or base(node) in self._constants) and base(node) not in (
-            map(base, self._fusion.outputs[:position])
-        )
-        if self._part_of_another:
-            return name if fresh else f"{name}.copy()"
-        if not shape:
+        own, earlier = base(node), map(base, self._fusion.outputs[:position])
+        name = self._name(own)
+        if not (node.shape or self._part_of_another):
             return f"{name}[0]"
-        return f"{name}.reshape({shape!r})" if fresh else f"{name}.copy().reshape({shape!r})"
+        if own.is_input or own in self._constants or own in earlier:
+            name = f"{name}.copy()"
+        return name if self._part_of_another else f"{name}.reshape({node.shape!r})"
 
 
 def part_function(part: Any, avals: Sequence[Aval]) -> Any:
@@ -289,10 +279,8 @@ def _loop(loop: TracedLoop) -> Any:
         return compiled_lines(count, *compiled.numba_lines())
     program = NumbaProgram(body.name, body.graph, part=True)
     first, last = body.constants, body.constants + body.carries
-    slices = [
-        f"x{k}[i * {size} : (i + 1) * {size}]"
-        for k, size in enumerate([prod(x.shape) for x in body.graph.inputs])
-    ]
+    sizes = enumerate([prod(x.shape) for x in body.graph.inputs])
+    slices = [f"x{k}[i * {size} : (i + 1) * {size}]" for k, size in sizes]
     operands = [f"x{k}" for k in range(first)] + [f"carry{k}" for k in range(body.carries)]
     carried = [f"carry{k} = x{first + k}.copy()" for k in range(body.carries)]
     until, length = body.length is None, body.length or 0
