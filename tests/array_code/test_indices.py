@@ -198,3 +198,14 @@ def test_random_functions_raise_where_python_does(seed):
         np.testing.assert_allclose(result, expected, rtol=1e-12, err_msg="\n".join(lines))
         gradient = outcome(lambda n=n, k=k: np.sum(tf.grad(f)(X, M, n, k)))
         assert np.isnan(gradient) == np.isnan(expected), "\n".join(lines)
+
+
+def pairs(x):
+    a = np.zeros(7)
+    a[:] = x
+    return a.reshape(-1, 2)
+
+
+def test_arrays_of_constant_sizes_keep_all_elements_when_reshaped():
+    with pytest.raises(ValueError, match="reshape must keep all elements"):
+        tf.differentiable(pairs)(2.0)

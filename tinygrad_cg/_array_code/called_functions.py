@@ -289,9 +289,8 @@ def _reshape(reader: BlockReader, array: Any, *shape: Any) -> View:
         others = _count(b, [x for k, x in enumerate(sizes) if k not in unknown])
         reader.check(b.op("greater", others, 0), ValueError, "a shape with -1 has a size of 0")
         sizes[unknown[0]] = b.op("floor_divide", total, others, hint="n")
-    if not unknown or total.number is None:
-        same = b.op("equal", _count(b, sizes), total)
-        reader.check(same, ValueError, "reshape must keep all elements")
+    same = b.op("equal", _count(b, sizes), total)
+    reader.check(same, ValueError, "reshape must keep all elements")
     shaped = tuple(sizes)
 
     def at(b: OpBuilder, index: Any) -> Number:
