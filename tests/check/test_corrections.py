@@ -702,6 +702,40 @@ def test_code_that_is_right_for_a_part_of_the_values_is_not_offered(function):
     assert tf.check_gradients(corrected, *others, order=1).ok
 
 
+DATA = np.array([0.3, -1.1, 2.0, 0.7])
+SPEED = 1.0
+
+
+@tf.custom_gradient
+def normal_loss(mean, log_sigma):
+    r = (DATA - mean) / tf.exp(log_sigma)
+    loss = tf.reduce_sum(0.5 * r**2 + log_sigma)
+    return loss, lambda dy: (
+        -dy * tf.reduce_sum(r) / tf.exp(log_sigma), -dy * tf.reduce_sum(r**2)
+    )  # fmt: skip
+
+
+@tf.custom_gradient
+def kinetic_energy(m, gamma):
+    energy = (gamma - 1) * m * SPEED**2
+    return energy, lambda dy: (dy * gamma * SPEED**2, dy * m * SPEED**2)
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "term", "others"),
+    [
+        (normal_loss, (0.4, -0.2), "lacks the term `dy * 4`", {"DATA": np.append(DATA, 1.3)}),
+        (kinetic_energy, (V, V + 2.0), "has the extra term `dy`", {"SPEED": 2.0}),
+    ],
+)
+def test_a_number_that_is_a_captured_size_or_value_is_not_offered(function, args, term, others):
+    report = tf.check_gradients(function, *args)
+    assert term in words(report)
+    assert "right here, but wrong for other arguments or captured values." in words(report)
+    corrected = defined(code_of(report), function.__name__, **others)
+    assert tf.check_gradients(corrected, *args).ok
+
+
 @tf.custom_gradient
 def difference(x):
     return x**2 * (SCALE - COUNT), lambda dy: dy * 2 * x
@@ -1167,3 +1201,95 @@ def cosine(a, b):
 def test_a_variable_is_named_if_its_line_has_two_statements():
     text = words(tf.check_gradients(cosine, V, V[::-1] + 0.3))
     assert "The rule treats `nb` (test_corrections.py:" in text
+
+
+@tf.custom_gradient
+def singular_values(a):
+    u, s, vt = np.linalg.svd(np.asarray(a), full_matrices=False)
+    return tf.constant(s.sum()), lambda dy: dy * tf.constant(u @ vt)
+
+
+@tf.custom_gradient
+def gated_by_numpy(x):
+    s = tf.sigmoid(x)
+    c = s.numpy()
+    return x * s, lambda dy: dy * (c + x * c * (1 - c))
+
+
+@pytest.mark.parametrize("function", [singular_values, gated_by_numpy])
+def test_a_call_of_the_function_is_advised_only_for_its_output(function):
+    text = words(tf.check_gradients(function, np.array([[1.0, 2.0], [0.3, -1.0], [1.5, 0.2]])))
+    assert "Use tensor operations instead." in text
+    assert f"Call `{function.__name__}`" not in text
+
+
+@tf.custom_gradient
+def spring(k, force):
+    x = np.float64(0.1)
+    for _ in range(60):
+        x = x - (float(k) * x + x**3 - float(force)) / (float(k) + 3 * x**2)
+    x = tf.constant(x)
+    slope = k + 3 * x**2
+    return x, lambda dy: (-dy * x / slope, dy / slope)
+
+
+def test_each_value_that_is_taken_on_a_line_is_named():
+    text = words(tf.check_gradients(spring, np.float64(2.0), np.float64(1.5)))
+    assert "taken from tensors by `float(k)` and `float(force)` (" in text
+    assert (
+        "the gradient of order 2 with respect to force is None, and the gradient with respect to k "
+        "lacks a part."
+    ) in text
+
+
+@tf.custom_gradient
+def capturing_rule(x):
+    s = tf.sigmoid(x)
+
+    def grad(dy):
+        @tf.custom_gradient
+        def g(dy):
+            return dy * s * (1 - s), lambda ddy: ddy * s * (1 - s)
+
+        return g(dy)
+
+    return s, grad
+
+
+def test_the_call_that_a_new_argument_needs_is_shown():
+    report = tf.check_gradients(capturing_rule, V)
+    assert "Return a gradient for s, too, and call `g(dy, s)`." in words(report)
+    assert "def g(dy, s):" in code_of(report)
+
+
+@tf.custom_gradient
+def softmax_of_two_axes(z):
+    p = tf.nn.softmax(z, axis=-1)
+
+    def grad(dy):
+        p = tf.nn.softmax(z, axis=0)
+        scaled = dy * p
+        return scaled - p * tf.reduce_sum(scaled * 3.0, axis=-1, keepdims=True)
+
+    return p, grad
+
+
+def test_corrected_code_has_no_dead_lines():
+    code = code_of(tf.check_gradients(softmax_of_two_axes, np.stack([V, V + 1.0, V**2])))
+    assert "vjp(lambda z: " in code
+    assert "axis=0" not in code
+    assert "scaled" not in code
+
+
+@tf.custom_gradient
+def gelu_without_root(x):
+    c = 0.5 * (1 + tf.math.erf(x / np.sqrt(2.0)))
+    return x * c, lambda dy: dy * (c + x * tf.exp(-x * x / 2) / np.sqrt(np.pi))
+
+
+def test_the_rule_of_a_compiled_function_is_explained():
+    plain, compiled = (
+        tf.check_gradients(f, V) for f in (gelu_without_root, tf.function(gelu_without_root))
+    )
+    assert code_of(compiled) == code_of(plain)
+    assert compiled.findings == plain.findings

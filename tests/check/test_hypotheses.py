@@ -1,5 +1,8 @@
 """The words of a report are true of every element, and name causes of many kinds."""
 
+import re
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -368,7 +371,7 @@ TRUE = {
         "The rule returns 0",
     ),
     "a mean of squares": (
-        root_mean_square_norm, (WIDE,), "The rule holds the mean of the squares over axis 1",
+        root_mean_square_norm, (WIDE,), "The rule does not differentiate the mean of the squares",
         "variance",
     ),
     "a single number beside an array": (
@@ -449,3 +452,76 @@ def test_arguments_in_a_tuple_are_to_be_passed_one_by_one():
         tf.check_gradients(lambda x, y: x * y, (2.0, 3.0))
     note = "check_gradients: pass the arguments one by one: check_gradients(f, 2.0, 3.0)"
     assert caught.value.__notes__ == [note]
+
+
+A = np.array([[0.3, 1.0], [-0.4, 2.0]])
+U = np.array([1.0, 2.0])
+
+
+def test_a_ratio_for_each_sign_needs_two_elements_of_each():
+    bilinear = rule(
+        lambda v: tf.reduce_sum(U * tf.linalg.matvec(A, v)),
+        lambda dy, v: dy * tf.linalg.matvec(A, tf.constant(U)),
+    )
+    assert "times the correct gradient" not in words(tf.check_gradients(bilinear, V[:2]))
+
+
+def standardised(x):
+    return (x - tf.reduce_mean(x)) / tf.math.reduce_std(x)
+
+
+def standard_rule(dy, x, mean=1.0, variance=1.0):
+    y = standardised(x)
+    means = mean * tf.reduce_mean(dy) + variance * y * tf.reduce_mean(dy * y)
+    return (dy - means) / tf.math.reduce_std(x)
+
+
+def centred_square(x):
+    return (x - tf.reduce_mean(x)) ** 2
+
+
+def square_rule(dy, x, mean=1.0):
+    slope = 2.0 * dy * (x - tf.reduce_mean(x))
+    return slope - mean * tf.reduce_mean(slope)
+
+
+@pytest.mark.parametrize(
+    ("value", "gradient", "lost"),
+    [
+        (standardised, partial(standard_rule, mean=0.0), "the mean"),
+        (standardised, partial(standard_rule, variance=0.0), "the variance"),
+        (standardised, partial(standard_rule, mean=0.0, variance=0.0), "the mean and the variance"),
+        (standardised, partial(standard_rule, mean=-1.0), None),
+        (standardised, partial(standard_rule, variance=-1.0), None),
+        (standardised, partial(standard_rule, variance=2.0), None),
+        (standardised, partial(standard_rule, mean=0.0, variance=2.0), None),
+        (centred_square, partial(square_rule, mean=0.0), "the mean"),
+        (centred_square, partial(square_rule, mean=-1.0), None),
+        (lambda x: x - tf.reduce_mean(x), lambda dy, x: dy, "the mean"),
+        (lambda x: x - tf.reduce_mean(x), lambda dy, x: dy - 0.5 * tf.reduce_mean(dy), None),
+        (lambda x: x - tf.reduce_mean(x), lambda dy, x: dy + tf.reduce_mean(dy), None),
+        (lambda x: x - tf.reduce_mean(x), lambda dy, x: dy - tf.reduce_sum(dy), None),
+    ],
+)
+def test_a_mean_is_said_to_be_constant_only_if_its_whole_term_is_missing(value, gradient, lost):
+    function = rule(value, lambda dy, x: gradient(dy, x))
+    text = words(tf.check_gradients(function, np.array([1.0, 2.0, 4.0, 0.5])))
+    claim = f"The rule does not differentiate {lost} over axis 0 with respect to x."
+    assert (claim if lost else "does not differentiate") in text or lost is None
+    assert lost is not None or "does not differentiate" not in text
+
+
+def test_a_logarithm_of_an_argument_is_named():
+    power = rule(lambda n, r: r**n, lambda dy, n, r: (dy * r**n, dy * n * r ** (n - 1)))
+    report = tf.check_gradients(power, 3.0, 2.0)
+    assert "The value of 1 / tf.math.log(y) is 1.4427." in words(report)
+
+
+def test_the_same_is_said_once_of_each_argument():
+    triplet = rule(
+        lambda a, b: tf.nn.relu(tf.reduce_sum(a * b, -1)),
+        lambda dy, a, b: (dy[:, None] * b, dy[:, None] * a),
+    )
+    a, b = np.random.default_rng(5).normal(size=(2, 5, 3))
+    text = words(tf.check_gradients(triplet, a, b))
+    assert re.search(r"Each of these gradients is wrong at \d+ of 15 elements\.", text), text

@@ -11,7 +11,11 @@ from tests.check.test_check import defined, words
 from tests.support.research_rules import RESEARCH
 
 MISTAKES = {name: rule for name, rule in RESEARCH.items() if rule.mistake}
-ENDINGS = ("Write it like this:", "Differentiating the operations of `")  # corrected code follows
+ENDINGS = (
+    "Write it like this:",
+    "Differentiating the operations",
+    "With this change alone,",
+)  # corrected code follows
 
 
 def cause(finding):

@@ -280,3 +280,54 @@ def test_a_false_second_order_of_a_surrogate_is_found_element_by_element():
     )
     assert report.first_false_order == 2
     assert {row.index for row in report.rows if row.false and row.index} == {(2,)}, report
+
+
+@tf.custom_gradient
+def by_sign(x, w):
+    signs = tf.sign(w)
+    return x * signs, lambda dy: (dy * signs, dy * x)
+
+
+@tf.custom_gradient
+def product_with_signs(x, w):
+    signs = tf.sign(w)
+    return x @ signs, lambda dy: (dy @ tf.transpose(signs), tf.transpose(x) @ dy)
+
+
+@tf.custom_gradient
+def nearest(x, book):
+    distance = tf.reduce_sum((x[:, None] - book[None]) ** 2, -1)
+    return tf.gather(book, tf.argmin(distance, -1)), lambda dy: (dy, None)
+
+
+@tf.custom_gradient
+def scaled_sign(w):
+    return tf.sign(w) * tf.reduce_mean(tf.abs(w)), lambda dy: dy
+
+
+RNG = np.random.default_rng(0)
+ESTIMATORS = {
+    by_sign: (np.array([1.0, 2.0]), np.array([0.3, -0.4])),
+    product_with_signs: (RNG.normal(size=(3, 4)), RNG.normal(size=(4, 2))),
+    nearest: (RNG.normal(size=(5, 2)), RNG.normal(size=(4, 2))),
+    scaled_sign: (np.array([0.5, -1.0, 2.0]),),
+}
+
+
+@pytest.mark.parametrize("function", ESTIMATORS)
+def test_an_estimator_of_several_arguments_is_recognised(function):
+    report = tf.check_gradients(function, *ESTIMATORS[function])
+    assert not report.ok
+    assert "Is the rule a straight-through estimator" in words(report)
+    assert not any(finding.code for finding in report.findings)
+
+
+def test_a_wrong_rule_of_a_rounded_number_is_not_called_an_estimator():
+    @tf.custom_gradient
+    def soft(x):
+        shrunk = tf.nn.relu(tf.abs(x) - 0.2)
+        return tf.sign(x) * shrunk, lambda dy: 2.0 * dy * tf.cast(shrunk > 0.0, x.dtype)
+
+    report = tf.check_gradients(soft, np.array([0.5, -1.0, 2.0]))
+    assert "estimator" not in words(report)
+    assert report.findings[0].code

@@ -655,6 +655,16 @@ def test_linearity_is_probed_far_out(rule, words):
     assert words in " ".join(str(report).split())
 
 
+def test_a_rule_on_its_own_is_checked_in_the_dtype_of_the_arguments():
+    @tf.custom_gradient
+    def log_cosh(x):
+        return tf.math.log(tf.cosh(x)), lambda dy: dy * tf.sinh(x) / tf.cosh(x)
+
+    report = tf.check_gradients(lambda x: log_cosh(x), np.float32(95.0))
+    assert report.rules[0].first_false_order == 1, report
+    assert "On its own, the rule of `log_cosh` (test_verdicts.py:" in " ".join(str(report).split())
+
+
 def test_a_fault_in_float32_alone():
     def rule(x, dy):
         return dy * tf.cos(x) * (1.5 if x.dtype == np.float32 else 1.0)

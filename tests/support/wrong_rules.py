@@ -628,11 +628,15 @@ wrong(gelu_by_tanh, V, words="of its value at most. Does the rule lack a small t
 wrong(
     attention_not_scaled, W, S, S + 1.0, false="1 q*", words="It is 2 times the correct gradient."
 )
-wrong(layer_norm_detached, W, words="The rule holds the mean and the variance over axis 1 constant")
+wrong(
+    layer_norm_detached,
+    W,
+    words="The rule does not differentiate the mean and the variance over axis 1",
+)
 wrong(
     layer_norm_of_detached_mean,
     W,
-    words="The rule holds the mean over axis 1 constant, but the outputs depend on x through the",
+    words="The rule does not differentiate the mean over axis 1 with respect to x.",
 )
 wrong(
     quadratic_form,

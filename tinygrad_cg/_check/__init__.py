@@ -19,6 +19,7 @@ from .recorder import CustomCall
 from .report import Finding, GradientReport, RuleReport
 from .rewrite import where
 from .setup import make_problem
+from .trials import arguments_of
 from .verdicts import DerivativeRow
 
 __all__ = [
@@ -120,7 +121,13 @@ def check_gradients(
         for seen in (evidence.calls if against is None else ())
         if seen.key != _key(f) and (rule := _check_alone(seen, check, seed)) is not None
     ]
-    findings = diagnose(evidence, rules)
+    inner = getattr(f, "python_function", None)
+    if inner is not None and hasattr(inner, "_function") and any(row.false for row in check.rows):
+        findings = check_gradients(  # the source of a compiled rule
+            inner, *args, order=order, modes=modes, full=full, seed=seed, against=against
+        ).findings
+    else:
+        findings = diagnose(evidence, rules)
     return GradientReport(
         problem.name, order, check.rows, check.properties, rules, findings, against, check.along
     )
@@ -140,7 +147,8 @@ def _check_alone(seen: CustomCall, whole: Check, seed: int) -> RuleReport | None
         return None
     own, is_false = max(1, whole.order - seen.order + 1), any(row.false for row in whole.rows)
     try:
-        problem = make_problem(custom_gradient(seen.function), seen.args, seen.kwargs, seed, own)
+        args, kwargs = arguments_of(whole.problem, seen)
+        problem = make_problem(custom_gradient(seen.function), args, kwargs, seed, own)
         check = Check(problem, own, whole.modes, is_brief=is_false)
         run_check(check)
     except Exception:  # it cannot be called on its own

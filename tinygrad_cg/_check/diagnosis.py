@@ -614,6 +614,11 @@ def _fixed(
     trial = try_change(evidence.check, None, change, explanation.fixes) if is_sure else None
     if trial is not None and trial.right:
         return trial.code, " Write it like this:"
+    if trial is not None and trial.only_here:
+        value_words = (
+            " With this change alone, the rule is right here, but wrong for other arguments or "
+            f"captured values. Differentiate the operations of `{name}` instead:"
+        )
     squares = {n for n, x in zip(names, problem.point, strict=False) if _is_square(x)}
     for words, repair in islice(rewrite.repairs(problem.f, name, sorted(squares)), MAX_REPAIRS):
         trial = try_change(evidence.check, None, repair)

@@ -142,7 +142,8 @@ def _meaning_of_ratio(elements: Elements, ratio: float) -> tuple[str, Fix | str 
         return _name_ratio(text, ratio, words), fix
     if _is_product(ratio, [*written.used, *written.numbers.values()]):
         return text, None  # a constant would be right for the values of these numbers alone
-    matches = _matching(ratio, _named_numbers(elements, written))
+    constants = ((number, words, f"({code})") for words, code, number in CONSTANTS)
+    matches = _matching(ratio, _named_numbers(elements, written)) or _matching(ratio, constants)
     question = _question_about_means(elements, ratio)
     is_chance = np.isclose(ratio, 2.0) and matches and matches[0][0] in elements.others
     if question:
@@ -239,9 +240,9 @@ def _named_numbers(elements: Elements, written: Written) -> Iterator[tuple[float
         if number and abs(number) != 1.0:
             yield number, name, name
             yield number**2, f"{name}**2", f"{name}**2"
+        if number > 0.0 and number != 1.0:
+            yield np.log(number), f"tf.math.log({name})", f"tf.math.log({name})"
     yield from _sizes(elements, written)
-    for words, code, number in CONSTANTS:
-        yield number, words, f"({code})"
 
 
 def _question_about_means(elements: Elements, ratio: float) -> str:
@@ -287,7 +288,7 @@ def _by_sign(elements: Elements) -> Iterator[Hypothesis]:
     ratios = []
     for is_positive in (True, False):
         masks = [(sample.x > 0.0) == is_positive for sample in elements.samples]
-        if sum(int(mask.sum()) for mask in masks) < 3:
+        if masks[0].sum() < 2:  # any single element has a ratio
             return
         parts = [
             np.where(mask, sample.expected, 0.0)
@@ -752,6 +753,8 @@ def _quadratic(elements: Elements) -> Iterator[Hypothesis]:
 
 # Means, norms and terms ----------------------------------------------------------------------
 
+Terms = tuple[int, int]  # whether there is the term of the mean, and that of the variance
+
 
 def _sets_of_axes(ndim: int) -> list[tuple[int, ...]]:
     return [axes for k in range(ndim) for axes in combinations(range(ndim), k + 1)]
@@ -763,36 +766,40 @@ def _other_axis(wrong: tuple[int, ...], right: tuple[int, ...]) -> Any:
 
 
 def _centred(elements: Elements) -> Iterator[Hypothesis]:
-    """Yield the mean or the variance that the rule of a normalization holds constant."""
+    """Yield the mean or the variance that the rule of a normalization holds constant.
+
+    With n elements that are normalized together, the Jacobian of a function of x minus its mean is
+    K (I - 1 1^T / n); of a quotient by the deviation, it is K (I - 1 1^T / n - y y^T / n); K is
+    diagonal.
+    """
     y = elements.outputs
-    if y.shape != elements.x.shape:
+    if not _is_linear(elements) or y.shape != elements.x.shape:
         return
 
-    def centre(sample: Elements, axes: tuple[int, ...]) -> np.ndarray:
-        return sample.actual - np.mean(sample.actual, axis=axes, keepdims=True)
+    def pulled(sample: Elements, axes: tuple, own: Terms, kept: Terms) -> np.ndarray:
+        """Return the gradient of a function with its `own` terms, if only some are `kept`."""
+        count, y = np.prod([sample.x.shape[axis] for axis in axes]), sample.outputs
+        share = 1.0 - (own[0] + own[1] * y**2) / count
+        scaled = np.diag(sample.jacobian).reshape(y.shape) / share * sample.upstream
+        mean, scale = (np.mean(v, axis=axes, keepdims=True) for v in (scaled, scaled * y))
+        return scaled - kept[0] * mean - kept[1] * scale * y
 
-    def scale(sample: Elements, axes: tuple[int, ...]) -> np.ndarray:
-        return sample.outputs * np.mean(sample.actual * sample.outputs, axis=axes, keepdims=True)
-
-    def squares(axes: tuple[int, ...]) -> str:
-        centre = np.abs(np.mean(y, axis=axes))
-        return "the variance" if centre.max() <= 1e-4 * largest(y) else "the mean of the squares"
-
-    completions: dict[str, Callable[[Elements, tuple[int, ...]], np.ndarray]] = {
-        "the mean": centre,
-        "the variance": lambda sample, axes: sample.actual - scale(sample, axes),
-        "the mean and the variance": lambda x, axes: centre(x, axes) - scale(x, axes),
-    }
     for axes in _sets_of_axes(y.ndim):
-        for what, completed in completions.items():
-            what = squares(axes) if what == "the variance" else what
-            yield Hypothesis(
-                f"The rule holds {what} over {_axes(axes)} constant, but the outputs depend on "
-                f"{elements.name} through {what}, too.",
-                lambda sample, of=completed, axes=axes: sample.match(of(sample, axes)),
-            )
-        if not _is_linear(elements):
-            continue
+        is_centred = np.abs(np.mean(y, axis=axes)).max() <= 1e-4 * largest(y)
+        for what, own, kept in (
+            ("the mean", (1, 0), (0, 0)),
+            ("the variance" if is_centred else "the mean of the squares", (0, 1), (0, 0)),
+            ("the mean", (1, 1), (0, 1)),
+            ("the variance", (1, 1), (1, 0)),
+            ("the mean and the variance", (1, 1), (0, 0)),
+        ):
+            whole = pulled(elements, axes, own, own)
+            if np.isfinite(whole).all() and elements.match(whole):
+                yield gives(
+                    f"The rule does not differentiate {what} over {_axes(axes)} with respect to "
+                    f"{elements.name}.",
+                    partial(pulled, axes=axes, own=own, kept=kept),
+                )
         mean = np.mean(elements.upstream, axis=axes, keepdims=True)
         is_centred = elements.match(elements.upstream - mean)
         for others in _sets_of_axes(y.ndim) if is_centred else ():

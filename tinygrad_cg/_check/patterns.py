@@ -68,9 +68,16 @@ def _describe(check: Check, rows: Sequence[DerivativeRow], names: list[str]) -> 
     texts = {name: hypothesis.words for name, hypothesis in hypotheses.items()}
     if not texts:
         text = " ".join(_not_compared(of, counts) for of, counts in left.items())
-    elif len(texts) == len(false) and len(set(texts.values())) == 1:
+    elif (
+        len(texts) == len(false)
+        and len(alike := {t.split(", first at")[0] for t in texts.values()}) == 1
+    ):
         text = next(iter(texts.values()))
-        text = text if len(false) == 1 else _about(text, "each of these gradients")
+        text = (
+            text
+            if len(false) == 1
+            else _about(f"{alike.pop().removesuffix('.')}.", "each of these gradients")
+        )
     else:
         about = ((words, f"the gradient with respect to {name}") for name, words in texts.items())
         text = " ".join(map(_about, *zip(*about, strict=True)))

@@ -123,7 +123,7 @@ def corrected(function: Any, change: Callable[..., None], *facts: Any) -> str | 
     source = _source_of(function)
     if source is None:
         return None
-    before, read = source.text(), _names_in(source.tree, ast.Load)
+    before, read = source.text(), _loaded(source.tree)
     change(source, *facts)
     if source.text() == before:
         return None
@@ -131,18 +131,23 @@ def corrected(function: Any, change: Callable[..., None], *facts: Any) -> str | 
     return source.text()
 
 
-def _drop_unread(tree: ast.Module, read: set[str]) -> None:
+def _loaded(tree: ast.Module) -> dict[str, set[str]]:
+    """Return the names that each function reads."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    return {function.name: _names_in(function, ast.Load) for function in functions}
+
+
+def _drop_unread(tree: ast.Module, read: dict[str, set[str]]) -> None:
     """Remove `x = x`, and assignments to names that were `read` before a change, not after."""
-    for node in ast.walk(tree):
+    for node in reversed([*ast.walk(tree)]):  # inner functions first
         if isinstance(node, ast.FunctionDef):
             node.body = [n for n in node.body if not re.fullmatch(r"(\w+) = \1", ast.unparse(n))]
-    while unread := read - _names_in(tree, ast.Load):
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef):
+            own = read.get(node.name, set())
+            while unread := own - _names_in(node, ast.Load):
+                own = own - unread
                 node.body = [
                     n for n in node.body if not {*_assigned(n)} <= unread or not _assigned(n)
                 ]
-        read = _names_in(tree, ast.Load)
 
 
 class Written(NamedTuple):

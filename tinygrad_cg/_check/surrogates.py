@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from .._core.wording import in_words
 from .._ops.elementwise import clip, multiply, sigmoid, tanh
 from . import evaluate
 from .check import Check
@@ -15,6 +16,7 @@ from .verdicts import tolerance
 
 SMALL_STEPS = (1e-6, 3e-6)  # in units of the arguments: they do not change a step function
 LARGE_STEPS = (0.5, 1.0, 2.0, 8.0)  # in units of the arguments: they do
+STEPS = ("sign", "round", "floor", "ceil")  # operations with a derivative of 0
 MAX_SIZE = 10_000  # elements of arguments to try surrogates with
 
 Surrogate = tuple[str, Callable[[Any], Any]]
@@ -32,7 +34,8 @@ def recognise_surrogate(check: Check) -> str | None:
     """Return words for a wrong rule that looks deliberate, with the surrogate to declare.
 
     A rule looks deliberate if the function is piecewise constant, or the identity for some
-    elements, and the rule is not.
+    elements, and the rule is not; or if the function rounds, or takes signs, and the rule returns
+    the upstream gradient.
     """
     problem = check.problem
     false = [row for row in check.rows if row.false and row.value and row.order == 1]
@@ -42,17 +45,25 @@ def recognise_surrogate(check: Check) -> str | None:
     point = check.base
     try:
         flat = all(abs(row.reference) <= 1e-3 * abs(row.value or 0.0) for row in false)
-        constant = flat and _is_piecewise_constant(problem, point)
+        names = [row.argument for row in false]
+        ways = [w if n in names else None for n, w in zip(check.names, problem.last, strict=True)]
+        constant = flat and _is_piecewise_constant(problem, point, ways)
         unchanged = "" if constant else _name_unchanged(problem, point)
-        if not (constant or unchanged):
+        steps = {name for name, _ in problem.look.taken} & {*STEPS} if problem.look else set()
+        passed = bool(steps) and all(map(np.array_equal, problem.weights, check.first))
+        if not (constant or unchanged or passed):
             return None
     except Exception:  # it is not defined there
         return None
     name, arguments = problem.call_text
+    which = "here" if len(point) == 1 else f"with respect to {in_words(names)}"
     text = (
-        f"`{name}` is piecewise constant here, but its rule does not return 0. Is the rule a "
+        f"`{name}` is piecewise constant {which}, but its rule does not return 0. Is the rule a "
         "straight-through estimator, or another surrogate gradient?"
     ) if constant else (
+        f"`{name}` uses `{min(steps)}`, and its rule returns the upstream gradient. Is the rule a "
+        "straight-through estimator?"
+    ) if passed else (
         f"`{name}` returns {unchanged} unchanged, but its rule does not return the derivative. Is "
         "the rule a straight-through estimator, or a gradient reversal?"
     )  # fmt: skip
@@ -61,19 +72,20 @@ def recognise_surrogate(check: Check) -> str | None:
     if surrogate is not None:
         return f"{text} If so, {call} passes."
     words = "pass a function of the same arguments whose derivative the rule returns"
-    return f"{text} If so, {words}: {call}." if constant else None
+    return f"{text} If so, {words}: {call}." if constant or passed else None
 
 
-def _moved(problem: Problem, point: Point, step: float) -> Point:
-    """Return the point `step` further."""
-    return move_point(point, list(map(np.multiply, problem.last, problem.scales)), step)
+def _moved(problem: Problem, point: Point, step: float, ways: Sequence | None = None) -> Point:
+    """Return the point `step` further, along the `ways` that are not None."""
+    pairs = zip(problem.last if ways is None else ways, problem.scales, strict=True)
+    return move_point(point, [None if w is None else w * scale for w, scale in pairs], step)
 
 
-def _is_piecewise_constant(problem: Problem, point: Point) -> bool:
+def _is_piecewise_constant(problem: Problem, point: Point, ways: Sequence) -> bool:
     """Return whether small steps change nothing and large ones do."""
 
     def values(step: float) -> list[np.ndarray]:
-        return evaluate.outputs_at(problem, _moved(problem, point, step))
+        return evaluate.outputs_at(problem, _moved(problem, point, step, ways))
 
     for sign in (1, -1):
         pairs = zip(*[values(sign * step) for step in SMALL_STEPS], strict=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from .recorder import CustomCall
 from .setup import make_problem, nearby_problem
 from .verdicts import TRUE, DerivativeRow
 
+ONLY_HERE = Property("right for other arguments", False, "")
 MAX_SIZE = 1 << 14  # elements of an argument to try code with, at other sizes
 
 
@@ -41,6 +42,11 @@ class Trial(NamedTuple):
         true = {row.order for row in rows if row.verdict == TRUE}
         wrong = any(x.false for x in rows) or any(x.holds is False for x in check.properties)
         return not wrong and true == set(range(check.since, check.order + 1))
+
+    @property
+    def only_here(self) -> bool:
+        """Return whether the code is right at the point, and wrong for other arguments."""
+        return self.check is not None and self.check.properties[-1:] == [ONLY_HERE]
 
     @property
     def right_everywhere(self) -> bool:
@@ -86,7 +92,7 @@ def _try(
         args, kwargs = problem.structure
         values = problem.values
     else:
-        args, kwargs = _arguments(problem, seen, more) if seen else ((), {})
+        args, kwargs = arguments_of(problem, seen, more) if seen else ((), {})
         values = _values(function, args[: len(args) - len(more)], kwargs)
     against = problem.against if own else None
     checked = make_problem(altered, args, kwargs, 0, check.order, against)
@@ -102,7 +108,7 @@ def _try(
             if own and not more:
                 is_size = rewrite.names_more_sizes(code, function)
                 if _holds_elsewhere(checked, is_size) is False:  # right here by chance
-                    trial.properties.append(Property("right elsewhere", False, ""))
+                    trial.properties.append(ONLY_HERE)
     return Trial(code, trial if alike else None)
 
 
@@ -122,12 +128,15 @@ def _false_rows_nearby(check: Check) -> list[DerivativeRow]:
 def _holds_elsewhere(problem: Problem, each: bool) -> bool | None:
     """Return whether a rule gives the derivative of its operations for other arguments, too.
 
-    Their axes are longer, and their values have other sizes and signs. With `each`, the axes of one
+    Their axes are longer, and their values have other sizes and signs; floats and vectors that the
+    function captures are others, too, if it can be called like this. With `each`, the axes of one
     length, and one axis, are longer alone, too; arguments that would be too large do not hold then.
     None if the function takes no such arguments, or its operations do not give the derivative here.
     """
     arrays = [np.asarray(convert(leaf)._values()) for leaf in problem.leaves if _is_array(leaf)]
-    lengths = sorted({n for array in arrays for n in array.shape if n > 1})
+    taken = rewrite.captured(problem.f)
+    vectors = {k: x for k, x in taken.items() if type(x) in (Tensor, np.ndarray) and x.ndim == 1}
+    lengths = sorted({n for array in (*arrays, *vectors.values()) for n in array.shape if n > 1})
     same = [array.shape for array in arrays]
     longer = [{n: k for k, n in enumerate(lengths, 2)}]  # equal lengths stay equal
     longer += [{n: 3} for n in lengths] if each and len(lengths) > 1 else []
@@ -136,20 +145,39 @@ def _holds_elsewhere(problem: Problem, each: bool) -> bool | None:
         shapes.append(
             [tuple(n * (1 + (k == axis and n > 1)) for k, n in enumerate(shape)) for shape in same]
         )
+    others: dict[str, Any] = {k: 0.6 * x for k, x in taken.items() if type(x) is float}
+    for name, vector in vectors.items():
+        size = len(vector) * longer[0].get(len(vector), 1)
+        array = np.resize(np.asarray(convert(vector)._values()), size)
+        others[name] = Tensor(array) if is_tensor(vector) else array
     holds = None
-    tried = [(shapes[0], True), *[(some, False) for some in shapes if lengths], (same, True)]
-    for some, is_wide in tried:
+    tried: list[tuple] = [(shapes[0], True, {}), *((some, False, {}) for some in shapes if lengths)]
+    tried = [(shapes[0], True, others)] * bool(others) + [*tried, (same, True, {})]
+    for some, is_wide, captured in tried:
         if holds and (is_wide or not each):
-            break
+            continue
         if max(map(math.prod, some), default=0) > MAX_SIZE:
             holds = False if each else holds
             continue
         with contextlib.suppress(Exception):
-            result = _gives_derivative(_altered(problem, some, is_wide))
+            with _capturing(problem.f, captured):
+                result = _gives_derivative(_altered(problem, some, is_wide))
             if result is False:
                 return False if each or _gives_derivative(problem) else None
             holds = holds or result
     return holds
+
+
+@contextlib.contextmanager
+def _capturing(function: Any, values: dict[str, Any]) -> Iterator[None]:
+    """Let a function that was executed here capture other values inside."""
+    space = getattr(function, "_function", function).__globals__
+    own = {name: space[name] for name in values}
+    space.update(values)
+    try:
+        yield
+    finally:
+        space.update(own)
 
 
 def _altered(problem: Problem, shapes: Sequence[tuple[int, ...]], is_wide: bool) -> Problem:
@@ -199,7 +227,7 @@ def _gives_derivative(problem: Problem) -> bool | None:
     return True if compared else None
 
 
-def _arguments(problem: Problem, seen: CustomCall, more: Sequence[Any]) -> list:
+def arguments_of(problem: Problem, seen: CustomCall, more: Sequence[Any] = ()) -> list:
     """Return the arguments of a call, and `more`, in the dtype that the user gave."""
     narrow = {value.dtype for value in problem.point}
     dtype = narrow.pop() if len(narrow) == 1 else None
