@@ -48,7 +48,6 @@ def diagnose(evidence: Evidence, rules: Sequence[RuleReport]) -> list[Finding]:
             _upstreams,
             _not_finite,
             _not_linear,
-            _upstreams_of_own_dtype,
         )
     else:
         parts = (_upstreams, _not_linear)
@@ -348,34 +347,30 @@ def _of_detach_site(
 
 
 def _upstreams(evidence: Evidence) -> Iterator[Finding]:
-    """Find rules of gradient functions that are wrong with respect to the upstream gradient."""
+    """Find rules that are wrong with respect to the upstream gradient, of a rule or in a dtype."""
     for row in evidence.rows:
         inner = [seen for seen in evidence.calls if seen.order == row.order > 1]
-        if row.path == "upstream" and row.verdict in (verdicts.WRONG, verdicts.DETACHED) and inner:
-            name, names = inner[-1].name, inner[-1].names
-            upstream = names[-1] if names else "dy"
-            yield Finding(
+        if row.path != "upstream" or row.verdict not in (verdicts.WRONG, verdicts.DETACHED):
+            continue
+        if ", right in" in row.detail:
+            text = (
+                f"The derivative of order {row.order} with respect to the upstream gradient is "
+                f"{row.verdict} {row.detail}: expected {_pair(row)}. "
+                f"{row.detail.partition(',')[0].capitalize()}, operations of the rule overflow or "
+                "lose digits."
+            )
+        elif inner:
+            name, upstream = inner[-1].name, (inner[-1].names or ["dy"])[-1]
+            text = (
                 f"The rule of `{name}` returns a wrong derivative with respect to the upstream "
                 f"gradient: expected {_pair(row)}. A gradient is linear in {upstream}, so its "
                 f"derivative with respect to {upstream}, times ddy, is the gradient for "
-                f"{upstream} = ddy.",
-                order=row.order,
+                f"{upstream} = ddy."
             )
-            return
-
-
-def _upstreams_of_own_dtype(evidence: Evidence) -> Iterator[Finding]:
-    """Find rules that are wrong with respect to the upstream in the arguments' dtype alone."""
-    for row in evidence.rows:
-        if row.path == "upstream" and row.verdict == verdicts.WRONG and ", right in" in row.detail:
-            where_wrong = row.detail.partition(",")[0].capitalize()
-            yield Finding(
-                f"The derivative of order {row.order} with respect to the upstream gradient is "
-                f"{row.verdict} {row.detail}: expected {_pair(row)}. {where_wrong}, "
-                "operations of the rule overflow or lose digits.",
-                order=row.order,
-            )
-            return
+        else:
+            continue
+        yield Finding(text, order=row.order)
+        return
 
 
 # Numbers -------------------------------------------------------------------------------------

@@ -146,10 +146,8 @@ def _holds_elsewhere(problem: Problem, each: bool) -> bool | None:
             [tuple(n * (1 + (k == axis and n > 1)) for k, n in enumerate(shape)) for shape in same]
         )
     others: dict[str, Any] = {k: 0.6 * x for k, x in taken.items() if type(x) is float}
-    for name, vector in vectors.items():
-        size = len(vector) * longer[0].get(len(vector), 1)
-        array = np.resize(np.asarray(convert(vector)._values()), size)
-        others[name] = Tensor(array) if is_tensor(vector) else array
+    for name, x in vectors.items():
+        others[name] = np.resize(convert(x)._values(), len(x) * longer[0].get(len(x), 1))
     holds = None
     tried: list[tuple] = [(shapes[0], True, {}), *((some, False, {}) for some in shapes if lengths)]
     tried = [(shapes[0], True, others)] * bool(others) + [*tried, (same, True, {})]
