@@ -27,7 +27,7 @@ def three():
     return tf.constant(3.0)
 
 
-@case("`x` was never watched: call tape.watch() on it")
+@case("`x` was never watched. Call tape.watch() on `x` before `x` is used")
 def never_watched():
     x = three()
     with tf.GradientTape() as tape:
@@ -305,7 +305,7 @@ def by_a_function_of_numpy():
     return tape.explain(y, x)
 
 
-@case("`x` was never watched: call")
+@case("`x` was never watched. Call")
 def reset():
     x = three()
     with tf.GradientTape() as tape:
@@ -346,7 +346,7 @@ def in_a_compiled_function():
     return tape.explain(y, x)
 
 
-@case("was never watched: this tape was made with watch_accessed_variables=False")
+@case("was never watched, as watch_accessed_variables=False demands. Call tape.watch() on the")
 def variables_not_watched():
     v = tf.Variable(1.0)
     with tf.GradientTape(watch_accessed_variables=False) as tape:
@@ -387,7 +387,7 @@ def none_from_a_rule():
     return tape.explain(y, x)
 
 
-@case("`inside` captures it, as `w`", "pass it as an argument")
+@case("`inside` captures `w`, as `w`", "Pass `w` as an argument")
 def captured_by_a_rule():
     w = three()
 
@@ -419,7 +419,7 @@ def raised_by_a_rule():
     return tape.explain(y, x)
 
 
-@case("this tape watched `x`, and no operation computed it: tape.gradient takes the result first")
+@case("`y` was computed from `x`. Swap the two arguments: the result comes first")
 def swapped():
     x = three()
     with tf.GradientTape(persistent=True) as tape:
@@ -661,6 +661,23 @@ def of_an_array():
     return tape.gradient(y, x)
 
 
+def watched_afterwards():
+    x = three()
+    with tf.GradientTape() as tape:
+        y = x * x
+        tape.watch(x)
+    return tape.gradient(y, x)
+
+
+def of_an_array_that_is_written():
+    x, out = three(), np.zeros(2, np.float32)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        out[0] = x * 2.0
+        y = tf.reduce_sum(out)
+    return tape.gradient(y, x)
+
+
 def of_an_integer(method):
     def program():
         x = tf.constant([3.0, 4.0])
@@ -685,13 +702,30 @@ def swapped_arguments(method, several=False):
 @pytest.mark.parametrize(
     ("program", "words"),
     [
-        (of_a_number, r"target has no gradient: `float\(x \* x\)` takes the value out of the re"),
-        (of_an_array, r"`\(x \* x\)\.numpy\(\)` takes the value out of .*compute it with tensors"),
-        (of_an_integer("gradient"), "GradientTape.gradient: target has the dtype int64, so its"),
-        (of_an_integer("jacobian"), "GradientTape.jacobian: target has the dtype int64, so its"),
-        (swapped_arguments("gradient"), r"the result comes first, tape\.gradient\(y, x\)"),
-        (swapped_arguments("gradient", True), "source was computed from the target"),
-        (swapped_arguments("jacobian"), r"the result comes first, tape\.jacobian\(y, x\)"),
+        (of_a_number, r"target has no gradient, because `float\(x \* x\)` takes the value out "),
+        (
+            of_an_array,
+            r"`\(x \* x\)\.numpy\(\)` takes the value out of .*\. Use operations on tensors",
+        ),
+        (watched_afterwards, r"`y = x \* x` is computed before tape\.watch .*\. Call tape\.watch"),
+        (
+            of_an_array_that_is_written,
+            r"`out\[0\] = .* array `out` \(File .*\. Use operations on tensors",
+        ),
+        (
+            of_an_integer("gradient"),
+            r"GradientTape.gradient: .* None, because `y` has the dtype int64, and",
+        ),
+        (
+            of_an_integer("jacobian"),
+            r"GradientTape.jacobian: .* None, because `y` has the dtype int64, and",
+        ),
+        (swapped_arguments("gradient"), "`y` was computed from the Variable `w`. Swap the two arg"),
+        (
+            swapped_arguments("gradient", True),
+            "`y` was computed from the Variable `w`. Swap the two arguments: the re",
+        ),
+        (swapped_arguments("jacobian"), "`y` was computed from the Variable `w`. Swap the two arg"),
     ],
 )
 def test_a_gradient_that_is_none_by_mistake_warns(program, words):

@@ -226,7 +226,7 @@ REASONS: dict[str, tuple[Callable[..., str], Callable[..., str], str]] = {
     "values": (values_1, values_2, "takes the value"),
     "array": (array_1, array_2, "NumPy array"),
     "rule": (rule_1, rule_2, "returns None for its input `x`"),
-    "captured": (captured_1, captured_2, "`product` captures it, as `x`"),
+    "captured": (captured_1, captured_2, "`product` captures `x`, as `x`"),
 }
 
 

@@ -29,10 +29,14 @@ def test_first_gradient():
 def test_unwatched_tensor_has_no_gradient():
     """2.1: None where nothing was watched, with a warning; none for what nobody can watch."""
     x, v = tf.constant(3.0), tf.Variable(3.0, trainable=False)
-    for source, rest in ((x, "; here, x is a Tensor .*"), (tf.Variable(3.0), "$")):
+    w = tf.Variable(3.0)
+    for source, words in (
+        (x, "`x` was never watched. Call tape.watch() on `x` before `x` is used. If `x` was a Var"),
+        (w, "the Variable `w` is None, because the Variable `w` was never read while this tape"),
+    ):
         with tf.GradientTape() as tape:
             y = x * x
-        words = rf"watches nothing.*tape\.watch\(x\)\. .*=False{rest}"
+        words = re.escape(words)
         with pytest.warns(tf.errors.TapeWarning, match=words):
             assert tape.gradient(y, source) is None
     for sources, nothing in ((v, None), ([], [])):

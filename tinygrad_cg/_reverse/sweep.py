@@ -140,7 +140,7 @@ def _add_unrecorded(
             TapeWarning,
         )
     elif reason:
-        warn(f"target has no gradient: {reason}: compute it with tensors", TapeWarning)
+        warn(f"GradientTape.gradient: target has no gradient, because {reason}", TapeWarning)
 
 
 def _refuse_example(target: Any, token: Token) -> None:

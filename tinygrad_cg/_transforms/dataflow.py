@@ -66,11 +66,8 @@ def join(statuses: Iterable[Status]) -> Status:
     return joined
 
 
-def find_cut(
-    frame: FrameType, tape: Any, target: Any, source: Any
-) -> tuple[Status, Mapping[str, Any]]:
-    """Return the status of `target` in the code of `frame`, up to its present line, and the frame's
-    variables.
+def find_cut(frame: FrameType, tape: Any, target: Any, source: Any) -> Status:
+    """Return the status of `target` in the code of `frame`, up to its present line.
 
     The status is None if the code does not lead from `source` to `target`. It is FLOWS if the code
     leads there without a detach point, as far as it can be read.
@@ -84,7 +81,7 @@ def find_cut(
     goals = _names_of(frame, target)
     starts = _names_of(frame, source)
     if body is None or not goals or not starts:
-        return None, space
+        return None
     tapes = set(_names_of(frame, tape))
     reader = _Reader(frame.f_code.co_filename, space, 0, tapes, set(starts), last)
     reader.cells = cells
@@ -95,7 +92,7 @@ def find_cut(
     status = join(reader.states.get(name) for name in goals)
     if status == FLOWS and reader.gradients.issuperset(goals):
         status = GRADIENT
-    return status, space
+    return status
 
 
 def _names_of(frame: FrameType, value: Any) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import cached_property
 from types import FrameType
 from typing import Any
 
@@ -32,6 +33,20 @@ def explain(tape: Any, token: Token, target: Any, source: Any, frame: FrameType)
     return reader.explain()
 
 
+def mistake(tape: Any, token: Token, targets: list, sources: list) -> str:
+    """Return in words which gradient is None whatever the tape recorded, and why; else ""."""
+    frame = sys._getframe(users_line()[2] - 1)
+    for source in sources:
+        if not is_differentiable(source.dtype) or not getattr(source, "trainable", True):
+            continue
+        for target in targets:
+            reader = _MissingGradient(tape, token, target, source, frame)
+            reason = reader.mistake(any(is_differentiable(other.dtype) for other in targets))
+            if reason:
+                return f"{reader.subject} is None, because {reason}"
+    return ""
+
+
 _WHEN = " (after it closed, inside stop_recording(), or in another thread)"
 
 
@@ -43,16 +58,28 @@ class _MissingGradient:
         self.source = source
         self.goal = find(target._rec, token)
         self.leaf = find(source._rec, token)
-        self.status, self.space = find_cut(frame, tape, target, source)
+        self.frame = frame
+        self.space = {**frame.f_globals, **frame.f_locals}
         self.target_name = self._name(target, "the target")
         self.source_name = self._name(source, "the source")
+        self.subject = f"the gradient of {self.target_name} with respect to {self.source_name}"
+
+    @cached_property
+    def status(self) -> Any:
+        """What the text of the user's function says of the target."""
+        return find_cut(self.frame, self.tape, self.target, self.source)
+
+    def mistake(self, has_float: bool) -> str:
+        """Return why nobody can have meant this gradient; "" if someone can."""
+        reason = "" if self.token.watches else self._watch_reason()
+        return reason or ("" if has_float else self._dtype_reason()) or self._swapped_reason()
 
     def explain(self) -> str:
         target, source = self.target_name, self.source_name
         if self.target is self.source:
             return f"{target} is the source itself: its gradient is 1."
         reason = "" if self.token.entered else NEVER_ENTERED
-        reason = reason or self._dtype_reason() or self._watch_reason()
+        reason = reason or self._dtype_reason() or self._watch_reason() or self._swapped_reason()
         if not reason and self.goal is not None:
             if not self.token.alive and self.goal.rule is None and not self.goal.inputs:
                 reason = self._cut_reason()
@@ -65,14 +92,15 @@ class _MissingGradient:
             else:
                 reason = self._path_reason()
                 if reason is None:
-                    return f"The gradient of {target} with respect to {source} is not None."
+                    return f"T{self.subject[1:]} is not None."
         reason = reason or self._cut_reason() or self._unrecorded_reason()
-        return f"The gradient of {target} with respect to {source} is None: {reason}."
+        return f"T{self.subject[1:]} is None: {reason}."
 
     def _name(self, tensor: Any, otherwise: str) -> str:
-        if isinstance(tensor, Variable):
-            return f"the Variable {tensor.name!r}"
         names = [name for name, value in self.space.items() if value is tensor and name[:1] != "_"]
+        if isinstance(tensor, Variable):
+            is_named = names and tensor.name == "Variable:0"  # which all have by default
+            return f"the Variable {f'`{names[0]}`' if is_named else repr(tensor.name)}"
         return f"`{names[0]}`" if names else otherwise
 
     # Reasons ---------------------------------------------------------------------------------
@@ -88,31 +116,38 @@ class _MissingGradient:
     def _watch_reason(self) -> str:
         """Return why the tape does not watch the source, or watches it too late; else ""."""
         name, source = self.source_name, self.source
+        remedy = f". Call tape.watch() on {name} before {name} is used"
         if self.leaf is None:
             if self.token in find_tokens(source._rec):
                 return f"{name} was computed when this tape did not record" + _WHEN
             if not isinstance(source, Variable):
                 others = any(is_alive(node.group) for node in nodes_of(source._rec))
-                remedy = "call tape.watch() on it before it is used"
                 if others:
-                    return f"{name} was never watched by this tape, only by another one: {remedy}"
-                return f"{name} was never watched: {remedy}"
+                    return f"{name} was never watched by this tape, only by another one{remedy}"
+                return (
+                    f"{name} was never watched{remedy}. If {name} was a Variable, write "
+                    "x.assign_sub(step): `x = x - step` makes a Tensor"
+                )
             if not source.trainable:
-                return f"{name} is not trainable, and was never watched: call tape.watch() on it"
+                return f"{name} is not trainable, and was never watched{remedy}"
             if not self.tape._watch_accessed:
                 return (
-                    f"{name} was never watched: this tape was made with "
-                    "watch_accessed_variables=False, so call tape.watch() on it"
+                    f"{name} was never watched, as watch_accessed_variables=False demands{remedy}"
                 )
             return f"{name} was never read while this tape recorded"
         if self.leaf.rule is None and self.goal is not None and not self.leaf.inputs:
             since = watched_since(self.leaf, self.token)
             if since > self.goal.serial:
-                return (
-                    f"{self.target_name} was computed before {name} was watched: call tape.watch() "
-                    "before it is used"
-                )
+                return f"{self.target_name} was computed before {name} was watched{remedy}"
         return ""
+
+    def _swapped_reason(self) -> str:
+        if self.goal is None or self.goal not in nodes_before(self.leaf, self.token):
+            return ""
+        return (
+            f"{self.source_name} was computed from {self.target_name}. Swap the two arguments: the "
+            "result comes first"
+        )
 
     def _cut_reason(self) -> str:
         status = self.status
@@ -127,19 +162,19 @@ class _MissingGradient:
         if self.status == GRADIENT:
             return (
                 f"{target} is itself a gradient, and does not depend on {source}: the "
-                "differentiated function is linear in it, or a rule returns a value that does "
-                "not depend on it"
+                f"differentiated function is linear in {source}, or a rule returns a value that "
+                f"does not depend on {source}"
             )
         if self.goal is None:
             return (
-                f"this tape recorded nothing that leads to {target}: it was computed before the "
+                f"this tape recorded nothing that leads to {target}. It was computed before the "
                 "tape recorded, or from values that left the record (stop_gradient, numpy(), "
                 "float(), integers, the value of a Variable that was assigned)"
             )
         if is_leaf(self.goal):
             return (
-                f"this tape watched {target}, and no operation computed it: tape.gradient takes "
-                "the result first, tape.gradient(y, x)"
+                f"this tape watched {target}, but no operation computed {target}. The result "
+                "comes first, tape.gradient(y, x)"
             )
         words = ""
         leaves = [
@@ -213,8 +248,8 @@ class _MissingGradient:
             for name, value in captures_of(function).items():
                 if value is self.source:
                     return (
-                        f"`{definition.name}` captures it, as `{name}`, and has a rule, which "
-                        "gives gradients of its arguments only: pass it as an argument "
+                        f"`{definition.name}` captures {self.source_name}, as `{name}`, but its "
+                        f"rule gives gradients of arguments only. Pass `{name}` as an argument "
                         f"({definition.where()})"
                     )
         return ""
@@ -245,7 +280,11 @@ def operation_name(node: Node) -> str:
     return definition.name if definition is not None else operation_of_rule(node.rule)
 
 
-_TAKES = "takes the value", "writes values"  # what one does not write on purpose
+_REMEDIES = {  # for what one does not write on purpose
+    "takes the value": "Use operations on tensors instead",
+    "writes values": "Use operations on tensors instead",
+    "is computed before tape.watch": "Call tape.watch before this line",
+}
 _read: set[tuple[str, int]] = set()  # lines that asked for the gradient of such a target
 
 
@@ -264,9 +303,14 @@ def reason_by_text(token: Token, target: Any, sources: list, is_late: bool) -> s
         space = {**frame.f_globals, **frame.f_locals}
         tapes = [value for value in space.values() if getattr(value, "_token", None) is token]
         for source in sources if tapes else ():
-            status, _ = find_cut(frame, tapes[0], target, source)
-            if isinstance(status, DetachPoint) and (is_late or status.words.startswith(_TAKES)):
+            status = find_cut(frame, tapes[0], target, source)
+            if not isinstance(status, DetachPoint):
+                continue
+            if is_late:
                 return str(status)
+            for words, remedy in _REMEDIES.items():
+                if status.words.startswith(words):
+                    return f"{status}. {remedy}"
     except Exception:  # user's objects may raise; a warning must not end the program
         return ""
     return ""

@@ -31,7 +31,7 @@ from .._reverse.arguments import (
 from .._reverse.sweep import NEVER_ENTERED, differentiate, release
 from .._reverse.variable import Variable
 from ..errors import ArgumentTypeError, InvalidArgumentError, TapeWarning, warn
-from .explanation import explain, nodes_before, operation_name, reason_by_text
+from .explanation import explain, mistake, operation_name, reason_by_text
 from .jacobians import example_rows, rows
 
 _KINDS = 6  # operations that `repr` names
@@ -350,37 +350,9 @@ class GradientTape(levels.Listener):
         self, name: str, token: Token, targets: list, sources: list, results: list
     ) -> None:
         """Warn if all gradients are None, and would be None whatever the tape recorded."""
-        if any(result is not None for result in results) or not any(
-            is_differentiable(source.dtype) and getattr(source, "trainable", True)
-            for source in sources
-        ):
-            return
-        if not token.watches:
-            is_tensor_only = not any(isinstance(source, Variable) for source in sources)
-            reason = (
-                "this tape watches nothing, so the gradient is None: compute all that depends on "
-                "x in the block `with tf.GradientTape() as tape:`, after tape.watch(x). "
-                "Variables are watched automatically unless watch_accessed_variables=False"
-                + "; here, x is a Tensor (`x = x - step` makes a Variable a Tensor: write "
-                "x.assign_sub(step))" * is_tensor_only
-            )
-        elif targets and not any(is_differentiable(target.dtype) for target in targets):
-            reason = (
-                f"target has the dtype {targets[0].dtype}, so its gradient is None: integers and "
-                "bools have none; differentiate a float that is computed without them"
-            )
-        elif any(
-            find(target._rec, token) in nodes_before(find(source._rec, token), token)
-            for target in targets
-            for source in sources
-        ):
-            reason = (
-                "the source was computed from the target, so the gradient is None: the result "
-                f"comes first, tape.{name}(y, x)"
-            )
-        else:
-            return
-        warn(f"GradientTape.{name}: {reason}", TapeWarning)
+        is_none = all(result is None for result in results)
+        if is_none and (reason := mistake(self, token, targets, sources)):
+            warn(f"GradientTape.{name}: {reason}", TapeWarning)
 
     def _refuse(self) -> NoReturn:
         raise RuntimeError(
