@@ -286,7 +286,10 @@ def _print_short(kind: type, error: BaseException, trace: Any) -> None:
         short = [link for i, (link, ours) in enumerate(links) if not ours or i in kept]
         each.__traceback__ = _joined(short)
         if left := len(links) - len(short):
-            each.add_note(f"(frames of tinygrad_cg left out: {left}; sys.__excepthook__ shows all)")
+            each.add_note(
+                f"(hidden frames of tinygrad_cg: {left}. To show them, run this line after the "
+                "imports: import sys; sys.excepthook = sys.__excepthook__)"
+            )
     sys.__excepthook__(kind, error, error.__traceback__)
 
 

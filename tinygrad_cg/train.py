@@ -18,6 +18,7 @@ import numpy as np
 from tinygrad_cg_kernels.runtime.store import write_complete
 
 from ._core.suggestions import refuse_name
+from ._ops.validation import as_count
 from ._reverse.generator import Generator
 from ._reverse.variable import Variable
 from .errors import InvalidArgumentError, warn
@@ -250,10 +251,8 @@ class CheckpointManager:
         max_to_keep: int | None,
         checkpoint_name: str = "ckpt",
     ):
-        if max_to_keep is not None and max_to_keep < 1:
-            raise ValueError(
-                f"CheckpointManager: max_to_keep must be at least 1, got {max_to_keep}"
-            )
+        if max_to_keep is not None:
+            as_count("CheckpointManager", "max_to_keep", max_to_keep, 1)
         if not isinstance(checkpoint, Checkpoint):
             kind = type(checkpoint).__name__
             raise TypeError(f"CheckpointManager: checkpoint must be a Checkpoint, got {kind}")

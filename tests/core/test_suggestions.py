@@ -535,6 +535,16 @@ def test_help_lists_the_names_of_other_libraries_apart():
     assert "reshape(" in own
 
 
+@pytest.mark.parametrize("name", tf.keras.losses.__all__)
+def test_a_loss_names_its_own_class(name):
+    loss = getattr(tf.keras.losses, name)
+    if isinstance(loss, type) and name != "Loss":
+        with pytest.raises(
+            TypeError, match=rf"^{name}(\.__init__)?\(\) got an unexpected .*'logit'"
+        ):
+            loss(logit=True)
+
+
 def test_arguments_that_are_no_lists_are_named():
     x = tf.constant([1.0])
     with pytest.raises(TypeError, match=r"^concat: the first argument must be a list .* int"):

@@ -109,9 +109,19 @@ def test_a_script_shows_the_users_frames_and_at_most_five_of_the_librarys(fails,
     assert 1 <= sum(map(errors.is_ours, files)) <= 5
     assert files.count("script.py") >= 2
     assert "In the gradient function of `f`" in said
-    assert re.search(
-        r"\(frames of tinygrad_cg left out: \d+; sys.__excepthook__ shows all\)$", said
-    )
+    assert re.search(rf"\(hidden frames of tinygrad_cg: \d+\. .*: {re.escape(SHOWS_ALL)}\)$", said)
+
+
+SHOWS_ALL = "import sys; sys.excepthook = sys.__excepthook__"
+
+
+@pytest.mark.quick
+def test_the_line_that_a_traceback_names_shows_all_frames():
+    code = "import tinygrad_cg as tf\n{}\ntf.matmul(tf.ones(2), tf.ones(3))"
+    short, whole = (run_python(code.format(line), check=False).stderr for line in ("", SHOWS_ALL))
+    hidden = int(re.search(r"hidden frames of tinygrad_cg: (\d+)", short)[1])
+    assert whole.count('  File "') == short.count('  File "') + hidden
+    assert "hidden frames" not in whole
 
 
 CALLS = """

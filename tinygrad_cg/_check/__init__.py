@@ -7,7 +7,7 @@ from typing import Any
 
 from .._core.suggestions import reads_own_arguments
 from .._core.wording import in_words
-from .._ops.validation import as_int, check_function
+from .._ops.validation import as_count, check_function
 from .._rules.custom_gradient import custom_gradient
 from .._rules.definition import source_line
 from ..errors import GradientError
@@ -102,9 +102,7 @@ def check_gradients(
     propagating gradients through stochastic neurons" (arXiv:1308.3432, 2013).
     """
     check_function("check_gradients", f)
-    order = as_int("check_gradients", "order", order)
-    if order < 1:
-        raise ValueError(f"check_gradients: order must be 1 or more, got {order}")
+    order = as_count("check_gradients", "order", order, 1)
     modes = (modes,) if isinstance(modes, str) else tuple(modes)
     if not modes or any(mode not in MODES for mode in modes):
         raise ValueError(f"check_gradients: modes must be among {MODES}, got {modes!r}")

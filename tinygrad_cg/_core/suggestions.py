@@ -116,6 +116,8 @@ def reads_own_arguments(function: Callable[P, R]) -> Callable[P, R]:
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         if kwargs and not own.issuperset(kwargs):
             others = [name for name in kwargs if name not in own]
+            if function.__name__ == "__init__":
+                refuse_arguments(type(args[0]).__name__, own, others)
             _refuse_keyword_of(args, function.__name__, others)
             refuse_arguments(function.__name__, own, others)
         return function(*args, **kwargs)

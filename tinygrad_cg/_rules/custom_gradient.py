@@ -22,7 +22,7 @@ from .._core.levels import Listener, remove_listener, state
 from .._core.suggestions import RULES, absent_attributes, reads_own_arguments
 from .._core.tensor import Tensor
 from .._core.transformed import returns_transformed
-from .._ops.validation import as_int
+from .._ops.validation import as_count
 from .._reverse.variable import Variable
 from .calls import Call, one_output
 from .definition import Definition, RuleSignature, check_result, runs
@@ -125,8 +125,8 @@ def custom_gradient(f: Any = None, *, max_order: int | None = None) -> Any:
     >>> tf.grad(log1pexp)(100.0).numpy()  # without the rule: nan
     np.float32(1.0)
     """
-    if max_order is not None and as_int("custom_gradient", "max_order", max_order) < 1:
-        raise ValueError(f"custom_gradient: max_order must be 1 or more, got {max_order}")
+    if max_order is not None:
+        as_count("custom_gradient", "max_order", max_order, 1)
     if f is None:
         return functools.partial(custom_gradient, max_order=max_order)
     if hasattr(f, "forward") and hasattr(f, "backward"):

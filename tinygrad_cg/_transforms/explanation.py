@@ -280,11 +280,8 @@ def operation_name(node: Node) -> str:
     return definition.name if definition is not None else operation_of_rule(node.rule)
 
 
-_REMEDIES = {  # for what one does not write on purpose
-    "takes the value": "Use operations on tensors instead",
-    "writes values": "Use operations on tensors instead",
-    "is computed before tape.watch": "Call tape.watch before this line",
-}
+_TOO_EARLY = "is computed before tape.watch"
+_MISTAKES = "takes the value", "writes values", _TOO_EARLY  # what one does not write on purpose
 _read: set[tuple[str, int]] = set()  # lines that asked for the gradient of such a target
 
 
@@ -304,13 +301,10 @@ def reason_by_text(token: Token, target: Any, sources: list, is_late: bool) -> s
         tapes = [value for value in space.values() if getattr(value, "_token", None) is token]
         for source in sources if tapes else ():
             status = find_cut(frame, tapes[0], target, source)
-            if not isinstance(status, DetachPoint):
-                continue
-            if is_late:
-                return str(status)
-            for words, remedy in _REMEDIES.items():
-                if status.words.startswith(words):
-                    return f"{status}. {remedy}"
+            if isinstance(status, DetachPoint) and (is_late or status.words.startswith(_MISTAKES)):
+                is_early = status.words.startswith(_TOO_EARLY)
+                remedy = "Call tape.watch before this" if is_early else "Use operations on tensors"
+                return str(status) if is_late else f"{status}. {remedy}"
     except Exception:  # user's objects may raise; a warning must not end the program
         return ""
     return ""

@@ -10,6 +10,7 @@ import numpy as np
 from .. import nest
 from .._core.conversion import convert, unrounded
 from .._core.kinds import is_inexact
+from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
 from .._ops.comparison import not_equal
 from .._ops.elementwise import add, divide, multiply, where
@@ -192,6 +193,7 @@ class _FunctionLoss(Loss):
 
     _function: Any = None
 
+    @reads_own_arguments
     def __init__(
         self,
         reduction: str | None = "sum_over_batch_size",
@@ -267,6 +269,7 @@ class CategoricalHinge(_FunctionLoss):
 class Huber(Loss):
     """Half the squared error where it is less than `delta`, and linear beyond."""
 
+    @reads_own_arguments
     def __init__(
         self,
         delta: float = 1.0,
@@ -284,6 +287,7 @@ class Huber(Loss):
 class CosineSimilarity(Loss):
     """Minus the cosine of the angle between labels and predictions along `axis`."""
 
+    @reads_own_arguments
     def __init__(
         self,
         axis: int = -1,
@@ -301,6 +305,7 @@ class CosineSimilarity(Loss):
 class BinaryCrossentropy(Loss):
     """Cross-entropy of labels 0 and 1 with probabilities, or with scores if `from_logits`."""
 
+    @reads_own_arguments
     def __init__(
         self,
         from_logits: bool = False,
@@ -329,6 +334,7 @@ class CategoricalCrossentropy(BinaryCrossentropy):
 class SparseCategoricalCrossentropy(Loss):
     """Cross-entropy of integer labels with probabilities, or with scores if `from_logits`."""
 
+    @reads_own_arguments
     def __init__(
         self,
         from_logits: bool = False,

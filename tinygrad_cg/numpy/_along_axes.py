@@ -34,7 +34,7 @@ from .._ops.shape import (
     stop_gradient,
     transpose,
 )
-from .._ops.validation import normalize_axes, normalize_axis
+from .._ops.validation import as_count, normalize_axes, normalize_axis
 from ..errors import InvalidArgumentError
 from ._manipulation import diagonal, moveaxis
 from ._readers import _array, _as, _no_out, _real, _searchsorted, _widen
@@ -219,8 +219,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     Raises ValueError for a negative `n`, InvalidArgumentError for a scalar `a`.
     """
     x = _array(a)
-    if n < 0:
-        raise ValueError(f"diff: n must not be negative, got {n}")
+    n = as_count("diff", "n", n)
     dim = normalize_axis("diff", axis, x.ndim)
     if not n:
         return x
