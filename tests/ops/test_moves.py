@@ -131,7 +131,7 @@ def test_transposed_operands_are_not_copied(monkeypatch):
         ("i1", [(2, 3)], "'1' is not allowed: use letters"),
         ("i.j", [(2, 3)], "'.' is not allowed: use letters"),
         ("ij,jk", [(2, 3)], "the commas separate 2 operands, but the call passes 1"),
-        ("ij->i->j", [(2, 3)], "'->' may stand only once"),
+        ("ij->i->j", [(2, 3)], "'->' may occur only once"),
         ("ii", [(1, 3)], "the axes 'i' have different sizes, 1 and 3"),
         ("...i->i", [(2, 3)], "the result needs '...', too: sum over its axes"),
         ("...i,...i", [(2, 3), (4, 3)], r"the axes '...' have different sizes, 2 and 4"),

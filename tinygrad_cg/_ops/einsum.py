@@ -95,7 +95,7 @@ def _parse(subscripts: str, ranks: tuple[int, ...]) -> tuple[tuple[str, ...], st
         reason = f"the commas separate {len(parts)} operands, but the call passes {len(ranks)}"
         raise _refuse(subscripts, reason)
     if "->" in right:
-        raise _refuse(subscripts, "'->' may stand only once, before the labels of the result")
+        raise _refuse(subscripts, "'->' may occur only once, before the labels of the result")
     inputs = tuple(_labels(subscripts, part, rank) for part, rank in zip(parts, ranks, strict=True))
     counts = Counter("".join(inputs))
     hidden = "".join(sorted((label for label in counts if label.isdigit()), reverse=True))
