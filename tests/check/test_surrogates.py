@@ -129,7 +129,11 @@ def test_clipped_upstreams_have_no_surrogate():
 @pytest.mark.parametrize(
     ("surrogate", "error", "match"),
     [
-        (3.0, TypeError, r"against must be a function of the arguments of f, got float"),
+        (
+            3.0,
+            TypeError,
+            r"against= must be a function of the same arguments as the checked function, got float",
+        ),
         (lambda x: tf.reduce_sum(x), ValueError, r"`against` must return .* \[\(2,\)\], got"),
         (lambda x: None, TypeError, r"`against` returned None; return a Tensor"),
         (lambda x: x > 0, TypeError, r"`against` returned no floats"),

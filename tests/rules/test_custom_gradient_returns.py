@@ -193,7 +193,8 @@ def test_indexed_slices_are_accepted():
 def test_wrong_shape(value, returned, shape):
     """Decision 3 and 4.1: the function, argument, both shapes, and where the rule is."""
     x = tf.constant(value)
-    words = f"gradient 0 of `my_fn` has shape {shape}, input `a` has shape {tuple(x.shape)}"
+    words = f"of `my_fn` returned a gradient of shape {shape} for input `a`, which has shape "
+    words += str(tuple(x.shape))
     with pytest.raises(ValueError, match=re.escape(words)) as caught:
         gradient(one_input(returned), x)
     assert "test_custom_gradient_returns.py" in str(caught.value)
@@ -203,7 +204,7 @@ def test_wrong_shape(value, returned, shape):
 def test_wrong_shape_names_the_second_argument():
     """Decision 3."""
     function = two_inputs(lambda a, b: (tf.reduce_sum(a), tf.ones([2, 3])))
-    words = re.escape("gradient 1 of `my_fn` has shape (2, 3), input `b` has shape (3,)")
+    words = re.escape("a gradient of shape (2, 3) for input `b`, which has shape (3,)")
     with pytest.raises(ValueError, match=words):
         gradient(function, tf.constant(1.0), tf.constant([1.0, 2.0, 3.0]))
     assert_next_gradient_is_right()
@@ -219,7 +220,7 @@ def test_forgotten_unbroadcast_names_the_axes_to_sum(shape, axes):
     def my_fn(a, b):
         return a + b, lambda dy: (dy, dy)
 
-    with pytest.raises(ValueError, match=rf"(?s)has shape \(2, 3\).*sum.*{axes}"):
+    with pytest.raises(ValueError, match=rf"(?s)of shape \(2, 3\).*sum.*{axes}"):
         gradient(my_fn, tf.ones(shape), tf.ones([2, 3]))
     assert_next_gradient_is_right()
 
@@ -228,7 +229,9 @@ def test_wrong_shape_is_found_whether_or_not_something_consumes_it():
     """1.2: the original notices only if another op meets the gradient."""
     function = one_input(lambda dy: tf.ones([2]))
     for chained in (function, lambda x: function(x * 2.0), lambda x: function(x) + x):
-        with pytest.raises(ValueError, match=r"has shape \(2,\), input `a` has shape \(3,\)"):
+        with pytest.raises(
+            ValueError, match=r"of shape \(2,\) for input `a`, which has shape \(3,\)"
+        ):
             gradient(chained, tf.constant([1.0, 2.0, 3.0]))
     assert_next_gradient_is_right()
 
@@ -449,7 +452,7 @@ def test_silu_of_the_original_returns_a_scalar():
 
 def test_silu_without_a_sum_is_told_the_axis():
     """Decision 3."""
-    words = r"(?s)has shape \(2, 2\), input `beta` has shape \(2,\).*sum.*0"
+    words = r"(?s)of shape \(2, 2\) for input `beta`, which has shape \(2,\).*sum.*0"
     with pytest.raises(ValueError, match=words):
         gradient_of_beta(silu_with(lambda dbeta: dbeta))
     assert_next_gradient_is_right()

@@ -100,7 +100,7 @@ RULES = [
     (
         "4.1 shape",
         ValueError,
-        "gradient 0 of `my_fn` has shape (3,), input `a` has shape (2,)",
+        "the rule of `my_fn` returned a gradient of shape (3,) for input `a`, which has shape (2,)",
         with_rule(lambda dy: tf.ones([3])),
     ),
     (

@@ -336,7 +336,7 @@ WRONG = {
     "a vjp of another shape": (
         lambda: tf.custom_derivatives(tf.sin, vjp=lambda dy, x: tf.stack([dy, dy])),
         ValueError,
-        r"gradient 0 of `sin` has shape \(2, 2\)",
+        r"the rule of `sin` returned a gradient of shape \(2, 2\)",
     ),
     "a jvp of another shape": (
         lambda: tf.custom_derivatives(tf.sin, jvp=lambda way, x: tf.stack([way, way])),

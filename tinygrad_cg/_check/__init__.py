@@ -108,8 +108,8 @@ def check_gradients(
         raise ValueError(f"check_gradients: modes must be among {MODES}, got {modes!r}")
     if against is not None and not callable(against):
         raise TypeError(
-            "check_gradients: against must be a function of the arguments of f, got "
-            f"{type(against).__name__}"
+            "check_gradients: against= must be a function of the same arguments as the checked "
+            f"function, got {type(against).__name__}"
         )
     problem = make_problem(f, args, {}, seed, order, against)
     run_check(check := Check(problem, order, modes, full))

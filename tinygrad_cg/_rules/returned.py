@@ -101,8 +101,9 @@ def _fit_gradient(
     name = call.definition.name
     if not (is_tensor(gradient) or is_weak(gradient) or isinstance(gradient, _ARRAYS)):
         raise TypeError(
-            f"gradient {number} of `{name}` must be a tensor, an array, a number or None, got "
-            f"{type(gradient).__name__} ({_where(call)})"
+            f"the rule of `{name}` must return a tensor, an array, a number or None as the "
+            f"gradient of {_label(call, number, label)}, got {type(gradient).__name__} "
+            f"({_where(call)})"
         )
     with nullcontext() if home is None else devices.on(home):
         tensor = convert(gradient, dtype if is_weak(gradient) else None)
@@ -154,8 +155,8 @@ def _fit_device(call: Any, tensor: Tensor, wanted: str, number: str, label: str 
     if not tensor._data.ndim:
         return transfers.to_device(tensor, wanted)
     raise ArgumentTypeError(
-        f"gradient {number} of `{call.definition.name}` is on '{device}', "
-        f"{_label(call, number, label)} is on '{wanted}': return it with .{wanted[:3]}() "
+        f"the rule of `{call.definition.name}` returned a gradient on '{device}' for "
+        f"{_label(call, number, label)}, which is on '{wanted}': return it with .{wanted[:3]}() "
         f"(the rule: {_where(call)})"
     )
 
@@ -169,8 +170,8 @@ def _fit_shape(call: Any, tensor: Tensor, wanted: tuple, number: str, label: str
         if len(shape) == 2 and shape[::-1] == wanted:
             remedy, hint = "transpose(gradient)", "; its transpose fits: transpose(gradient)"
         raise GradientShapeError(
-            f"gradient {number} of `{name}` has shape {shape}, {label} has shape "
-            f"{tuple(wanted)}{hint} (the rule: {_where(call)})",
+            f"the rule of `{name}` returned a gradient of shape {shape} for {label}, which has "
+            f"shape {tuple(wanted)}{hint} (the rule: {_where(call)})",
             function=name,
             line=source_line(call.grad_fn),
             index=int(number) if number.isdigit() else None,

@@ -38,7 +38,8 @@ tf.RegisterGradient("SquareOfTests", replace=True)(lambda op, dy: FACTOR * 1.0)
 )
 def test_a_rule_that_returns_a_tensor_of_the_other_device(square, use):
     words = (
-        r"gradient 0 of `\S+` is on 'cpu', input `x` is on 'gpu:0': return it with \.gpu\(\) "
+        r"the rule of `\S+` returned a gradient on 'cpu' for input `x`, which is on 'gpu:0': "
+        r"return it with \.gpu\(\) "
         r"\(the rule: .*test_gradients.py"
     )
     x = tf.constant([1.0, 2.0]).gpu()
