@@ -25,6 +25,11 @@ from .program import Thing
 from .reloading import Access, Reloading
 from .scalar_operations import TEXTS, OpBuilder, scaled
 
+Values = dict[ir.Number, ir.Number]
+ACCESSES = ir.LoadElement, ir.Store, ir.Fill
+QUICK = {name for name in TEXTS if name not in ("divide", "mod")}
+"""Functions that take less time than an element of an array that is loaded."""
+
 
 def adjoint(
     program: ir.ArrayProgram, wanted: Sequence[int], values: bool = False, checkpoint: int = 0
@@ -39,12 +44,6 @@ def adjoint(
     first = _Adjoints(program, sources, values, checkpoint)
     result, cuts = first.program(), first.cuts()
     return _Adjoints(program, sources, values, checkpoint, cuts).program() if cuts else result
-
-
-Values = dict[ir.Number, ir.Number]
-ACCESSES = ir.LoadElement, ir.Store, ir.Fill
-QUICK = {name for name in TEXTS if name not in ("divide", "mod")}
-"""Functions that take less time than an element of an array that is loaded."""
 
 
 @dataclass
@@ -71,8 +70,7 @@ class _Checkpoints(NamedTuple):
     segments: ir.Number
     numbers: list[ir.Number]
     arrays: list[ir.Array]
-    ended: list[ir.Array]
-    """Arrays that the loop reads, and that change after it: saved at its end."""
+    ended: list[ir.Array]  # arrays that the loop reads, and that change after it: saved at its end
 
 
 @dataclass
@@ -177,26 +175,25 @@ class _Adjoints:
 
     def forward(self, block: ir.Block) -> ir.Block:
         """Return the block of the forward sweep, which saves what the backward sweep asks for."""
-        result: ir.Block = []
+        result: list[Any] = []
         for statement in block:
-            result.append(self.forward_statement(statement))
+            state, count = self.states.get(statement), self.counts.get(statement)
+            if state is not None:
+                result.append(self.forward_segments(statement, state))
+            else:
+                result.append(statement.with_blocks(self.forward))
             if isinstance(statement, ir.For):
-                ended = self.states[statement].ended if statement in self.states else []
+                if state is None and count is not None:
+                    counted = _counting(OpBuilder(result[-1].body), count)
+                    result[-1].carries = [*statement.carries, counted]
+                ended = [] if state is None else state.ended
                 result += _saving([*ended, *self.copied_in(statement)])
         scope = self.scopes.get(id(block))
         if scope is not None and scope.saved:
             result.append(ir.Push(tuple(scope.saved)))
         return result
 
-    def forward_statement(self, statement: ir.Statement) -> ir.Statement:
-        if isinstance(statement, ir.For) and statement in self.states:
-            return self.forward_segments(statement, self.states[statement])
-        result, count = statement.with_blocks(self.forward), self.counts.get(statement)
-        if isinstance(result, ir.For) and count is not None:
-            result.carries = [*result.carries, _counting(OpBuilder(result.body), count)]
-        return result
-
-    def forward_segments(self, loop: ir.For, state: _Checkpoints) -> ir.Statement:
+    def forward_segments(self, loop: Any, state: _Checkpoints) -> ir.For:
         """Return a loop that saves its state where a segment begins."""
         b = OpBuilder()
         rounds = _counting(b, state.rounds)
@@ -224,10 +221,7 @@ class _Adjoints:
         self.bars[value] = adjoint
 
     def fetch(self, value: ir.Number, user: _BackwardScope | None = None) -> ir.Number:
-        """Return what has a value of the forward sweep in the backward sweep.
-
-        A `user` is the block that computes another value of its own from it.
-        """
+        """Return what has a value in the backward sweep; `user` computes another one of its own."""
         if value not in self.home:
             return value
         scope = self.scopes[id(self.home[value])]

@@ -36,8 +36,9 @@ from .splitting import split
 from .tangents import tangent
 from .views import element_of
 
-Mask = tuple[int, ...]
-"""Positions of inputs of a function's program."""
+Mask = tuple[int, ...]  # positions of inputs of a function's program
+Gradients = dict[int, Any]
+"""Gradients of a loss by inputs at some positions, which are computed together with its value."""
 ONE = np.ones(())
 
 
@@ -79,12 +80,11 @@ class Family:
         self.program, self.structure, self.checkpoint = program, structure, checkpoint
         self.static = [isinstance(x, Number) and not x.is_float for x in program.inputs]
         self.written = program.written & set(program.inputs)
-        floats = [x.is_float for x in program.outputs]
-        self.float_outputs = [k for k, flag in enumerate(floats) if flag]
+        self.float_outputs = [k for k, x in enumerate(program.outputs) if x.is_float]
         self.float_inputs = {k for k, x in enumerate(program.inputs) if x.is_float}
         dtypes = {stored_dtype(x) for x in (*program.inputs, *program.outputs) if x.is_float}
-        self.is_loss = floats == [True] and len(dtypes) == 1
-        self.is_loss &= all(isinstance(x, Number) for x in program.outputs)
+        is_number = [isinstance(x, Number) and x.is_float for x in program.outputs] == [True]
+        self.is_loss = is_number and len(dtypes) == 1
         self._runners: dict[Any, Runner] = {}
 
     def runner(self, reverse: Mask | None, directions: tuple = (), values: bool = False) -> Runner:
@@ -100,10 +100,6 @@ class Family:
                 program = share(prune(program))
             self._runners[key] = Runner(split(program, self.program))
         return self._runners[key]
-
-
-Gradients = dict[int, Any]
-"""Gradients of a loss by inputs at some positions, which are computed together with its value."""
 
 
 def _run(*arrays: np.ndarray, derivative: Derivative, gradients: Gradients | None = None) -> Any:
@@ -279,7 +275,10 @@ class ArrayFunction:
         key = tuple(kinds.items())
         family = self._families.get(key)
         if family is None:
-            family = self._families[key] = self._family(kinds)
+            bound = self._signature.bind_partial()
+            bound.arguments |= {name: _specified(name, kind) for name, kind in kinds.items()}
+            program, structure = read(self._function, bound.args, bound.kwargs)
+            family = self._families[key] = Family(program, structure, self._checkpoint)
         if family.written:
             self._check_aliases(family, arrays)
         return family, leaves
@@ -336,13 +335,6 @@ class ArrayFunction:
         if shape:
             arrays.append(value if isinstance(value, np.ndarray) else leaf._data)
         return element, len(shape)
-
-    def _family(self, kinds: dict[str, Any]) -> Family:
-        args = {name: _specified(name, kind) for name, kind in kinds.items()}
-        bound = self._signature.bind_partial()
-        bound.arguments |= args
-        program, structure = read(self._function, bound.args, bound.kwargs)
-        return Family(program, structure, self._checkpoint)
 
     def _check_aliases(self, family: Family, arrays: Sequence[Any]) -> None:
         """Refuse arrays that share memory, if the function writes to one of them."""

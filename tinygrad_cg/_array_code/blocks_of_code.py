@@ -41,6 +41,12 @@ def unwrapped(value: Any) -> Any:
 
 NOTHING = Known(None)
 _OUT_OF_RANGE = "an index is out of range for its axis"
+IndexCheck = tuple[ir.Number, ir.Number, ir.For | None, ir.Block]
+"""The index and the size, the loop that it was taken out of, and the statements."""
+Step = Callable[[ir.Index, ir.Numbers], ir.Numbers]
+"""What a loop over indices carries, after a round."""
+Twin = tuple[ir.Array, ir.Array, str, str]  # a copy, its original, and the names of both
+Env = dict[str, Any]  # values by names
 
 
 def tree(function: Callable[[Any], Any], value: Any) -> Any:
@@ -48,17 +54,6 @@ def tree(function: Callable[[Any], Any], value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(tree(function, item) for item in value)
     return function(value)
-
-
-IndexCheck = tuple[ir.Number, ir.Number, ir.For | None, ir.Block]
-"""The index and the size, the loop that it was taken out of, and the statements."""
-Test = Callable[[ir.Number], bool]
-Step = Callable[[ir.Index, ir.Numbers], ir.Numbers]
-"""What a loop over indices carries, after a round."""
-Twin = tuple[ir.Array, ir.Array, str, str]
-"""A copy, its original, and the names of both."""
-Env = dict[str, Any]
-"""Values by names."""
 
 
 def reaches(value: Any, arrays: set[ir.Array]) -> bool:
@@ -347,7 +342,7 @@ class BlockReader:
             self.sizes.add(value)
         return value.number is not None or value in self.sizes
 
-    def bound(self, value: ir.Number, upper: bool, is_end: Test) -> ir.Number | None:
+    def bound(self, value: ir.Number, upper: bool, is_end: Callable) -> ir.Number | None:
         """Return a bound of an integer that is computed from ends alone; None without one."""
         if value.number is not None or is_end(value):
             return value

@@ -27,6 +27,17 @@ from .views import Arraylike, Lazy, View, element_of, transposed
 
 Handler = Callable[..., Any]
 _DIVISIONS = "floor_divide", "mod"
+_OF_BITS = {"bit_and": "and", "bit_or": "or", "bit_xor": "not_equal"}
+"""Operations on bits, as operations on truths."""
+_OF_FLOATS = "sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh arctanh "
+_OF_FLOATS += "exp exp2 expm1 log log2 log10 log1p logaddexp sqrt cbrt hypot "
+_OF_FLOATS += "erf erfc gamma lgamma sinc floor ceil"
+"""Functions of floats by their names here and in NumPy; in `math`, asin is arcsin."""
+MAX_POWER = 64  # constant exponents up to it are products, as in Numba
+_RANKS = {"trace": (2,), "diag": (1, 2), "stack": (1, 2, 3), "norm": (1, 2, 3)}
+_RANKS |= {"inv": (2,), "cholesky": (2,), "solve": (1, 2)}
+"""Axes of arrays that functions take, where it is not one."""
+_ZERO = constant(0)
 
 
 def is_harmless(statement: Any) -> bool:
@@ -50,14 +61,6 @@ def arithmetic(reader: BlockReader, b: OpBuilder, name: str, x: Number, y: Numbe
     return b.op(name, x, y)
 
 
-_OF_BITS = {"bit_and": "and", "bit_or": "or", "bit_xor": "not_equal"}
-"""Operations on bits, as operations on truths."""
-
-
-MAX_POWER = 64
-"""FixedNumber exponents up to it are products, as in Numba."""
-
-
 def _power(reader: BlockReader, b: OpBuilder, x: Number, y: Number) -> Number:
     if y.number is not None and not y.is_float and abs(y.number) <= MAX_POWER:
         product = _product(b, b.cast(x, "i64") if x.type == "b1" else x, abs(y.number))
@@ -79,14 +82,6 @@ def _product(b: OpBuilder, x: Number, exponent: int) -> Number:
     return b.multiply(x, rest) if exponent % 2 else rest
 
 
-# Functions of numbers ------------------------------------------------------------------------
-
-_OF_FLOATS = "sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh arctanh "
-_OF_FLOATS += "exp exp2 expm1 log log2 log10 log1p logaddexp sqrt cbrt hypot "
-_OF_FLOATS += "erf erfc gamma lgamma sinc floor ceil"
-"""Functions of floats by their names here and in NumPy; in `math`, asin is arcsin."""
-
-
 def _of_truths(name: str) -> Handler:
     return _mapped(lambda b, *xs: b.op(name, *[b.cast(x, "b1") for x in xs]))
 
@@ -94,12 +89,9 @@ def _of_truths(name: str) -> Handler:
 def _either(name: str) -> Callable[..., Number]:
     """Return a function of numbers that the language has itself for integers."""
 
-    def result(b: OpBuilder, *xs: Number) -> Number:
-        if any(x.is_float for x in xs):
-            return b.apply(getattr(elementary, name), *xs)
-        return b.op(name, *xs)
-
-    return result
+    return lambda b, *xs: (
+        b.apply(getattr(elementary, name), *xs) if any(x.is_float for x in xs) else b.op(name, *xs)
+    )
 
 
 def _mapped(function: Callable[..., Number]) -> Handler:
@@ -117,6 +109,7 @@ def _sign(b: OpBuilder, x: Number) -> Number:
     return b.op("select", b.op("less", x, 0), -1, b.op("as_i64", b.op("greater", x, 0)))
 
 
+_root = _numeric(elementary.sqrt)
 negative = _mapped(lambda b, x: b.op("negative", x))
 _greater, _less = _either("maximum"), _either("minimum")
 _maximum, _minimum = _mapped(_greater), _mapped(_less)
@@ -156,9 +149,6 @@ def _round_digits(whole: bool) -> Handler:
         return (_round(elementary.round) if whole else _numeric(elementary.round))(reader, x)
 
     return handler
-
-
-_ZERO = constant(0)
 
 
 def _to(kind: str) -> Handler:
@@ -221,8 +211,7 @@ def _arange(reader: BlockReader, start: Any, stop: Any = None, step: Any = None)
     jump = constant(1) if _is_none(step) else reader.number(step)
     if any(x.is_float for x in (first, last, jump)):
         span = b.op("divide", b.op("subtract", last, first), jump)
-        size = b.cast(b.apply(elementary.ceil, span), "i64")
-        kind = "f64"
+        size, kind = b.cast(b.apply(elementary.ceil, span), "i64"), "f64"
     else:
         if jump.number is None or jump.number <= 0:
             raise reader.refuse("the step of np.arange must be a positive constant")
@@ -271,10 +260,9 @@ def _copy(reader: BlockReader, value: Any, dtype: Any = None) -> View:
 
 def _transpose(reader: BlockReader, array: Any, axes: Any = None) -> View:
     array = reader.kept(_array(reader, array))
-    order = range(len(array.shape))[::-1]
-    if not _is_none(axes):
-        order = [axis.number for axis in axes]
-    return transposed(array, list(order))
+    if _is_none(axes):
+        return transposed(array, range(len(array.shape))[::-1])
+    return transposed(array, [axis.number for axis in axes])
 
 
 def _reshape(reader: BlockReader, array: Any, *shape: Any) -> View:
@@ -400,12 +388,8 @@ def _variance(reader: BlockReader, array: Any, axis: Any = None) -> Any:
     array = _array(reader, array)
     if not _is_none(axis) and len(array.shape) > 1:
         raise reader.refuse("axis= of np.var is not supported: write a loop")
-    mean = _mean(reader, array)
-    gaps = reader.binary("subtract", array, mean)
+    gaps = reader.binary("subtract", array, _mean(reader, array))
     return _mean(reader, reader.binary("multiply", gaps, gaps))
-
-
-_root = _numeric(elementary.sqrt)
 
 
 def dot(reader: BlockReader, left: Any, right: Any) -> Any:
@@ -416,10 +400,6 @@ def dot(reader: BlockReader, left: Any, right: Any) -> Any:
     kind = _counted(join([x.type for x in operands]))
     numbers = [x if x.element == kind else reader.kept(_to(kind)(reader, x)) for x in operands]
     return reader.call(array_forms.product, numbers, {})
-
-
-_RANKS = {"trace": (2,), "diag": (1, 2), "stack": (1, 2, 3), "norm": (1, 2, 3)}
-_RANKS |= {"inv": (2,), "cholesky": (2,), "solve": (1, 2)}
 
 
 def _of_numbers(form: Callable[..., Any]) -> Handler:

@@ -24,8 +24,7 @@ from .flow import RESULT, RETURNED, FlowReader
 from .pruning import share
 from .views import Lazy, View, whole
 
-MAX_DEPTH = 30
-"""Calls of functions inside one another."""
+MAX_DEPTH = 30  # calls of functions inside one another
 
 
 class CodeReader(FlowReader):
@@ -64,9 +63,6 @@ class CodeReader(FlowReader):
     def visit_Expr(self, node: ast.Expr) -> None:
         if not isinstance(node.value, ast.Constant):  # a docstring
             self.visit(node.value)
-
-    def visit_Pass(self, node: ast.Pass) -> None:
-        pass
 
     def visit_Assert(self, node: ast.Assert) -> None:
         message = ast.unparse(node.msg) if node.msg is not None else "assertion failed"

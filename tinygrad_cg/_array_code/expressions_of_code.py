@@ -367,5 +367,4 @@ class ExpressionReader(BlockReader, ast.NodeVisitor):
                 number = self.b.op("negative", number)
             view.put(self.b, (), number, adds=True)
             return
-        current = view if view.shape else view.at(self.b, ())
-        self.store(view, self.binary(name, current, value), node)
+        self.store(view, self.binary(name, self.evaluated(view), value), node)

@@ -14,11 +14,10 @@ from ..autograph._names import CONTINUE, RETURN, Liveness, Names, jumps, writes
 from . import program as ir
 from .blocks_of_code import NOTHING, Env, tree, unwrapped
 from .expressions_of_code import ExpressionReader
-from .scalar_operations import join
+from .scalar_operations import join, low_of
 from .views import View
 
-MAX_ATTEMPTS = 8
-"""Readings of a loop's body until the types of what it carries are known."""
+MAX_ATTEMPTS = 8  # readings of a loop's body until the types of what it carries are known
 Loop = ast.For | ast.While
 Slots = dict[str, View]
 Sides = tuple[Sequence[ast.stmt], Sequence[ast.stmt]]
@@ -49,11 +48,9 @@ ENDLESS = LoopSource((ir.constant(0), ir.constant(2**62), ir.constant(1)), lambd
 
 
 class FlowReader(ExpressionReader):
-    sides: tuple[Names, list[dict[str, Any]]] | None = None
+    sides: tuple[Names, list[Env]] | None = None
     """What is read after the branch that is being merged, and the names of its two sides."""
-
-    liveness = Liveness(())
-    """Of the function that is read."""
+    liveness = Liveness(())  # of the function that is read
 
     def statements(self, nodes: Sequence[ast.stmt]) -> None:
         for position, node in enumerate(nodes):
@@ -82,7 +79,7 @@ class FlowReader(ExpressionReader):
                 return None
             elif isinstance(node, ast.Continue):
                 return None
-            else:
+            elif not isinstance(node, ast.Pass):
                 self.visit(node)
         return None
 
@@ -143,11 +140,10 @@ class FlowReader(ExpressionReader):
                 then = self.b.cast(then, kind)
             with self.into(statement.otherwise):
                 otherwise = self.b.cast(otherwise, kind)
-            lows = then.low, otherwise.low
-            low = None if None in lows else min(lows)
-            out = ir.Number(kind, name.strip("?%"), low)
+            choice = statement.test, then, otherwise
+            out = ir.Number(kind, name.strip("?%"), low_of("select", choice))
             statement.merges.append(ir.Merge(out, then, otherwise))
-            self.choices[out] = ir.Op(out, "select", (statement.test, then, otherwise))
+            self.choices[out] = ir.Op(out, "select", choice)
             return out
         if isinstance(then, tuple) and isinstance(otherwise, tuple) and len(then) == len(otherwise):
             pairs = zip(then, otherwise, strict=True)
@@ -251,7 +247,10 @@ class FlowReader(ExpressionReader):
         if isinstance(node, ast.While):
             with self.into(loop.before):
                 loop.test = self.test(node.test)
-            self.check_test(node, loop.before)
+            stores = ir.arrays_of(loop.before, ir.Store) - ir.arrays_of(loop.before, ir.Fill)
+            if stores or any(isinstance(x, ast.NamedExpr) for x in ast.walk(node.test)):
+                what = "the condition of `while` assigns something: write `while True` with `break`"
+                raise self.refuse(what, node)  # it has no place in the backward sweep
         with self.into(loop.body):
             if isinstance(node, ast.For):
                 self.assign(node.target, source.item(loop.index))
@@ -321,14 +320,6 @@ class FlowReader(ExpressionReader):
             f"next round: {remedy}",
             node,
         )
-
-    def check_test(self, node: ast.While, block: ir.Block) -> None:
-        """Refuse tests that do more than to test: they have no place in the backward sweep."""
-        stores = ir.arrays_of(block, ir.Store) - ir.arrays_of(block, ir.Fill)
-        if stores or any(isinstance(x, ast.NamedExpr) for x in ast.walk(node.test)):
-            raise self.refuse(
-                "the condition of `while` assigns something: write `while True` with `break`", node
-            )
 
     def copy_slots(self, slots: Slots, body: ir.Block, live: Names) -> None:
         """Copy arrays that a round has replaced to where the next round reads them."""

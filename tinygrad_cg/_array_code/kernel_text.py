@@ -25,6 +25,7 @@ _C_FUNCTIONS += "arcsin arccos arctan arcsinh arccosh arctanh arctan2"
 C_NAMES = {name: name.replace("arc", "a") for name in _C_FUNCTIONS.split()} | {"power": "pow"}
 """Functions that the language takes from LLVM and C, as Numba does, but for loops whose rounds are
 independent: these call the kernels' functions, which processors compute in vectors."""
+_STACKS = {"float": "f64", "integer": "i64"}  # the stacks, and the types of what they hold
 
 
 class KernelWriter:
@@ -45,44 +46,37 @@ class KernelWriter:
         sizes += [n for x in program.inputs if isinstance(x, ir.Array) for n in x.shape]
         self.sizes = [x for x in dict.fromkeys(sizes) if x.number is None]
         self.names: dict[ir.Number | ir.Array, str] = {}
-        self.lines: list[str] = []
         self.modules: set[str] = set()
-        self.depth = 1
         self.taken: dict[str, itertools.count] = {}
         self.own_functions = False
 
     def text(self) -> str:
         parameters = [f"{self.name(x)}{'_' * isinstance(x, ir.Number)}" for x in self.inputs]
-        for x in self.inputs:
-            if isinstance(x, ir.Number):
-                self.line(f"{self.name(x)} = {self.name(x)}_[0]")
+        numbers = [self.name(x) for x in self.inputs if isinstance(x, ir.Number)]
+        lines = [f"{name} = {name}_[0]" for name in numbers]
+        lines += [f"{self.name(x)} = sizes[{k}]" for k, x in enumerate(self.sizes)]
+        lines += [*self.allocations(), "float_top = 0", "integer_top = 0"]
+        lines += self.block(self.program.body)
+        lines += [f"out{k}[0] = {self.value(x)}" for k, x in enumerate(self.outputs)]
         parameters += [f"out{k}" for k in range(len(self.outputs))]
-        for k, value in enumerate(self.sizes):
-            self.line(f"{self.name(value)} = sizes[{k}]")
-        self.allocate()
-        self.line("float_top = 0")
-        self.line("integer_top = 0")
-        self.block(self.program.body)
-        for k, value in enumerate(self.outputs):
-            self.line(f"out{k}[0] = {self.value(value)}")
         names = ", ".join([*parameters, "floats", "integers", "report", "sizes"])
         names_of_kernels = "noalias, wide_vectors", "reassociating_add", "reciprocal_divide"
         source = "from tinygrad_cg_kernels.runtime.intrinsics import"
         head = [*self.head("over arrays"), *[f"{source} {x}" for x in names_of_kernels]]
         head += ["", "", f"def run({names}):", "    wide_vectors()", "    noalias()"]
-        return "\n".join([*head, *self.lines, "    return True", ""])
+        return "\n".join([*head, *_inside(lines), "    return True", ""])
 
-    def allocate(self, on_device: bool = False) -> None:
-        """Write the sizes of arrays that are the kernel's own, and these arrays."""
-        for op in self.program.sizes:
-            self.statement(op)
+    def allocations(self, on_device: bool = False) -> list[str]:
+        """Return the sizes of arrays that are the kernel's own, and these arrays."""
+        lines = [line for op in self.program.sizes for line in self.statement(op)]
         for array in [x for x in self.program.scratch if x not in self.inputs]:
             size = " * ".join(map(self.value, array.shape)) or "1"
             if on_device:  # a constant, since no number of the program is an integer input
                 size = prod(x.number for x in array.shape if x.number is not None)
             dtype = "np.bool_" if array.element == "b1" else f"np.{DTYPES[array.element]}"
             memory = "cuda.local.array" if on_device else "np.empty"
-            self.line(f"{self.name(array)} = {memory}({size}, {dtype})")
+            lines.append(f"{self.name(array)} = {memory}({size}, {dtype})")
+        return lines
 
     def head(self, of: str, constants: Sequence[str] = ()) -> list[str]:
         """Return the lines of a module's beginning, with the imports of what was written."""
@@ -104,9 +98,6 @@ class KernelWriter:
         text = repr(value.number).replace("nan", "np.nan").replace("inf", "np.inf")
         return f"np.float32({text})" if value.type == "f32" else text
 
-    def line(self, text: str) -> None:
-        self.lines.append("    " * self.depth + text)
-
     def index(self, array: ir.Array, index: ir.Index) -> str:
         text = ""
         for size, i in zip(array.shape, index, strict=True):
@@ -114,44 +105,34 @@ class KernelWriter:
             text = own if text in ("", "0") else f"({text}) * {self.value(size)} + {own}"
         return f"{self.name(array)}[np.uintp({text or '0'})]"
 
-    def block(self, block: ir.Block) -> None:
-        for statement in block:
-            self.statement(statement)
+    def block(self, block: ir.Block) -> list[str]:
+        return [line for statement in block for line in self.statement(statement)]
 
-    def inner(self, block: ir.Block) -> None:
-        self.depth += 1
-        before = len(self.lines)
-        self.block(block)
-        if len(self.lines) == before:
-            self.line("pass")
-        self.depth -= 1
-
-    def statement(self, statement: ir.Statement) -> None:
+    def statement(self, statement: ir.Statement) -> list[str]:
         match statement:
             case ir.Op(out, function, args):
-                self.line(f"{self.name(out)} = {self.call(function, [*map(self.value, args)])}")
+                return [f"{self.name(out)} = {self.call(function, [*map(self.value, args)])}"]
             case ir.LoadElement(out, array, index):
                 text = self.index(array, index)
                 if array.element not in ("f64", "f32", "i64", "b1"):
                     text = f"np.int64({text})"
-                self.line(f"{self.name(out)} = {text}")
+                return [f"{self.name(out)} = {text}"]
             case ir.Store(array, index, value, adds):
                 sign = "+=" if adds else "="
-                self.line(f"{self.index(array, index)} {sign} {self.stored(array, value)}")
-            case ir.Fill(array, value):
-                if value is not None:
-                    self.line(f"{self.name(array)}[:] = {self.stored(array, value)}")
+                return [f"{self.index(array, index)} {sign} {self.stored(array, value)}"]
+            case ir.Fill(array, value) if value is not None:
+                return [f"{self.name(array)}[:] = {self.stored(array, value)}"]
             case ir.Require(test, error):
-                self.line(f"if not {self.value(test)}:")
-                self.stop(error)
+                return [f"if not {self.value(test)}:", *self.stop(error)]
             case ir.Push(values):
-                self.push(values)
+                return self.push(values)
             case ir.Pop(outs):
-                self.pop(outs)
+                return self.pop(outs)
             case ir.If():
-                self.branch(statement)
+                return self.branch(statement)
             case ir.For():
-                self.loop(statement)
+                return self.loop(statement)
+        return []
 
     def stored(self, array: ir.Array, value: ir.Number) -> str:
         text = self.value(value)
@@ -170,70 +151,67 @@ class KernelWriter:
         self.modules.add(module)
         return f"{module.rpartition('.')[2]}.{name}({', '.join(args)})"
 
-    def branch(self, statement: ir.If) -> None:
+    def branch(self, statement: ir.If) -> list[str]:
+        lines = []
         for head, side in ((f"if {self.value(statement.test)}:", "then"), ("else:", "otherwise")):
             block = getattr(statement, side)
             if side == "then" or block or statement.merges:
-                self.line(head)
-                self.inner(block)
+                lines += [head, *_inside(self.block(block) or ["pass"])]
             for merge in statement.merges:
-                self.line(f"    {self.name(merge.out)} = {self.value(getattr(merge, side))}")
+                lines.append(f"    {self.name(merge.out)} = {self.value(getattr(merge, side))}")
+        return lines
 
-    def loop(self, statement: ir.For) -> None:
-        for carry in statement.carries:
-            self.line(f"{self.name(carry.inside)} = {self.value(carry.init)}")
+    def loop(self, statement: ir.For) -> list[str]:
+        lines = [f"{self.name(c.inside)} = {self.value(c.init)}" for c in statement.carries]
         start, stop, step = map(self.value, (statement.start, statement.stop, statement.step))
-        self.line(f"for {self.name(statement.index)} in range({start}, {stop}, {step}):")
-        self.depth += 1
-        self.block(statement.before)
+        lines.append(f"for {self.name(statement.index)} in range({start}, {stop}, {step}):")
+        inner = self.block(statement.before)
         if statement.test is not None:
-            self.line(f"if not {self.value(statement.test)}:")
-            self.line("    break")
-        self.depth -= 1
+            inner += [f"if not {self.value(statement.test)}:", "    break"]
         self.own_functions = are_rounds_independent(statement)
-        self.inner(statement.body)
+        inner += self.block(statement.body) or ["pass"]
         self.own_functions = False
-        self.depth += 1  # the end of a round: carried values, and whether the loop is left
-        if statement.leaves is not None:
-            self.line(f"leaves = {self.value(statement.leaves)}")
+        return [*lines, *_inside([*inner, *self.end(statement)])]
+
+    def end(self, statement: ir.For) -> list[str]:
+        """Return the end of a round: carried values, and whether the loop is left."""
+        leaves = statement.leaves
+        lines = [] if leaves is None else [f"leaves = {self.value(leaves)}"]
         moved = [carry for carry in statement.carries if carry.inside is not carry.result]
         inside = {carry.inside for carry in moved}
         temporary = "next_" if any(carry.result in inside for carry in moved) else ""
-        for carry in moved:
-            self.line(f"{temporary}{self.name(carry.inside)} = {self.value(carry.result)}")
-        for carry in moved if temporary else ():
-            self.line(f"{self.name(carry.inside)} = next_{self.name(carry.inside)}")
-        if statement.leaves is not None:
-            self.line("if leaves:")
-            self.line("    break")
-        self.depth -= 1
-        for carry in statement.carries:
-            self.names[carry.out] = self.name(carry.inside)
+        lines += [f"{temporary}{self.name(c.inside)} = {self.value(c.result)}" for c in moved]
+        names = [self.name(carry.inside) for carry in moved] if temporary else []
+        lines += [f"{name} = next_{name}" for name in names]
+        self.names |= {carry.out: self.name(carry.inside) for carry in statement.carries}
+        return lines if leaves is None else [*lines, "if leaves:", "    break"]
 
-    def stop(self, error: int) -> None:
-        """Write what ends the program, inside an `if`."""
-        self.line(f"    report[0] = {error}")
-        self.line("    return True")
+    def stop(self, error: int) -> list[str]:
+        """Return what ends the program, inside an `if`."""
+        return [f"    report[0] = {error}", "    return True"]
 
-    def push(self, values: Sequence[ir.Number]) -> None:
+    def push(self, values: Sequence[ir.Number]) -> list[str]:
+        lines = []
         for stack, own in _by_stack(values):
-            self.line(f"if {stack}_top + {len(own)} > {stack}s.size:")
-            self.stop(FULL)
+            lines += [f"if {stack}_top + {len(own)} > {stack}s.size:", *self.stop(FULL)]
             for k, value in enumerate(own):
                 text = TEXTS[f"as_{_STACKS[stack]}"].format(self.value(value))
-                self.line(f"{stack}s[np.uintp({stack}_top + {k})] = {text}")
-            self.line(f"{stack}_top += {len(own)}")
+                lines.append(f"{stack}s[np.uintp({stack}_top + {k})] = {text}")
+            lines.append(f"{stack}_top += {len(own)}")
+        return lines
 
-    def pop(self, outs: Sequence[ir.Number]) -> None:
+    def pop(self, outs: Sequence[ir.Number]) -> list[str]:
+        lines = []
         for stack, own in _by_stack(outs):
-            self.line(f"{stack}_top -= {len(own)}")
+            lines.append(f"{stack}_top -= {len(own)}")
             for k, out in enumerate(own):
                 text = TEXTS[f"as_{out.type}"].format(f"{stack}s[np.uintp({stack}_top + {k})]")
-                self.line(f"{self.name(out)} = {text}")
+                lines.append(f"{self.name(out)} = {text}")
+        return lines
 
 
-_STACKS = {"float": "f64", "integer": "i64"}
-"""The stacks, and the types of what they hold."""
+def _inside(lines: Sequence[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
 
 
 def _by_stack(values: Sequence[ir.Number]) -> list[tuple[str, list[ir.Number]]]:
@@ -250,10 +228,10 @@ class ScalarWriter(KernelWriter):
         p = self.program
         inputs = [x for x in p.inputs if isinstance(x, ir.Number)]
         parameters = [f"x{k}" for k in range(len(inputs))]
-        for parameter, x in zip(parameters, inputs, strict=True):
-            self.line(f"{self.name(x)} = np.{DTYPES[x.type]}({parameter})")
-        self.allocate(on_device)
-        self.block(p.body)
+        pairs = zip(parameters, inputs, strict=True)
+        lines = [f"{self.name(x)} = np.{DTYPES[x.type]}({own})" for own, x in pairs]
+        lines += self.allocations(on_device)
+        lines += self.block(p.body)
         results = ", ".join(self.value(x) for x in p.outputs if isinstance(x, ir.Number))
         head = self.head("of numbers", ["from math import inf, nan"])
         head += ["from tinygrad_cg_kernels.runtime.compile import jitable", ""]
@@ -264,11 +242,10 @@ class ScalarWriter(KernelWriter):
             dtype = value.dtype.str if value.dtype.kind in "fb" else "<i8"
             head.append(f"{self.name(array)} = np.array({value.ravel().tolist()}, {dtype!r})")
         head += ["", "", "@jitable", f"def {name}({', '.join(parameters)}):"]
-        return "\n".join([*head, *self.lines, f"    return {results}", ""])
+        return "\n".join([*head, *_inside(lines), f"    return {results}", ""])
 
     def call(self, function: Callable | str, args: Sequence[str]) -> str:
         return super().call("divide" if function == "quotient" else function, args)
 
-    def stop(self, error: int | str) -> None:
-        count = len(self.program.outputs)
-        self.line(f"    return {', '.join(['np.nan'] * count)}")
+    def stop(self, error: int) -> list[str]:
+        return [f"    return {', '.join(['np.nan'] * len(self.program.outputs))}"]

@@ -75,8 +75,7 @@ class Array:
 Index = tuple[Number, ...]
 Numbers = Sequence[Number]
 Thing = Number | Array
-Bounds = tuple[Number, Number, Number]
-"""Start, stop and step of a loop's index."""
+Bounds = tuple[Number, Number, Number]  # start, stop and step of a loop's index
 
 
 class ProgramPart:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from . import program as ir
 
 Access = ir.LoadElement | ir.Store
-Place = tuple[int, tuple[ir.For, ...]]
-"""When a statement runs: its number in the program's text, and the loops around it."""
+Place = tuple[int, tuple[ir.For, ...]]  # a statement's number in the text, and its loops
 
 
 class Reloading:
@@ -14,14 +13,11 @@ class Reloading:
 
     def __init__(self, program: ir.ArrayProgram):
         self.places: dict[ir.Statement, Place] = {}
-        self.home: dict[ir.Number, ir.Block] = {}
-        self.sources: dict[ir.Number, ir.Statement] = {}
-        """The blocks and the statements that define numbers."""
-        self.counts: dict[ir.Statement, ir.Number] = {}
-        """Rounds of loops that the program does not know before."""
+        self.home: dict[ir.Number, ir.Block] = {}  # the blocks that define numbers
+        self.sources: dict[ir.Number, ir.Statement] = {}  # the statements that do
+        self.counts: dict[ir.Statement, ir.Number] = {}  # rounds that are not known before
         self.stores: dict[ir.Array, list[ir.Store | ir.Fill]] = {}
-        self.stored: dict[ir.Number, ir.Store] = {}
-        """Where values are stored in the block that computes them."""
+        self.stored: dict[ir.Number, ir.Store] = {}  # in the block that computes the value
         self.number(program.body, ())
         self.safe: dict[Access, bool] = {}
 
@@ -55,10 +51,7 @@ class Reloading:
         return self.safe[load]
 
     def unchanged_in(self, load: Access) -> ir.For | None:
-        """Return the outermost loop that leaves an array as it is, if there is one.
-
-        It is None, too, if the loops go over no axis: then saving all of the array is not worth it.
-        """
+        """Return the outermost loop that goes over an axis of an array and leaves it as it is."""
         _, loops = self.places[load]
         writers = [self.places[store][1] for store in self.stores.get(load.array, ())]
         for k, loop in enumerate(loops):
@@ -78,10 +71,8 @@ class Reloading:
 
     def spans(self, loop: ir.For, value: ir.Number, size: ir.Number) -> bool:
         """Return whether a loop's index goes over an axis, but for a few elements at the ends."""
-        if self.offset(value, loop.index) is None:
-            return False
         ends = (loop.start, loop.stop) if loop.step.number == 1 else (loop.stop, loop.start)
-        if abs(loop.step.number) != 1 or ends[0].number is None:
+        if None in (ends[0].number, self.offset(value, loop.index)) or abs(loop.step.number) != 1:
             return False
         if size.number is not None and ends[1].number is not None:
             return 2 * (ends[1].number - ends[0].number) >= size.number

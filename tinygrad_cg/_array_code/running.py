@@ -14,23 +14,18 @@ from .kernel_text import FULL, KernelWriter
 from .program import DTYPES, Array, ArrayProgram, FixedNumber, Number
 from .scalar_operations import fold
 
-FIRST_STACK = 256
-"""Numbers that each of the two stacks has room for at first."""
-UNUSED = -0x7FF5_3A1C_96E0_8B42
-"""The bits of what no program has written to a stack, for `stack_bytes`."""
-
+FIRST_STACK = 256  # numbers that each of the two stacks has room for at first
+UNUSED = -0x7FF5_3A1C_96E0_8B42  # bits that no program writes to a stack, for `stack_bytes`
 MAX_LAYOUTS = 64
-MAX_SPARE_BYTES = 2**16
-"""Stacks of at most so many bytes are kept for the next call."""
+MAX_SPARE_BYTES = 2**16  # stacks of at most so many bytes are kept for the next call
 FLOAT, INTEGER = np.dtype(np.float64), np.dtype(np.int64)
 
 
 class Layout(NamedTuple):
     """What calls with inputs of the same shapes and integers share.
 
-    `arguments` has the constants, and None for what each call fills in. `results` are position,
-    size and dtype of arrays that a call allocates. `outputs` are positions, or numbers, with their
-    shapes and dtypes.
+    `arguments` are constants, and None for what each call fills in; `results` position, size and
+    dtype of arrays that a call allocates; `outputs` position, or number, shape and dtype.
     """
 
     arguments: list[Any]

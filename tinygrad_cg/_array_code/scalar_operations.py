@@ -79,8 +79,6 @@ _OF_TRUTHS: dict[Any, str] = {elementary.where: "select"}
 _OF_TRUTHS |= {getattr(elementary, f"logical_{name}"): name for name in ("and", "or", "not")}
 _PLAIN = {elementary.multiply_upstream, elementary.multiply_tangent}
 """Products that give 0 for 0 times infinity; where one factor is 1 they are the other one."""
-
-
 _arity = cache(lambda function: len(inspect.signature(function).parameters))
 Definitions = dict[ir.Number, ir.Op]
 
@@ -119,7 +117,7 @@ class OpBuilder:
             for x, other in ((values[1], values[0]), values)[: 1 if name == "subtract" else 2]:
                 if x.number == _NEUTRAL[name]:
                     return other
-        return self._add(name, values, kind, hint, _low(name, values) if kind == "i64" else None)
+        return self._add(name, values, kind, hint, low_of(name, values) if kind == "i64" else None)
 
     def apply(self, function: Callable, *args: ir.Number | float, hint: str = "t") -> ir.Number:
         """Add a function of floats of the kernels'; TypeError for another number of arguments."""
@@ -190,7 +188,8 @@ def join(kinds: Sequence[str]) -> str:
     return "f32" if "f32" in present else "i64"
 
 
-def _low(name: str, values: Sequence[ir.Number]) -> int | None:
+def low_of(name: str, values: Sequence[ir.Number]) -> int | None:
+    """Return a lower bound of an operation on integers, from those of its operands."""
     lows = [x.low for x in (values[1:] if name in ("select", "mod") else values)]
     known = [low for low in lows if low is not None]
     match name:
@@ -275,9 +274,8 @@ def _step(b: OpBuilder, function: Callable, operands: list[ir.Number]) -> ir.Num
 
 @cache
 def derivative(function: Callable, position: int, kind: str) -> tuple[list[str], ScalarTrace, Any]:
-    """Return what the derivative of a function of the kernels' by an argument is computed from.
+    """Return the names of inputs, the steps and the result, None for zero, of a derivative.
 
-    These are the names of its inputs, its steps, and which of these is the result, None for zero.
     It is the gradient function of the operation, for an upstream gradient of 1.
     """
     record = _records()[function]

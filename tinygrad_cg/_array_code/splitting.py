@@ -17,12 +17,12 @@ from tinygrad_cg_kernels import elementary
 from . import program as ir
 from .scalar_operations import OpBuilder
 
-CHUNK = 256
-"""Rounds that are computed before their terms are added."""
+CHUNK = 256  # rounds that are computed before their terms are added
 PAD = 8
 """Zeros in front of and behind the terms: the largest distance of elements that are one group."""
-MIN_ROUNDS = 16
-"""Loops of fewer rounds are left as they are."""
+MIN_ROUNDS = 16  # loops of fewer rounds are left as they are
+Group = Sequence[tuple[ir.Store, ir.Array, int]]
+"""Additions to elements near each other: with the buffer of the terms, and the distance."""
 
 
 def split(program: ir.ArrayProgram, primal: ir.ArrayProgram) -> ir.ArrayProgram:
@@ -83,8 +83,7 @@ def are_rounds_independent(loop: ir.For, ignored: Collection[ir.Statement] = ())
 def totals(loop: ir.For, primal: Collection[ir.Array]) -> tuple[ir.For, ir.Block]:
     """Return a loop that adds up in numbers what it adds to the same element in all rounds.
 
-    And what adds these numbers to the elements, after a loop that has rounds. Sums of the `primal`
-    program stay as they are.
+    And what adds the numbers to the elements after rounds. Sums of `primal` stay as they are.
     """
     inner = ir.defined([loop])
     used = {*primal, *ir.arrays_of(loop.body, ir.LoadElement, ir.Fill)}
@@ -102,18 +101,16 @@ def totals(loop: ir.For, primal: Collection[ir.Array]) -> tuple[ir.For, ir.Block
         return loop, []
     around = OpBuilder()
     test = around.op("less" if loop.step.number > 0 else "greater", loop.start, loop.stop)
+    after: ir.Block = [*around.block, ir.If(test, stores, [])]
     if test.number is not None:
         after = stores if test.number else []
-    else:
-        after = [*around.block, ir.If(test, stores, [])]
     return replace(loop, body=b.block, carries=carries), after
 
 
 def can_be_split(loop: ir.For) -> bool:
     """Return whether a loop has many rounds of numbers and elements alone, one after the other."""
-    ends = loop.start, loop.stop
-    constants = [x.number for x in ends if x.number is not None]
-    if len(constants) == 2 and abs(constants[1] - constants[0]) < MIN_ROUNDS:
+    start, stop = loop.start.number, loop.stop.number
+    if None not in (start, stop) and abs(stop - start) < MIN_ROUNDS:
         return False
     if not loop.is_counted or abs(loop.step.number) != 1:
         return False
@@ -121,10 +118,7 @@ def can_be_split(loop: ir.For) -> bool:
 
 
 def ordered_sums(loop: ir.For) -> list[ir.Carry]:
-    """Return sums in the order of the rounds, if rounds have nothing else in common.
-
-    And if they call functions, which a loop without these sums computes in vectors.
-    """
+    """Return sums in the order of rounds that call functions and have nothing else in common."""
     ops = ir.definitions(loop.body)
     calls = {x.function for x in ops.values() if not isinstance(x.function, str)}
     if not (can_be_split(loop) and loop.step.number == 1 and calls - {elementary.sqrt}):
@@ -140,10 +134,6 @@ def ordered_sums(loop: ir.For) -> list[ir.Carry]:
     ]
     others = [c for c in loop.carries if c not in sums]
     return sums if sums and are_rounds_independent(replace(loop, carries=others)) else []
-
-
-Group = Sequence[tuple[ir.Store, ir.Array, int]]
-"""Additions to elements near each other: with the buffer of the terms, and the distance."""
 
 
 class _Splitting:

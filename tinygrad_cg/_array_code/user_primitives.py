@@ -104,16 +104,12 @@ def derived_gradient(operation: UserOperation) -> Callable[..., Any]:
     return _gradient_of(operation.primitive.name, _program_of(operation.kernel))
 
 
-def kernel_for_device(kernel: Any) -> Callable[..., Any]:
+def kernel_for_device(kernel: Any, program: ArrayProgram | None = None) -> Callable[..., Any]:
     """Return an elementwise kernel for a GPU: itself, if it has no arrays or cannot be read."""
     try:
-        program = _program_of(kernel)
+        program = program or _program_of(kernel)
     except UnsupportedCodeError:
         return kernel
-    return _for_device(program, kernel)
-
-
-def _for_device(program: ArrayProgram, kernel: Callable[..., Any]) -> Callable[..., Any]:
     if not program.scratch:
         return kernel
     return generated.load(ScalarWriter(program).function("derivative", on_device=True)).derivative
@@ -139,7 +135,7 @@ def _gradient_of(name: str, program: ArrayProgram) -> Callable[..., Any]:
         own = share(prune(partial(program, position)))
         label = f"{name}_derivative_{position}"
         kernel = generated.load(ScalarWriter(own).function("derivative")).derivative
-        on_device = functools.partial(_for_device, own)
+        on_device = functools.partial(kernel_for_device, program=own)
         return UserOperation(
             label, kernel, None, True, None, lambda _: _gradient_of(label, own), on_device
         )

@@ -79,7 +79,6 @@ class Lazy:
 
 
 Arraylike = View | Lazy
-
 ELEMENTS = {dtype: name for name, dtype in DTYPES.items()}
 
 

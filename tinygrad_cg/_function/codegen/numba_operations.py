@@ -25,8 +25,6 @@ from tinygrad_cg_kernels.runtime.promotion import FLOAT64, broadcast_shapes, loo
 from ..._ops.matrices import tolerance
 from ..fusion.nodes import OpaqueNode
 
-Shapes = Sequence[tuple[int, ...] | None]
-
 
 class CodeOnArrays(NamedTuple):
     """A function ``f(out, *operands, *tables)``.
@@ -37,7 +35,7 @@ class CodeOnArrays(NamedTuple):
     """
 
     function: Callable[..., Any]
-    shapes: Shapes | None = None
+    shapes: Sequence[tuple[int, ...] | None] | None = None
     tables: Sequence[Any] = ()
     dtypes: Sequence[np.dtype] | None = None
     result: np.dtype | None = None
@@ -91,9 +89,8 @@ def _elementwise(node: OpaqueNode) -> Code:
     kernel = node.op.kernel if kernel_of is None else kernel_of(node.params)
     kernel = kernel.single if isinstance(kernel, Pointwise) else kernel
     signature = kernel._signature(tuple([x.dtype for x in node.operands]))
-    if signature.checked or kernel.inputs != len(node.operands):
-        return None
-    if kernel.refusal(signature.loop) is not None:
+    is_unfit = signature.checked or kernel.inputs != len(node.operands)
+    if is_unfit or kernel.refusal(signature.loop) is not None:
         return None
     tables = [places(x.shape, node.shape) for x in node.operands]
     function = arrays.elements(_without_dispatcher(kernel.function), kernel.inputs)
@@ -376,7 +373,6 @@ def array_code(node: OpaqueNode, aval: Any) -> Code:
         return None
     if node.op.kind == "user":
         return _user_code(node, aval)
-    build = BUILDERS.get(node.op.name)
-    if build is None and isinstance(node.op.kernel, Elementwise):
-        build = _elementwise
+    is_elementwise = isinstance(node.op.kernel, Elementwise)
+    build = BUILDERS.get(node.op.name, _elementwise if is_elementwise else None)
     return None if build is None else build(node)

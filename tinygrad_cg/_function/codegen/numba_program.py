@@ -31,8 +31,7 @@ from .rounds import GAVE_UP, TracedLoop, compile_rounds
 from .segment import Segment
 from .target import Kinds, Target
 
-MAX_PART = 256
-"""Elements of the largest array that is a part of a block."""
+MAX_PART = 256  # elements of the largest array that is a part of a block
 ROUNDS = [2**6, 2**10, 2**14, 2**18]
 """Maximal rounds of the programs for the gradient of a loop whose length is not known."""
 
@@ -60,9 +59,8 @@ class NumbaTarget(Target):
 class NumbaProgram(Executable):
     """An executable whose call is Numba code.
 
-    All arrays inside have one axis. `shapes` and `dtypes` are those of the inputs; `values` are the
-    arrays of inputs that are known. If the program is a `part` of another one, its inputs and
-    results have one axis, too, and the result is a tuple.
+    All arrays inside have one axis. `values` are the arrays of inputs that are known. Inputs and
+    results of a program that is a `part` of another have one axis, too; the result is a tuple.
     """
 
     def __init__(
