@@ -1,8 +1,10 @@
 """The Python calls that operations, gradients and nested tapes cost, and what is not marked."""
 
+import pickle
 import sys
 from collections import Counter
 
+import numpy as np
 import pytest
 
 import tinygrad_cg as tf
@@ -89,6 +91,20 @@ class TestOneOperation:
                 inner.watch(x)
                 assert self.count(name, x, y) <= 3
                 assert self.count(name, y, x) <= 3
+
+
+def test_unpickled_arrays_and_tensors():
+    """Their dtype is not NumPy's own object: each operation took ten times as long."""
+    array = pickle.loads(pickle.dumps(np.array([0.5, 1.5], np.float32)))
+    assert array.dtype is not np.dtype(np.float32)
+    x = tf.constant(array)
+    for operand in (x, pickle.loads(pickle.dumps(x)), x + array):
+        compile_all(OPERATIONS["x * y"], operand, operand)
+        assert len(calls(OPERATIONS["x * y"], operand, operand)) == 2
+    variable = pickle.loads(pickle.dumps(tf.Variable(array)))
+    assert variable.numpy().dtype is np.dtype(np.float32)
+    variable.assign(array)
+    assert variable.numpy().dtype is np.dtype(np.float32)
 
 
 def test_records_of_nested_tapes_are_right():

@@ -334,7 +334,8 @@ def _own_array(array: np.ndarray, dtype: np.dtype | None, copy: bool) -> np.ndar
             words = f"Cannot convert {array[()]} to EagerTensor of dtype {dtype}"
             raise ArgumentTypeError(f"{words}: cast() it, or choose another dtype")
         return cast_in_range(array, dtype)
-    return np.array(array, dtype=wanted, copy=True if copy else None, subok=False)
+    own = np.array(array, dtype=wanted, copy=True if copy else None, subok=False)
+    return own if own.dtype is wanted else own.view(wanted)  # see `restore`
 
 
 def _from_nested(value: Any, dtype: np.dtype | None) -> np.ndarray:

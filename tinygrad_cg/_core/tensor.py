@@ -667,9 +667,18 @@ class Tensor(ArrayLike):
         return f"tg.Tensor({text}, shape={self.shape}, dtype={self.dtype})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Tensor, (np.array(self._values()),)  # the value travels, the record stays
+        return restore, (np.array(self._values()),)  # the value travels, the record stays
 
     def __copy__(self, memo: Any = None) -> Tensor:
         return self  # immutable: the copy is the tensor, and its gradient flows
 
     __deepcopy__ = __copy__
+
+
+def restore(array: ndarray) -> Tensor:
+    """Return the tensor of an unpickled array.
+
+    The dtype of such an array is equal to NumPy's own object, but not that object. Small kernels
+    compare dtypes by identity, and would not take the array.
+    """
+    return Tensor(array.view(np.dtype(array.dtype.type)))
