@@ -111,7 +111,7 @@ RULES = {
     "not transposed": (
         rule(lambda x: tf.linalg.matvec(MATRIX, x), lambda dy, x: tf.linalg.matvec(MATRIX, dy)),
         V[:3],
-        "A transpose is missing",
+        "not by its transpose",
     ),
     "negative x": (
         rule(lambda x: tf.where(x > 0, x**2, 0.1 * x), lambda dy, x: dy * 2 * x),

@@ -704,7 +704,7 @@ right(rotary_embedding, X4)
 wrong(
     rotary_embedding_rotated_again,
     X4,
-    said="A transpose is missing: the rule multiplies by the Jacobian, not by its transpose.",
+    said="The rule multiplies by the Jacobian, not by its transpose.",
 )
 right(softcap, 10.0 * X4)
 wrong(softcap_outer_factor, 10.0 * X4, said="It is 30 times the correct gradient.")
@@ -963,7 +963,7 @@ right(equilibrium, 0.4 * X3, order=1)
 wrong(
     equilibrium_not_transposed,
     0.4 * X3,
-    said="A transpose is missing: the rule multiplies by the Jacobian, not by its transpose.",
+    said="The rule multiplies by the Jacobian, not by its transpose.",
 )
 wrong(
     equilibrium_of_one_step,
@@ -977,7 +977,7 @@ right(linear_flow, X3)
 wrong(
     linear_flow_forwards,
     X3,
-    said="A transpose is missing: the rule multiplies by the Jacobian, not by its transpose.",
+    said="The rule multiplies by the Jacobian, not by its transpose.",
 )
 wrong(linear_flow_exact_adjoint, X3)
 right(gaussian_evidence, np.array(0.7))
@@ -1002,7 +1002,7 @@ right(sylvester_solution, BATCH[:3, :2])
 wrong(
     sylvester_solution_not_transposed,
     BATCH[:3, :2],
-    said="A transpose is missing: the rule multiplies by the Jacobian, not by its transpose.",
+    said="The rule multiplies by the Jacobian, not by its transpose.",
 )
 wrong(transport_cost, np.abs(MATRIX), said="It is 2 times the correct gradient.")
 
@@ -1354,7 +1354,7 @@ right(upwind, X4)
 wrong(
     upwind_same_side,
     X4,
-    said="A transpose is missing: the rule multiplies by the Jacobian, not by its transpose.",
+    said="The rule multiplies by the Jacobian, not by its transpose.",
 )
 wrong(
     render_weights,
@@ -1439,7 +1439,7 @@ right(convolution, X4)
 wrong(
     convolution_not_flipped,
     X4,
-    said="A transpose is missing: the rule multiplies by the Jacobian, not by its transpose.",
+    said="The rule multiplies by the Jacobian, not by its transpose.",
 )
 wrong(
     reversed_scan,

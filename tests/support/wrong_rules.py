@@ -599,8 +599,8 @@ wrong(
     false="1 a*",
     words="It is the transpose of the correct gradient.",
 )
-wrong(product_not_transposed, SQUARE, S, false="1 a*", words="A transpose is missing")
-wrong(inverse_not_transposed, S, false="1 a*", words="A transpose is missing")
+wrong(product_not_transposed, SQUARE, S, false="1 a*", words="not by its transpose")
+wrong(inverse_not_transposed, S, false="1 a*", words="not by its transpose")
 wrong(
     log_determinant_not_transposed,
     S,
@@ -609,7 +609,7 @@ wrong(
 )
 wrong(trace_of_square, S, false="1 a*", words="It is the transpose of the correct gradient.")
 wrong(determinant_of_adjugate, S, false="1 a*", words="It must be multiplied by the output.")
-wrong(solve_not_transposed, V, false="1 b*", words="A transpose is missing")
+wrong(solve_not_transposed, V, false="1 b*", words="not by its transpose")
 wrong(solve_with_wrong_sign, S, W.T.copy(), false="1 a*", words="The sign is wrong.")
 wrong(symmetric_form, V)
 wrong(

@@ -649,7 +649,7 @@ def _parts(elements: Elements) -> Iterator[Hypothesis]:
     """Yield a part of the Jacobian, or its transpose, in place of the whole."""
     if not _is_square(elements):
         return
-    text = "A transpose is missing: the rule multiplies by the Jacobian, not by its transpose."
+    text = "The rule multiplies by the Jacobian, not by its transpose."
     fix: Fix = transpose_matrix
     is_small = elements.x.size <= 256 and elements.x.shape == elements.outputs.shape
     for axis in range(elements.x.ndim) if is_small else ():

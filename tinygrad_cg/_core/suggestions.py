@@ -165,9 +165,7 @@ class FixedAttribute(AbsentAttribute):
 
     def __set__(self, instance: Any, value: Any) -> NoReturn:
         kind = type(instance).__name__
-        raise AttributeError(
-            f"{kind!r} object has no attribute {self.name!r} to set: {self.words}", obj=instance
-        )
+        raise AttributeError(f"cannot set {self.name!r} of a {kind}: {self.words}", obj=instance)
 
 
 def absent_attributes(texts: dict[str, str], kind: str = "") -> Callable[[T], T]:

@@ -304,9 +304,9 @@ class Definition:
         if key not in self._warned:
             self._warned.add(key)
             message = (
-                f"{self.role} `{self.name}` takes NumPy or Python values (numpy(), float(), "
-                "np.asarray(), numpy_function) from a tensor that is being recorded: derivatives "
-                "do not see them. Use tensor operations, or declare the derivative by "
+                f"{self.role} `{self.name}` takes NumPy or Python values out of a recorded "
+                "tensor, by numpy(), float(), np.asarray() or numpy_function. Derivatives do not "
+                "see these values. Use tensor operations, or declare the derivative by "
                 "custom_gradient or custom_derivatives"
             )
             fields = {"kind": "detached", "function": self.name, "line": (file, line)}

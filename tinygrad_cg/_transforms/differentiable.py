@@ -98,9 +98,9 @@ class Differentiable:
             ) from None
         if not is_differentiable(tensor.dtype):
             raise TypeError(
-                f"{self.name}: argument {number} of {self.definition.name} has dtype "
-                f"{tensor.dtype}, which has no gradient: pass floats, or choose other arguments "
-                "with argnums="
+                f"{self.name}: argument {number} of {self.definition.name} is of "
+                f"dtype {tensor.dtype}, but only floats have derivatives: pass floats, or choose "
+                "other arguments with argnums="
             )
         if tensor is leaf and tensor._rec is None and state.frame is None:
             return Tensor(tensor._data)
