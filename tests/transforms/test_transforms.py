@@ -305,7 +305,7 @@ class TestErrors:
         for x, dtype in ((3, "int32"), (np.arange(3), "int64"), (True, "bool")):
             self.refused(
                 TypeError,
-                f"grad: argument 0 of .* has dtype {dtype}.*argnums=",
+                f"grad: argument 0 of .* is of dtype {dtype}.*argnums=",
                 lambda x=x: tf.grad(f)(x),
             )
         self.refused(TypeError, "grad: argument 0 of .*convert a value", lambda: tf.grad(f)("a"))
