@@ -110,7 +110,7 @@ CLAIMS = {
                 dy * (1.0 - 0.3 * lamb + 0.045 * lamb**2), tf.reduce_sum(dy * -0.3 * y)
             ),
         ),
-        (V, 1.3), "Does this term have the wrong sign?", ("has the wrong sign",),
+        (V, 1.3), "seems to have the wrong sign", ("has the wrong sign",),
     ),
     "2 and the sizes of two axes": (
         rule(

@@ -185,7 +185,8 @@ TAPES = [
     (
         "4.2 float target",
         TypeError,
-        "target is float, not a Tensor; compute it with tensors (a tape does not record float()",
+        "the `target` of gradient() is float, not a Tensor; compute it with tensors (a tape does "
+        "not record float()",
         asked(lambda x, y: 4.0, x),
     ),
     (

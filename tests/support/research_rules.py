@@ -286,8 +286,8 @@ wrong(
     focal_loss_sign_of_weight,
     PROBABILITIES,
     said=(
-        "The error is -2 times the term from differentiating `weight`. Does this term have the "
-        "wrong sign?"
+        "The term from differentiating `weight` seems to have the wrong sign: the error is -2 "
+        "times this term."
     ),
 )
 right(dice_loss, PROBABILITIES)

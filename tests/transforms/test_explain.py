@@ -759,7 +759,7 @@ def test_a_gradient_that_may_be_none_on_purpose_is_silent():
 
 @pytest.mark.parametrize(
     ("target", "source", "words"),
-    [(1.0, tf.constant(1.0), "target is float"), (tf.constant(1.0), 1.0, "source must be")],
+    [(1.0, tf.constant(1.0), "is float, not a Tensor"), (tf.constant(1.0), 1.0, "source must be")],
 )
 def test_what_is_no_tensor_is_refused(target, source, words):
     with tf.GradientTape() as tape:

@@ -148,8 +148,8 @@ class TestHvp:
     def test_errors(self):
         for kind, match, run in (
             (TypeError, "hvp: pass the function's arguments, and then", lambda f: f(X)),
-            (ValueError, r"hvp: vector 0 has shape \(2,\)", lambda f: f(X, X[:2])),
-            (ValueError, r"hvp: vector 0 has shape \(\)", lambda f: f(X, 1.0)),
+            (ValueError, r"hvp: the vector has shape \(2,\)", lambda f: f(X, X[:2])),
+            (ValueError, r"hvp: the vector has shape \(\)", lambda f: f(X, 1.0)),
             (ValueError, "hvp: the vector must have the structure", lambda f: f(X, (X,))),
             (ValueError, "hvp: .* needs a scalar output", lambda f: tf.hvp(tf.tanh)(X, X)),
         ):

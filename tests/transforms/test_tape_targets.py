@@ -262,11 +262,15 @@ REFUSED = {  # targets, sources, words
         f"a number of type {type(number).__name__}": (
             lambda t, number=number: number,
             lambda t: t.x,
-            f"target is .*{kind}.*, not a Tensor; compute it with tensors",
+            f"target. of gradient.* is .*{kind}.*, not a Tensor; compute it with tensors",
         )
         for number, kind in ((4.0, "float"), (4, "int"), (np.float32(4.0), "float"))
     },
-    "an array": (lambda t: np.ones(2), lambda t: t.x, "target is .*ndarray, not a Tensor"),
+    "an array": (
+        lambda t: np.ones(2),
+        lambda t: t.x,
+        "target. of gradient.* is .*ndarray, not a Tensor",
+    ),
     "a number among the targets": (lambda t: [t.y, 1.0], lambda t: t.x, "float, not a Tensor"),
     "an array as a source": (
         lambda t: t.y,

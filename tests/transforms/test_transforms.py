@@ -336,11 +336,11 @@ class TestErrors:
         _, pull_two = tf.vjp(lambda x: {"a": x, "b": x}, X)
         self.refused(
             ValueError,
-            r"vjp: cotangent 0 has shape \(2,\), but needs shape \(3,\)",
+            r"vjp: the cotangent has shape \(2,\), but needs shape \(3,\)",
             lambda: pull(tf.ones(2)),
         )
-        self.refused(ValueError, r"vjp: cotangent 0 has shape \(1, 3\)", lambda: pull(X[None]))
-        self.refused(ValueError, "vjp: cotangent 0 has None", lambda: pull(None))
+        self.refused(ValueError, r"vjp: the cotangent has shape \(1, 3\)", lambda: pull(X[None]))
+        self.refused(ValueError, "vjp: the cotangent has None", lambda: pull(None))
         self.refused(ValueError, "vjp: the cotangent must have the structure", lambda: pull_two(X))
         self.refused(
             ValueError,
@@ -349,7 +349,7 @@ class TestErrors:
         )
         self.refused(
             TypeError,
-            "cotangent 0 is complex64, .* pass its real part",
+            "the cotangent is complex64, .* pass its real part",
             lambda: pull(tf.cast(X, "complex64")),
         )
 
@@ -357,7 +357,7 @@ class TestErrors:
         square = lambda x: x * x
         self.refused(
             ValueError,
-            r"jvp: tangent 0 has shape \(2,\), but needs shape \(3,\)",
+            r"jvp: the tangent has shape \(2,\), but needs shape \(3,\)",
             lambda: tf.jvp(square, (X,), (tf.ones(2),)),
         )
         self.refused(
@@ -367,10 +367,10 @@ class TestErrors:
         )
         push = tf.linearize(square, X)[1]
         for number in (2.0, np.float64(2.0), tf.constant(2.0)):
-            needs = r"tangent 0 has shape \(\), but needs shape \(3,\)"
+            needs = r"the tangent has shape \(\), but needs shape \(3,\)"
             self.refused(ValueError, f"jvp: {needs}", lambda t=number: tf.jvp(square, (X,), (t,)))
             self.refused(ValueError, f"linearize: {needs}", lambda t=number: push(t))
-        self.refused(ValueError, "jvp: tangent 0 has None", lambda: tf.jvp(square, (X,), (None,)))
+        self.refused(ValueError, "jvp: the tangent has None", lambda: tf.jvp(square, (X,), (None,)))
         self.refused(
             TypeError,
             r"jvp: primals must be a tuple .*, got Tensor: write jvp\(f, \(x",
@@ -378,7 +378,7 @@ class TestErrors:
         )
         self.refused(
             TypeError,
-            "tangent 0 is complex64",
+            "the tangent is complex64",
             lambda: tf.linearize(square, X)[1](tf.cast(X, "complex64")),
         )
         self.refused(

@@ -279,8 +279,8 @@ def _of_unrecorded(
             why = f"{' '.join(sorted(nones))} Return a gradient."
             if any(x.name in names and not x.captured for x in problem.sources):
                 why += (
-                    f" If {which} should have no gradient, as labels for example, let "
-                    f"`{problem.name}` capture {which} instead of taking an argument."
+                    f" If {which} should have no gradient, let `{problem.name}` capture {which} "
+                    "instead of taking it as an argument."
                 )
         text = f"The gradient with respect to {which} is None. {why} {_describe(evidence, rows)}"
         return _differentiated(evidence, text, names)
@@ -297,7 +297,7 @@ def _of_unrecorded(
         f"{_describe_lost(evidence, first)}. {_describe(evidence, rows)}"
     )
     lines = [line for _, line in taken]
-    call = f"{text} Call `{problem.name}` in the rule to compute its output."
+    call = f"{text} In the rule, call `{problem.name}` to compute its output."
     finding = _corrected(evidence, call, None, rewrite.call_again, problem.name)
     if not finding.code:
         text = f"{text} Use tensor operations instead."
@@ -325,7 +325,7 @@ def _of_detach_site(
     name = point.definition.name if point.definition else evidence.check.problem.name
     has_rule = any(seen.definition is point.definition for seen in evidence.calls)
     whose = f"The rule of `{name}`" if has_rule and not point.in_body else f"`{name}`"
-    how, result = f"uses `{point.what}`", "the result"
+    how, result = f"uses `{point.what}`", f"the value of `{point.what}`"
     if point.what == "NumPy":
         how, result = "takes NumPy or Python values from a tensor", "these values"
         how += f" in `{point.expression}`" * bool(point.expression)

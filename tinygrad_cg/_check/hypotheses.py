@@ -717,7 +717,7 @@ def _through(elements: Elements) -> Iterator[Hypothesis]:
         term = f"term from differentiating {share.what} ({share.site})"
         words = f"The {term} is {1.0 + extra:.6g} times the correct one."
         if np.isclose(extra, -2.0, rtol=1e-5):  # as if two terms were missing that are the same
-            words = f"The error is -2 times the {term}. Does this term have the wrong sign?"
+            words = f"The {term} seems to have the wrong sign: the error is -2 times this term."
         wrong_multiples.append(gives(words, partial(changed, extra=float(extra)), 1))
     yield from wrong_multiples
 

@@ -32,7 +32,7 @@ def flat_targets(target: Any) -> list:
     flat = nest.flatten(target)
     for leaf in flat:
         if not is_tensor(leaf):
-            _refuse("target is {}, not a Tensor; " + NO_TENSOR, leaf)
+            _refuse("the `target` of gradient() is {}, not a Tensor; " + NO_TENSOR, leaf)
     return flat
 
 

@@ -269,7 +269,7 @@ def fit_tensors(
     else:
         flat = [values]
     return [
-        _fit_tensor(transform, f"{role} {i}", *pair)
+        _fit_tensor(transform, f"{role} {i}" if len(flat) > 1 else f"the {role}", *pair)
         for i, pair in enumerate(zip(flat, tensors, strict=True))
     ]
 
@@ -288,7 +288,7 @@ def _fit_tensor(transform: Differentiable, what: str, value: Any, tensor: Tensor
     if value is None:
         _refuse(transform, what, "None", tensor)
     fitted = convert(value, tensor.dtype if is_weak(value) or isinstance(value, list) else None)
-    is_direction = what.startswith(("tangent", "vector"))
+    is_direction = what.removeprefix("the ").startswith(("tangent", "vector"))
     if fitted.shape != tensor.shape and (is_direction or fitted.shape != ()):
         _refuse(transform, what, f"shape {tuple(fitted.shape)}", tensor)
     if is_complex(fitted.dtype) and not is_complex(tensor.dtype):

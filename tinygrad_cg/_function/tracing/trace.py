@@ -143,7 +143,9 @@ def refuse_value(what: str, level: FunctionTrace, size_of: Any = None) -> NoRetu
     file, line, _ = users_line()
     text = linecache.getline(file, line).strip()
     of_math = re.search(r"(?<![.\w])math\.(\w+)\(", text)
-    hint = "Replace what needs a value, such as float() and numpy(), by tensor operations"
+    hint = (
+        "Compute with the tensor itself, without float() or numpy(): `if` and `while` take tensors"
+    )
     if of_math:
         hint = f"Use tf.math.{of_math[1]} instead of math.{of_math[1]}"
     elif size_of is not None:
