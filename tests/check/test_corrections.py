@@ -731,7 +731,7 @@ def kinetic_energy(m, gamma):
 def test_a_number_that_is_a_captured_size_or_value_is_not_offered(function, args, term, others):
     report = tf.check_gradients(function, *args)
     assert term in words(report)
-    assert "right here, but wrong for other arguments or captured values." in words(report)
+    assert "right for these values, but wrong for others." in words(report)
     corrected = defined(code_of(report), function.__name__, **others)
     assert tf.check_gradients(corrected, *args).ok
 
@@ -1155,7 +1155,7 @@ def square_root(a):
 )
 def test_a_rule_that_reads_an_output_computed_by_numpy_calls_its_function(f, args, line):
     report = tf.check_gradients(f, *args, order=3)
-    assert f"In the rule, call `{f.__name__}` to compute its output." in words(report)
+    assert f"In the rule, get the output of `{f.__name__}` by calling it." in words(report)
     assert line in code_of(report)
     assert "np.asarray" in code_of(report)
     corrected = defined(code_of(report), f.__name__)

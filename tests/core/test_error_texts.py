@@ -490,7 +490,7 @@ NAMED = {  # by the function that is called, though another one raises the error
     f"dtype: {np.dtype(np.clongdouble)} is not supported; call .astype(np.complex128)": lambda: (
         tf.zeros(2, np.clongdouble)
     ),
-    "`sin`: the derivative of order 1 was requested, but none is declared. Declare it: "
+    "`sin`: the derivative of order 1 was requested, but none is declared. Write "
     "custom_derivatives(sin, derivative), where": lambda: tf.grad(tf.custom_derivatives(tf.sin))(
         1.0
     ),

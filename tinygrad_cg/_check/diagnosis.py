@@ -297,7 +297,7 @@ def _of_unrecorded(
         f"{_describe_lost(evidence, first)}. {_describe(evidence, rows)}"
     )
     lines = [line for _, line in taken]
-    call = f"{text} In the rule, call `{problem.name}` to compute its output."
+    call = f"{text} In the rule, get the output of `{problem.name}` by calling it."
     finding = _corrected(evidence, call, None, rewrite.call_again, problem.name)
     if not finding.code:
         text = f"{text} Use tensor operations instead."
@@ -611,8 +611,8 @@ def _fixed(
         return trial.code, " Write it like this:"
     if trial is not None and trial.only_here:
         value_words = (
-            " With this change alone, the rule is right here, but wrong for other arguments or "
-            f"captured values. Differentiate the operations of `{name}` instead:"
+            " With this correction, the rule is right for these values, but wrong for others. "
+            f"Differentiate the operations of `{name}` instead:"
         )
     squares = {n for n, x in zip(names, problem.point, strict=False) if _is_square(x)}
     for words, repair in islice(rewrite.repairs(problem.f, name, sorted(squares)), MAX_REPAIRS):

@@ -971,6 +971,7 @@ def _where_wrong(elements: Elements, false: np.ndarray) -> str:
                 bounds = f"<= {wrong.max():.6g} ({count})", f">= {right.min():.6g}"
             elif wrong.min() > right.max():
                 bounds = f">= {wrong.min():.6g} ({count})", f"<= {right.max():.6g}"
+                bounds = bounds[0], bounds[1] if right.any() or label == name else "is 0"
             else:
                 continue
             right_words = f", and right where {label} {bounds[1]}" * text.endswith("only where")

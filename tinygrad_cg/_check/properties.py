@@ -144,8 +144,8 @@ def check_symmetry(check: Check) -> None:
     if not holds and any(row.verdict in DOUBTFUL for row in check.rows):
         return  # they need not be symmetric where they are not continuous
     words = (
-        "second derivatives are not symmetric: for two random directions of the arguments, the "
-        f"derivative is {first.number:.6g} in one order and {other.number:.6g} in the other"
+        "second derivatives are not symmetric: the derivative along two random directions is "
+        f"{first.number:.6g}, and {other.number:.6g} with the directions swapped"
     )
     name = "second derivatives are symmetric"
     check.properties.append(Property(name, holds, "" if holds else words))

@@ -23,7 +23,8 @@ PATHS = {"x": "direct", "both": "f(x)**2"}
 LINEAR = {  # paths that are compared with other results of the same rule
     "linearity": "the gradient for a sum, or a multiple, of upstream gradients is compared with "
     "the sum, or the multiple, of their gradients",
-    "upstream": "the rule is compared with itself, because a gradient must be linear in dy",
+    "upstream": "the derivative with respect to dy is compared with the gradient itself, which "
+    "is linear in dy",
 }
 FALSE_ROW = '<tr style="background:#fbdedb;color:#7a1410">'  # readable on dark pages, too
 

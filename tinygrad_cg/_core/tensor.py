@@ -382,8 +382,8 @@ class ArrayLike(NamesOfOtherLibraries):
         if value is None:
             raise NoValueError(
                 "inside vmap or another transformation, tensors have no values yet: use tensor "
-                "operations, with where() for a choice, or call code that needs values (`if`, "
-                "float(), numpy(), math functions) through numpy_function or py_function"
+                "operations, with where() for a choice. To call code that needs values (`if`, "
+                "float(), numpy(), math functions), use numpy_function or py_function"
             )
         return value
 

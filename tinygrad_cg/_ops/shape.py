@@ -407,7 +407,8 @@ def concatenate(tensors: Any, axis: Any = 0) -> Tensor:
     rest = {(*shape[:dim], *shape[dim + 1 :]) for shape in shapes}
     if len(rest) > 1 or len({len(shape) for shape in shapes}) > 1:
         raise InvalidArgumentError(
-            f"concatenate: shapes {', '.join(map(str, shapes))} differ outside axis {dim}"
+            "concatenate: shapes must have equally many axes, and the same sizes except along axis "
+            f"{dim}, got {', '.join(map(str, shapes))}"
         )
     return apply(_concatenate, operands, {"axis": dim})
 

@@ -39,8 +39,8 @@ class Declared:
         name, last = self.definition.name, self.last
         line = source_line(self.definition.function)
         declared = "none is declared"
-        remedy = f"Declare it: custom_derivatives({name}, derivative), where derivative(x) "
-        remedy += f"returns it, or decorate that function with `@{name}.derivative`"
+        remedy = f"Write custom_derivatives({name}, derivative), where derivative(x) is the "
+        remedy += f"derivative of `{name}`, or decorate `derivative` with `@{name}.derivative`"
         if last:
             declared = f"the last declared one is of order {last}"
             remedy = f"Declare the derivative of order {last + 1}, or pass "

@@ -154,8 +154,8 @@ def refuse_value(what: str, level: FunctionTrace, size_of: Any = None) -> NoRetu
         f"Using a traced tensor as a Python value is not allowed: {what} has no value while "
         f"`{level.name}` is traced ({location_of(file, line)}: `{text}`). {_reason()}"
         f"{hint}. To choose element by element, use where(x > 0, x, 0). If an argument must be a "
-        "Python value, make it static with function(static_argnums=...). Call other code that "
-        "needs values through numpy_function or py_function, or move it out of the function"
+        "Python value, make it static with function(static_argnums=...). To call other code "
+        "that needs values, use numpy_function or py_function, or move the call out of the function"
     )
     error.size_of = size_of
     raise error
