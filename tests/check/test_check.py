@@ -514,8 +514,9 @@ def test_references_are_named_with_their_rows():
     text = words(tf.check_gradients(lambda x, y: tf.sin(x) * y, x, 2.0, order=3))
     assert (
         "Order 1 is compared with complex steps (10 digits). Orders 2 and 3 are compared with "
-        "central differences (6 digits). In rows `upstream`, the derivative with respect to dy "
-        "is compared with the gradient itself, which is linear in dy (6 digits)."
+        "central differences (6 digits). A rule must be linear in dy. Then its derivative "
+        "with respect to dy, in a direction v, is what the rule returns for dy = v. Rows "
+        "`upstream` compare the two (6 digits)."
     ) in text
     clipped = tf.custom_gradient(lambda x: (x * x, lambda dy: tf.clip_by_norm(2 * x * dy, 1.0)))
     report = tf.check_gradients(clipped, x, order=1)

@@ -111,7 +111,7 @@ def test_a_tensor_that_the_function_stops_and_the_rule_uses():
     assert report.first_false_order == 2
     text = words(report)
     assert "1. `stopped_before_the_rule` uses `stop_gradient`" in text
-    assert "y = tf.stop_gradient(x)`), and its rule uses the value of `stop_gradient`. Der" in text
+    assert "y = tf.stop_gradient(x)`), and its rule uses the result of `stop_gradient`. Der" in text
     assert "NumPy arrays" not in text
     corrected = defined(code_of(report), "stopped_before_the_rule")
     assert tf.check_gradients(corrected, V, order=3).ok
@@ -1219,7 +1219,7 @@ def gated_by_numpy(x):
 @pytest.mark.parametrize("function", [singular_values, gated_by_numpy])
 def test_a_call_of_the_function_is_advised_only_for_its_output(function):
     text = words(tf.check_gradients(function, np.array([[1.0, 2.0], [0.3, -1.0], [1.5, 0.2]])))
-    assert "Use tensor operations instead." in text
+    assert "Compute with the tensors themselves" in text
     assert f"Call `{function.__name__}`" not in text
 
 

@@ -256,9 +256,9 @@ def test_reports_say_to_how_many_digits():
     text = str(tf.check_gradients(f, np.array(0.7)))
     assert (
         "Order 1 is compared with complex steps (10 digits). Order 2 is compared with central "
-        "differences (6 digits). In rows `upstream`, the derivative with respect to dy is "
-        "compared with the gradient itself, which is linear in dy (6 digits)."
-        in " ".join(text.split())
+        "differences (6 digits). A rule must be linear in dy. Then its derivative with "
+        "respect to dy, in a direction v, is what the rule returns for dy = v. Rows `upstream` "
+        "compare the two (6 digits)." in " ".join(text.split())
     )
     report = tf.check_gradients(lambda x: tf.sin(tf.cast(x, "float32")), np.float32(0.7), order=1)
     assert "Order 1 is compared with central differences (4 digits)." in str(report)

@@ -371,7 +371,7 @@ def test_arguments_are_checked():
         distributed.grad(square, over=BLOCKS, executor=2)
     with pytest.raises(ValueError, match="argnums contains 1, but"):
         distributed.grad(square, over=[np.ones(2)], argnums=1)(np.array(1.0))
-    with pytest.raises(TypeError, match="argument 0 of square has dtype int64"):
+    with pytest.raises(TypeError, match="argument 0 of square is of dtype int64"):
         distributed.grad(square, over=[np.ones(2)])(np.array(1))
     with pytest.raises(BlockError, match='reduction="mean" weights a block by the length'):
         distributed.grad(square, over=[np.array(1.0)], reduction="mean")(np.array(1.0))

@@ -403,7 +403,7 @@ def test_gradients_see_the_numbers_of_their_call():
 )
 def test_values_that_are_not_there_are_errors_at_the_users_line(use):
     with pytest.raises(
-        TypeError, match=r"has no value while `<lambda>` is traced.*test_function\.py.*where\(\)"
+        TypeError, match=r"has no value while `<lambda>` is traced.*test_function\.py.*where\(x"
     ):
         tf.function(lambda x: use(x))(tf.constant(1.0))
     assert_clean_state()

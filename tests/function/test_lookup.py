@@ -317,7 +317,7 @@ def test_indices_outside_that_nothing_needs():
     [
         ([0, 1, -1], "label -1 is outside the 5 classes, 0 to 4"),
         ([0, 5, 1], "label 5 is outside"),
-        ([0, 1], r"labels have shape \(2,\), logits have \(3, 5\)"),
+        ([0, 1], r"got labels \(2,\) and predictions \(3, 5\)"),
         ([0.0, 1.0, 2.0], "labels must be integers, got float32"),
     ],
 )

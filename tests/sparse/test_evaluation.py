@@ -247,7 +247,11 @@ def test_a_rule_that_uses_a_sparse_jacobian_is_checked():
         (lambda: tf.sparse_jacobian(tf.sin, argnums=())(X), ValueError, "selects no tensor"),
         (lambda: tf.sparse_jacobian(tf.sin)(X + 1j), TypeError, "complex argument"),
         (lambda: tf.sparse_jacobian(lambda x: x * 1j)(X), TypeError, "needs a real output"),
-        (lambda: tf.sparse_jacobian(tf.sin)(np.arange(3)), TypeError, "has no gradient"),
+        (
+            lambda: tf.sparse_jacobian(tf.sin)(np.arange(3)),
+            TypeError,
+            "only floats have derivatives",
+        ),
         (
             lambda: tf.sparse_jacobian(tf.sin, pattern=np.eye(3, 4))(X),
             InvalidArgumentError,

@@ -300,7 +300,7 @@ def _of_unrecorded(
     call = f"{text} In the rule, get the output of `{problem.name}` by calling it."
     finding = _corrected(evidence, call, None, rewrite.call_again, problem.name)
     if not finding.code:
-        text = f"{text} Use tensor operations instead."
+        text = f"{text} Compute with the tensors themselves, not with their values."
         finding = _corrected(evidence, text, None, rewrite.attach, *lines)
     return finding if finding.code else _differentiated(evidence, text, names)
 
@@ -325,7 +325,7 @@ def _of_detach_site(
     name = point.definition.name if point.definition else evidence.check.problem.name
     has_rule = any(seen.definition is point.definition for seen in evidence.calls)
     whose = f"The rule of `{name}`" if has_rule and not point.in_body else f"`{name}`"
-    how, result = f"uses `{point.what}`", f"the value of `{point.what}`"
+    how, result = f"uses `{point.what}`", f"the result of `{point.what}`"
     if point.what == "NumPy":
         how, result = "takes NumPy or Python values from a tensor", "these values"
         how += f" in `{point.expression}`" * bool(point.expression)

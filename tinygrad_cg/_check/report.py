@@ -21,10 +21,10 @@ from .verdicts import FAILED, INCONCLUSIVE, KINK, TRUE, WRONG, DerivativeRow
 HEADINGS = ("order", "wrt", "path", "mode", "value", "reference", "error", "relative", "verdict")
 PATHS = {"x": "direct", "both": "f(x)**2"}
 LINEAR = {  # paths that are compared with other results of the same rule
-    "linearity": "the gradient for a sum, or a multiple, of upstream gradients is compared with "
-    "the sum, or the multiple, of their gradients",
-    "upstream": "the derivative with respect to dy is compared with the gradient itself, which "
-    "is linear in dy",
+    "linearity": "In rows `linearity`, the gradient for a sum, or a multiple, of upstream "
+    "gradients is compared with the sum, or the multiple, of their gradients",
+    "upstream": "A rule must be linear in dy. Then its derivative with respect to dy, in a "
+    "direction v, is what the rule returns for dy = v. Rows `upstream` compare the two",
 }
 FALSE_ROW = '<tr style="background:#fbdedb;color:#7a1410">'  # readable on dark pages, too
 
@@ -229,7 +229,7 @@ def _references(rows: Sequence[DerivativeRow]) -> list[str]:
         sentences += [f"{subject} compared with {text}."] * bool(text)
     for path, words in LINEAR.items():
         mine = [row for row in rows if row.kind == LINEARITY and _path(row) == path]
-        sentences += [f"In rows `{path}`, {words}{_digits(mine)}."] * bool(mine)
+        sentences += [f"{words}{_digits(mine)}."] * bool(mine)
     return sentences
 
 

@@ -47,7 +47,7 @@ def make_problem(
     problem = Problem(f, against, definition, structure, leaves, indices, sources)
     no_source = (
         f"check_gradients: {problem.name} got no argument with a gradient: pass floats, such as "
-        "2.0 or np.array([1.0, 2.0]), instead of integers"
+        "2.0 or np.array([1.0, 2.0])"
     )
     try:
         problem.values = outputs = _find_variables(problem)

@@ -149,7 +149,10 @@ def refuse_value(what: str, level: FunctionTrace, size_of: Any = None) -> NoRetu
     if of_math:
         hint = f"Use tf.math.{of_math[1]} instead of math.{of_math[1]}"
     elif size_of is not None:
-        hint = f"`{called_function()}` needs the value, as for the size of its result"
+        name = called_function()
+        hint = f"`{name}` needs the value, for example to know the size of its result"
+        if name == "Variable":
+            hint = "Create the Variable once, outside the function, and assign to it inside"
     error = OperatorNotAllowedInGraphError(
         f"Using a traced tensor as a Python value is not allowed: {what} has no value while "
         f"`{level.name}` is traced ({location_of(file, line)}: `{text}`). {_reason()}"
