@@ -731,7 +731,7 @@ def kinetic_energy(m, gamma):
 def test_a_number_that_is_a_captured_size_or_value_is_not_offered(function, args, term, others):
     report = tf.check_gradients(function, *args)
     assert term in words(report)
-    assert "right for these values, but wrong for others." in words(report)
+    assert "right for these arguments, but wrong in a trial with" in words(report)
     corrected = defined(code_of(report), function.__name__, **others)
     assert tf.check_gradients(corrected, *args).ok
 

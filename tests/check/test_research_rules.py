@@ -14,7 +14,7 @@ MISTAKES = {name: rule for name, rule in RESEARCH.items() if rule.mistake}
 ENDINGS = (
     "Write it like this:",
     "Differentiating the operations",
-    "With this correction, the rule is right for",
+    "This correction is right for these arguments,",
 )  # corrected code follows
 
 

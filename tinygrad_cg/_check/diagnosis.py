@@ -611,8 +611,8 @@ def _fixed(
         return trial.code, " Write it like this:"
     if trial is not None and trial.only_here:
         value_words = (
-            " With this correction, the rule is right for these values, but wrong for others. "
-            f"Differentiate the operations of `{name}` instead:"
+            " This correction is right for these arguments, but wrong in a trial with larger "
+            f"arrays and other numbers. Differentiate the operations of `{name}` instead:"
         )
     squares = {n for n, x in zip(names, problem.point, strict=False) if _is_square(x)}
     for words, repair in islice(rewrite.repairs(problem.f, name, sorted(squares)), MAX_REPAIRS):

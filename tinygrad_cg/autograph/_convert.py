@@ -104,8 +104,9 @@ def reason(code: CodeType) -> str:
     if cached is not None and isinstance(cached[1], str):
         return cached[1]
     return (
-        f"`{code.co_name}` is not transformed: it belongs to another library, is called by one, "
-        "or is marked with autograph.experimental.do_not_convert or autograph=False"
+        f"`{code.co_name}` is not transformed, because its source is not available, because it "
+        "belongs to another library or is called by one, or because it is marked with "
+        "autograph.experimental.do_not_convert or autograph=False"
     )
 
 
