@@ -1,14 +1,25 @@
-"""The functions of `array_functions` in PyTorch: whole arrays where rounds are independent."""
+"""The functions of `array_functions` in PyTorch: whole arrays where rounds are independent.
 
+`in_loops` runs a function of `array_functions` itself on tensors of one element.
+"""
+
+import ast
+import functools
 import importlib
+import inspect
 import os
+import types
 from typing import Any
+
+import numpy as np
 
 from benchmarks import THREADS
 
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")  # as in `with_torch`
 torch: Any = importlib.import_module("torch")
 torch.set_num_threads(THREADS)
+
+_ARRAYS = "empty", "full", "zeros"
 
 
 def n_body(x, m):
@@ -118,6 +129,30 @@ def kernel_density(points, samples, width):
     z = (points[:, None] - samples) / width
     density = torch.exp(-0.5 * z * z).sum(1)
     return torch.log(density / (len(samples) * width)).sum()
+
+
+def in_loops(function):
+    """Return a function in loops whose arrays have tensors of one element as objects."""
+    tree = _OutOfPlace().visit(ast.parse(inspect.getsource(function)))
+    shapes = {name: functools.partial(getattr(np, name), dtype=object) for name in _ARRAYS}
+    names = {"np": types.SimpleNamespace(sum=np.sum, **shapes), "math": torch}
+    exec(compile(ast.fix_missing_locations(tree), inspect.getfile(function), "exec"), names)
+    return lambda *arguments: names[function.__name__](*map(_elements, arguments))
+
+
+class _OutOfPlace(ast.NodeTransformer):
+    """Writes `x = x + y` for `x += y`, which overwrites a tensor that a gradient needs."""
+
+    def visit_AugAssign(self, node):
+        old = ast.parse(ast.unparse(node.target), mode="eval").body
+        return ast.Assign([node.target], ast.BinOp(old, node.op, node.value))
+
+
+def _elements(x):
+    """Return an array of the elements of a tensor of floats; anything else as it is."""
+    if not isinstance(x, torch.Tensor) or not x.ndim or not x.is_floating_point():
+        return x
+    return np.fromiter(x.flatten().unbind(), object, x.numel()).reshape(x.shape)
 
 
 def gradient(function, arguments, positions):
