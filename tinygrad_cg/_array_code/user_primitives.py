@@ -137,7 +137,13 @@ def _gradient_of(name: str, program: ArrayProgram) -> Callable[..., Any]:
         kernel = generated.load(ScalarWriter(own).function("derivative")).derivative
         on_device = functools.partial(kernel_for_device, program=own)
         return UserOperation(
-            label, kernel, None, True, None, lambda _: _gradient_of(label, own), on_device
+            label,
+            kernel,
+            shape=None,
+            elementwise=True,
+            derive=lambda _: _gradient_of(label, own),
+            for_device=on_device,
+            floats=len(own.outputs),
         )
 
     def gradient(op: Any, *upstream: Any) -> list[Any]:

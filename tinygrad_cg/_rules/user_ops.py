@@ -145,8 +145,9 @@ class UserOperation:
         cuda: Any = None,
         derive: Callable[[UserOperation], Callable[..., Any]] | None = None,
         for_device: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
+        floats: int | None = None,
     ):
-        self._given = name, kernel, shape, elementwise, cuda, derive, for_device
+        self._given = name, kernel, shape, elementwise, cuda, derive, for_device, floats
         self._derive = derive  # a gradient from the kernel's source, where none is registered
         self._derived: Callable[..., Any] | None = None
         on_cuda = None if cuda is None else CudaKernel(name, cuda)
@@ -155,7 +156,9 @@ class UserOperation:
                 f"primitive {name!r}: a CUDA kernel fills existing arrays: pass "
                 "shape=, a function of the inputs that gives the shape of the result"
             )
-        self._pointwise: Pointwise | None = _elementwise(name, kernel) if elementwise else None
+        self._pointwise: Pointwise | None = (
+            _elementwise(name, kernel, floats) if elementwise else None
+        )
         if self._pointwise is not None and for_device is not None:
             self._pointwise.for_device = functools.partial(for_device, kernel)
         self._home: int | None = os.getpid()  # the process that has its gradient by name
@@ -265,7 +268,7 @@ def _arrive(id: str, arguments: tuple) -> UserOperation:
 travels(UserOperation)
 
 
-def _elementwise(name: str, kernel: Callable[..., Any]) -> Any:
+def _elementwise(name: str, kernel: Callable[..., Any], floats: int | None) -> Any:
     if isinstance(kernel, np.ufunc):
         raise TypeError(
             f"primitive {name!r}: np.{kernel.__name__} works on arrays already: leave "
@@ -276,7 +279,7 @@ def _elementwise(name: str, kernel: Callable[..., Any]) -> Any:
         raise TypeError(
             f"primitive {name!r}: an elementwise kernel takes 1 to 3 numbers, this one {count}"
         )
-    return Pointwise(name, kernel, count)
+    return Pointwise(name, kernel, count, floats)
 
 
 def _pointwise_aval(kernel: Pointwise, *avals: Aval) -> Any:

@@ -10,6 +10,7 @@ from functools import cache
 import numpy as np
 
 from tinygrad_cg_kernels.linear.triangular import substitute
+from tinygrad_cg_kernels.move.array_code import write
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.objects import ufuncs
 from tinygrad_cg_kernels.runtime.views import address_of
@@ -94,7 +95,8 @@ def determinant_sign(out, x, y, loop, words, other, more):
 def eigh(out, x, y, loop, words, other, more):
     values, vectors = np.empty(x.shape[0]), np.empty(x.shape)
     lapack(loop, words, 0.5 * (x + x.T), values, vectors, x)
-    out[0], out[1:] = values, vectors
+    write(out[0], values)
+    write(out[1:], vectors)
 
 
 @jitable
@@ -102,7 +104,9 @@ def svd(out, x, y, loop, words, other, more):
     height, size = x.shape[0], out.shape[1]
     left, values, right = np.empty((height, size)), np.empty(size), np.empty((size, x.shape[1]))
     lapack(loop, words, x.copy(), left, values, right)
-    out[0], out[1 : 1 + height], out[1 + height :] = values, left, right.T
+    write(out[0], values)
+    write(out[1 : 1 + height], left)
+    write(out[1 + height :], right.T)
 
 
 @jitable
@@ -115,9 +119,10 @@ def qr(out, x, y, loop, words, other, more):
     height, width = x.shape
     matrix, turns, basis = x.copy(), np.empty(width), np.empty(x.shape)
     lapack(loop, words, matrix, turns, x, x)
-    out[height:] = np.triu(matrix[:width])
+    for i, j in np.ndindex((width, width)):
+        out[height + i, j] = matrix[i, j] if i <= j else 0.0
     lapack(other, more, matrix, turns, basis, x)
-    out[:height] = basis
+    write(out[:height], basis)
 
 
 @jitable
@@ -132,7 +137,7 @@ def cofactors(out, x, y, loop, words, other, more):
     inverse, value = np.empty(x.shape), np.empty(1)
     lapack(loop, words, x, inverse, x, x)
     lapack(other, more, x, value, x, x)
-    out[:] = value[0] * inverse.T
+    write(out, value[0] * inverse.T)
 
 
 @jitable
@@ -143,18 +148,19 @@ def cofactor_change(out, x, y, loop, words, other, more):
     inner, change = np.empty(x.shape), np.empty(x.shape)
     product(inner, inverse, y, loop, words, other, more)
     product(change, inner, inverse, loop, words, other, more)
-    out[:] = value[0] * (np.trace(inner) * inverse - change).T
+    write(out, value[0] * (np.trace(inner) * inverse - change).T)
 
 
 @cache
 def triangular_solve(lower: bool) -> Callable:
     def run(out, x, y, loop, words, other, more):
         size, columns = y.shape
-        out[:] = y
+        write(out, y)
         sizes = size, columns, lower, size, 1
         substitute(x.reshape(-1), out.reshape(-1), sizes, 0, columns)
-        if not np.diag(x).all():
-            out[:] = np.nan
+        for k in range(size):
+            if x[k, k] == 0:
+                out[:] = np.nan
 
     return jitable(run)
 

@@ -533,14 +533,17 @@ class Pointwise:
     name : the name in errors, tracebacks and cache files.
     function : the scalar function, which Numba can compile.
     inputs : the number of numbers that it takes, 1 to 3.
+    floats : the number of its results, if it is known and all are floats.
 
     Operands are broadcast; integers and bool become float64 first. A function that returns a number
     behaves as an `Elementwise`. For a tuple, the result is a list of new C-contiguous arrays,
     written in one pass: floats have the dtype of the operands, integers int64, truths bool.
     """
 
-    def __init__(self, name: str, function: Callable, inputs: int) -> None:
-        self.name, self.inputs = name, inputs
+    def __init__(
+        self, name: str, function: Callable, inputs: int, floats: int | None = None
+    ) -> None:
+        self.name, self.inputs, self._floats = name, inputs, floats
         self.single = Elementwise(name, function, inputs, "float")
         self.for_device: Callable[[], Callable] | None = None  # gives another for a GPU
         self._single = False  # whether it is known to return a number
@@ -566,8 +569,11 @@ class Pointwise:
         loop = (loop_dtype(dtype),) * self.inputs
         names = tuple(map(name_of, loop))
         try:
-            kinds_of = service.numba_backend().result_kinds
-            returned = kinds_of(self.single._scalar, self.inputs, names)
+            if self._floats is None:
+                kinds_of = service.numba_backend().result_kinds
+                returned = kinds_of(self.single._scalar, self.inputs, names)
+            else:
+                returned = names[:1] * self._floats if self._floats > 1 else names[0]
         except (build.CompileError, AttributeError):
             return None  # `Elementwise` raises the error
         self.single._refusals[loop] = None

@@ -14,6 +14,18 @@ from tinygrad_cg_kernels.runtime.compile import jitable
 
 
 @jitable
+def write(out, x):
+    """Write an array into another. Numba compiles an error's message for `out[:] = x`: a second."""
+    for index in np.ndindex(x.shape):
+        out[index] = x[index]
+
+
+@jitable
+def part(block, start, size):
+    return block[start : start + size]
+
+
+@jitable
 def inside(index, size):
     """Return an index counted from 0; raise IndexError if it is out of range."""
     if index < -size or index >= size:
@@ -49,7 +61,7 @@ def one_hot(out, indices):
 
 
 def set_row(out, x, row, index):
-    out[:] = x
+    write(out, x)
     for b in range(index.size):
         if 0 <= index[b] < out.shape[1]:
             out[b, index[b]] = row[b]
@@ -115,11 +127,6 @@ def searchsorted(right: bool) -> Callable:
     return run
 
 
-def cast(out, x):
-    for k in range(x.size):
-        out[k] = x[k]
-
-
 @jitable
 def moved(out, x, places):
     for k in range(places.size):
@@ -140,13 +147,27 @@ def moved_back(out, x, places):
 # Rows: `starts` are the positions of their first elements, `steps` those from there on ---------
 
 
+@jitable
+def row_at(x, start, steps):
+    row = np.empty(steps.size, x.dtype)
+    for j in range(steps.size):
+        row[j] = x[start + steps[j]]
+    return row
+
+
+@jitable
+def put_row(out, row, start, steps):
+    for j in range(steps.size):
+        out[start + steps[j]] = row[j]
+
+
 @cache
 def reduced(function: Callable) -> Callable:
     """Return code that puts a function of each row into `out`."""
 
     def run(out, x, starts, steps):
         for k in range(starts.size):
-            out[k] = function(x[starts[k] + steps])
+            out[k] = function(row_at(x, starts[k], steps))
 
     return run
 
@@ -158,15 +179,15 @@ def mapped(function: Callable, count: int) -> Callable:
     def one(out, x, starts, steps):
         result = np.empty(steps.size, out.dtype)
         for k in range(starts.size):
-            function(x[starts[k] + steps], result)
-            out[starts[k] + steps] = result
+            function(row_at(x, starts[k], steps), result)
+            put_row(out, result, starts[k], steps)
 
     def two(out, x, y, starts, steps):
         result = np.empty(steps.size, out.dtype)
         for k in range(starts.size):
-            places = starts[k] + steps
-            function(x[places], y[places], result)
-            out[places] = result
+            rows = row_at(x, starts[k], steps), row_at(y, starts[k], steps)
+            function(*rows, result)
+            put_row(out, result, starts[k], steps)
 
     return one if count == 1 else two
 
@@ -217,14 +238,14 @@ def order(indices: bool, descending: bool) -> Callable:
 
     def values(row, result):
         ordered = np.sort(row)
-        result[:] = ordered[::-1] if descending else ordered
+        write(result, ordered[::-1] if descending else ordered)
 
     def places(row, result):
         if descending:
             found = np.argsort(row[::-1].copy(), kind="mergesort")
-            result[:] = row.size - 1 - found[::-1]
+            write(result, row.size - 1 - found[::-1])
         else:
-            result[:] = np.argsort(row, kind="mergesort")
+            write(result, np.argsort(row, kind="mergesort"))
 
     return jitable(places if indices else values)
 

@@ -260,7 +260,9 @@ def compiled_lines(count: int, lines: Sequence[str], scope: dict[str, Any]) -> A
     """Return the compiled function of so many arrays that has these lines."""
     names = ", ".join([f"x{k}" for k in range(count)])
     text = "\n".join([f"def run({names}):", *[f"    {line}" for line in lines], ""])
-    return service.numba_callable().compile_part(text, {"np": np, **scope}, "run")
+    return service.numba_callable().compile_part(
+        text, {"np": np, "write": arrays.write, **scope}, "run"
+    )
 
 
 def _text(node: OpaqueNode, lines: list[str], scope: dict[str, Any]) -> CodeOnArrays:
@@ -311,7 +313,7 @@ _BUILDERS: dict[str, Callable[[OpaqueNode], Code]] = {
     "argsort": lambda x: _mapped(x, arrays.order(True, x.params["descending"])),
     "invert_permutation": lambda x: _mapped(x, arrays.inverse_order),
     "cast": lambda x: (
-        None if x.operands[0].dtype.kind == "c" != x.dtype.kind else CodeOnArrays(arrays.cast)
+        None if x.operands[0].dtype.kind == "c" != x.dtype.kind else CodeOnArrays(arrays.write)
     ),
     "gather gather_adjoint": _gather,
     "take_along_axis add_along_axis": (

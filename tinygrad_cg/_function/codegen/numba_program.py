@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_kernels.move.array_code import part, write
 from tinygrad_cg_kernels.runtime import service
 
 from ..._core.tensor import Aval
@@ -78,7 +79,7 @@ class NumbaProgram(Executable):
 
     def _finish(self, inputs: int) -> None:
         """Write the call, a function of arrays and numbers."""
-        self._scope["np"] = np
+        self._scope |= {"np": np, "write": write, "part": part}
         head = []
         for k, (dtype, shape) in enumerate(self._inputs):
             if k in self.values:
@@ -139,7 +140,7 @@ class NumbaProgram(Executable):
         """Make an array a part of a block: one allocation serves all small arrays of a dtype."""
         start = self._blocks.get(dtype.name, 0)
         self._blocks[dtype.name] = start + size
-        self._parts.append(f"{name} = block_{dtype.name}[{start} : {start + size}]")
+        self._parts.append(f"{name} = part(block_{dtype.name}, {start}, {size})")
 
     def _run_small(self, segment: Segment, number: int, written: list[FusionNode]) -> None:
         function, _ = self._target.function(segment, self._kinds(segment))
@@ -191,51 +192,56 @@ class NumbaProgram(Executable):
         everything = FuncGraph((), ())
         body = Body(node.label, everything, 2**30, 0, 1, False, False, False)
         segment.write_rounds(LoopLayout(body, {}, {}, []))
-        function = service.numba_callable().run_of(segment.source, "rounds")
-        name = self._name(node)
-        run = self._bind(f"run_{name}", function)
         table = segment.sizes.array()
-        sizes = self._bind(f"sizes_{name}", table)
+        scope = {"rounds": service.numba_callable().run_of(segment.source, "rounds")}
+        scope["table"] = table
+        lines = ["sizes = table.copy()" if segment.ufuncs else "sizes = table"]
         for position, (ufunc, dtype) in segment.ufuncs.items():
             table[position] = 0  # it is another one in each process
-            address = service.numba_callable().loop_address(ufunc, dtype)
-            sizes = f"own_sizes_{name}"
-            self.lines.append(f"{sizes} = sizes_{name}.copy()")
-            self.lines.append(f"{sizes}[{position}] = {self._bind(f'loop_{name}', address)}()")
-        self._make_arrays([node])
-        arrays = ", ".join([self._name(array) for array in segment.arrays])
-        self.lines.append(f"plan_{name} = np.array([0, 1])")
-        self.lines.append(f"{run}({arrays}, plan_{name}, {sizes})")
-        self.lines.append(f"if plan_{name}[0] < 0:")
+            scope[f"loop{position}"] = service.numba_callable().loop_address(ufunc, dtype)
+            lines.append(f"sizes[{position}] = loop{position}()")
+        names = [f"x{k}" for k in range(len(segment.arrays))]
+        lines += ["plan = np.array([0, 1])", f"rounds({', '.join(names)}, plan, sizes)"]
         label = node.name if node.op is None else node.op.label
-        self.lines.append(f"    raise ValueError({f'{self.title}: {label}{GAVE_UP}'!r})")
+        lines.append("if plan[0] < 0:")
+        lines.append(f"    raise ValueError({f'{self.title}: {label}{GAVE_UP}'!r})")
+        self._make_arrays([node])
+        self._call_part(node, list(map(self._name, segment.arrays)), lines, scope)
 
     def _run_code(self, node: OpaqueNode, names: list[str], code: CodeOnArrays) -> None:
-        name = self._name(node)
-        run = self._bind(f"run_{name}", service.numba_callable().compiled(code.function))
+        first = 0 if code.returns else 1
+        scope: dict[str, Any] = {"function": service.numba_callable().compiled(code.function)}
         dtypes = code.dtypes or [x.dtype for x in node.operands]
-        triples = zip(names, node.operands, dtypes, strict=True)
-        texts = [x if y.dtype == d else f"{x}.astype({type_name(d)})" for x, y, d in triples]
-        tables = []
-        for k, table in enumerate(code.tables):
-            own = self._bind(f"{name}_{k}", table)
-            tables.append(f"{own}()" if callable(table) else own)
+        texts = []
+        for k, (operand, dtype) in enumerate(zip(node.operands, dtypes, strict=True), first):
+            texts.append(f"x{k}" if operand.dtype == dtype else f"x{k}.astype({type_name(dtype)})")
         if code.returns:
-            several = node.dtype == object
-            self.lines.append(f"{name} = {run}({', '.join(texts)}){'' if several else '[0]'}")
+            line = f"return function({', '.join(texts)}){'' if node.dtype == object else '[0]'}"
+            self._call_part(node, names, [line], scope, f"{self._name(node)} = ")
             return
-        self._make_arrays([node])
-        out = name
+        lines, out = list[str](), "x0"
         if code.result is not None and code.result != node.dtype:
-            out = f"{name}_wide"
-            self.lines.append(f"{out} = np.empty({node.size}, {type_name(code.result)})")
+            out = "wide"
+            lines.append(f"wide = np.empty({node.size}, {type_name(code.result)})")
         texts = [out, *texts]
         if code.shapes is not None:
             pairs = zip(texts, code.shapes, strict=True)
             texts = [x if shape is None else f"{x}.reshape({shape!r})" for x, shape in pairs]
-        self.lines.append(f"{run}({', '.join([*texts, *tables])})")
-        if out != name:
-            self.lines.append(f"{name}[:] = {out}")
+        for k, table in enumerate(code.tables):
+            scope[f"table{k}"] = table
+            texts.append(f"table{k}()" if callable(table) else f"table{k}")
+        lines.append(f"function({', '.join(texts)})")
+        if out != "x0":
+            lines.append(f"write(x0, {out})")
+        self._make_arrays([node])
+        self._call_part(node, [self._name(node), *names], lines, scope)
+
+    def _call_part(
+        self, node: OpaqueNode, names: list[str], lines: list[str], scope: Any, result: str = ""
+    ) -> None:
+        """Call the function of arrays x0, x1, ... that has these lines. Equal ones are one."""
+        run = self._bind(f"run_{self._name(node)}", compiled_lines(len(names), lines, scope))
+        self.lines.append(f"{result}{run}({', '.join(names)})")
 
     def _result(self, position: int) -> str:
         node = self._fusion.outputs[position]
@@ -287,7 +293,7 @@ def _loop(loop: TracedLoop) -> Any:
     for r, row in enumerate(body.rows):
         size = prod(row.shape)
         made.append(f"row{r} = np.{new}({length * size}, {type_name(row.dtype)})")
-        kept.append(f"    row{r}[i * {size} : (i + 1) * {size}] = results[{body.carries + r}]")
+        kept.append(f"    write(row{r}[i * {size} :], results[{body.carries + r}])")
     lines = [*carried, *made, f"n = {'x0[0]' if body.limited else length}", "count = 0"]
     lines.append(f"while carry{body.carries - 1}[0]:" if until else "while count < n:")
     lines.append(f"    i = {'n - 1 - count' if body.reverse else 'count'}")

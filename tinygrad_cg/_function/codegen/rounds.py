@@ -299,7 +299,8 @@ class CompiledLoop:
             count = length + 1 if is_kept else 1 if self._layout.carried else 2
             add(f"carry{k}", count * size, aval.dtype, is_kept)
             start = f"n * {size}" if is_kept and body.reverse else "0"
-            lines.append(f"carry{k}[{start} : {start} + {size}] = x{body.constants + k}")
+            first, x = f"carry{k}[{start} : {start} + {size}]", f"x{body.constants + k}"
+            lines.append(f"write({first}, {x})" if in_numba else f"{first} = {x}")
             row = "0" if count == 1 or (is_kept and body.reverse) else "count"
             row += " % 2" * (count == 2 and not is_kept)
             end = f"carry{k}[{row} * {size} : ({row} + 1) * {size}]"
