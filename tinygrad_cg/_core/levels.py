@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
@@ -258,6 +258,12 @@ def stack(frame: Frame | None) -> list[Token | Level]:
             levels.append(frame.top)
         frame = frame.outer
     return levels[::-1]
+
+
+def tokens_of(levels: Iterable[Any]) -> list[Token]:
+    """Return the tokens of the tapes and forward accumulators among levels."""
+    tokens = [getattr(level, "_token", level) for level in levels]
+    return [token for token in tokens if type(token) is Token]
 
 
 def current_trace() -> Any:

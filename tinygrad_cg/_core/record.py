@@ -104,6 +104,13 @@ def find(record: Any, token: Token) -> Node | None:
     return None
 
 
+def with_wholes(tensor: Any) -> Iterator[Any]:
+    """Yield a tensor, and the whole batches that it is an example of, innermost first."""
+    while tensor is not None:
+        yield tensor
+        tensor = getattr(tensor, "physical", None)
+
+
 def nodes_of(record: Any) -> Iterator[Node]:
     """Yield the nodes of one tensor, one for each group of tapes."""
     while record is not None:

@@ -32,6 +32,7 @@ from .._core.record import (
     part,
     run_recorded,
     watched_since,
+    with_wholes,
 )
 from .._core.tensor import Aval, Tensor, transfers
 from .._ops.creation import fill_zeros, ones_like
@@ -145,15 +146,12 @@ def _add_unrecorded(
 
 def _refuse_example(target: Any, token: Token) -> None:
     """Raise an error for an example of a batch: an outer tape has recorded the physical tensor."""
-    inner = getattr(target, "physical", None)
-    while inner is not None:
-        if find(inner._rec, token) is not None:
-            raise TypeError(
-                "a tape outside vmap cannot give the gradient of one example inside, since it "
-                "records only the whole batch: enter the tape inside the function that vmap "
-                "runs, or take the gradient of the result of vmap"
-            )
-        inner = getattr(inner, "physical", None)
+    if any(find(whole._rec, token) for whole in with_wholes(getattr(target, "physical", None))):
+        raise TypeError(
+            "a tape outside vmap cannot give the gradient of one example inside, since it "
+            "records only the whole batch: enter the tape inside the function that vmap "
+            "runs, or take the gradient of the result of vmap"
+        )
 
 
 def _is_expired(record: Any, token: Token) -> bool:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 from .._core import devices
 from .._core.levels import Frame, Token, stack, state
-from .._core.record import (
-    Node,
-    attach,
-    find,
-    new_tensor,
-)
+from .._core.record import Node, attach, find, new_tensor, with_wholes
 from .._core.tensor import Tensor
 from .._reverse.variable import Variable
 from .definition import Definition, RuleSignature, runs
@@ -50,7 +46,7 @@ class Call(NamedTuple):
         def vjp(*dys: Any) -> list:
             return self._vjp(dys, targets)
 
-        return run_code(self.definition, vjp, dys, {}, False, self.grad_fn)
+        return run_code(self.definition, vjp, dys, self.grad_fn)
 
     def _vjp(self, dys: Sequence[Any], targets: Sequence) -> list:
         try:
@@ -97,16 +93,10 @@ def _special_rule(node: Node, dys: Sequence) -> list:
             if type(token) is not Token or token is sweep.token:
                 continue
             asked = any(find(tensor, token) for tensor in node.inputs)
-            if asked and not any(_is_known(result, token) for result in results):
+            known = chain.from_iterable(map(with_wholes, results))
+            if asked and not any(find(tensor._rec, token) for tensor in known):
                 inner.warn_unused(call.definition.name)
     return gradients
-
-
-def _is_known(tensor: Any, token: Token) -> bool:
-    """Return whether a tape recorded a tensor, or the whole batch that it is an example of."""
-    while tensor is not None and find(tensor._rec, token) is None:
-        tensor = getattr(tensor, "physical", None)
-    return tensor is not None
 
 
 def gradients_of_function(

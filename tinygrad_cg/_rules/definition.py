@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
 
-from .._core.levels import Frame, Token, stack, state
+from .._core.levels import Frame, stack, state, tokens_of
 from .._core.record import find_tokens
 from .._core.tensor import ArrayLike
 from ..errors import CustomGradientWarning, location_of, users_line
@@ -287,10 +287,7 @@ class Definition:
         decide what is computed: ``while float(x) > 1.``
         """
         recording = find_tokens(record)
-        levels: list[Any] = stack(state.frame)
-        tokens = [
-            level if type(level) is Token else getattr(level, "_token", None) for level in levels
-        ]
+        tokens = tokens_of(stack(state.frame))
         if not any(token in recording and token.alive and not token.silent for token in tokens):
             return
         file, line, depth = users_line()

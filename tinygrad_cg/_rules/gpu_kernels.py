@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from functools import partial
 from math import prod
 from typing import Any
 
@@ -88,20 +87,8 @@ def _check_configuration(name: str, configuration: Any) -> tuple[Any, Any]:
     return configuration[0], configuration[1]
 
 
-def on_gpu(
-    name: str, kernel: Any, pointwise: Any, cuda: Any, abstract: Callable, checked: bool
-) -> Callable[..., Any]:
-    """Return what runs a user's primitive on arrays of a GPU.
-
-    `checked`: the user gave a rule of shapes, which results have to follow.
-    """
-    if cuda is not None:
-        return partial(cuda.run, abstract)
-    return partial(_run, name, kernel if pointwise is None else pointwise, abstract, checked)
-
-
-def _run(
-    name: str, kernel: Any, abstract: Callable, checked: bool, /, *arrays: Any, **attrs: Any
+def run_on_gpu(
+    name: str, kernel: Any, shapes: Callable | None, /, *arrays: Any, **attrs: Any
 ) -> Any:
     """Run a scalar function as a kernel, or a function of NumPy's functions on the GPU's arrays."""
     run = device_runs.on_gpu(kernel)
@@ -120,15 +107,23 @@ def _run(
     outs = list(result) if several else [result]
     if not outs or not all(isinstance(array, devices.array_types) for array in outs):
         raise _absent(name)
-    if checked:
-        expected = abstract(*[Aval(tuple(array.shape), array.dtype) for array in arrays], **attrs)
-        wanted = [aval.shape for aval in (expected if isinstance(expected, list) else [expected])]
-        got = [tuple(array.shape) for array in outs]
-        if got != wanted:
-            raise ValueError(
-                f"{name}: shape= gives {wanted}, but the kernel returned arrays of shapes {got}"
-            )
+    check_shapes(name, shapes, arrays, attrs, outs)
     return outs if several else outs[0]
+
+
+def check_shapes(
+    name: str, shapes: Callable | None, arrays: Sequence, attrs: dict[str, Any], outs: Sequence
+) -> None:
+    """Raise ValueError unless results have the shapes that the user's rule gives, if any."""
+    if shapes is None:
+        return
+    expected = shapes(*[Aval(tuple(array.shape), array.dtype) for array in arrays], **attrs)
+    wanted = [aval.shape for aval in (expected if isinstance(expected, list) else [expected])]
+    got = [tuple(array.shape) for array in outs]
+    if got != wanted:
+        raise ValueError(
+            f"{name}: shape= gives {wanted}, but the kernel returned arrays of shapes {got}"
+        )
 
 
 def _absent(name: str) -> DeviceError:

@@ -19,7 +19,7 @@ from .. import nest
 from .._core.conversion import convert, is_weak
 from .._core.kinds import is_differentiable
 from .._core.levels import Listener, remove_listener, stack, state
-from .._core.record import find
+from .._core.record import find, with_wholes
 from .._core.tensor import Tensor
 from .._reverse.variable import Variable
 from ..errors import DerivativeOrderError
@@ -94,12 +94,8 @@ class Limit(Listener):
         """Return an alias of an input: a sweep that reaches it has differentiated once more."""
         alias = self._alias(tensor, 1)
         self.inputs.append(tensor)
-        tensor_below: Any = alias
-        while tensor_below is not None:  # levels below a batch know the whole of it
-            self.followers |= {
-                level for level in _accumulators() if find(tensor_below._rec, level) is not None
-            }
-            tensor_below = getattr(tensor_below, "physical", None)
+        for whole in with_wholes(alias):
+            self.followers |= {token for token in _accumulators() if find(whole._rec, token)}
         return alias
 
     def upstream(self, dy: Tensor) -> Tensor:

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any, NoReturn
 
 import numpy as np
 
 from .._core import devices
 from .._core.conversion import as_dtype, check_dtype, convert, is_weak
-from .._core.levels import Token, stack, state
+from .._core.levels import stack, state, tokens_of
 from .._core.primitive import Primitive, apply
-from .._core.record import find_tokens
+from .._core.record import find_tokens, with_wholes
 from .._core.tensor import Tensor
 from ..errors import ArgumentTypeError, InvalidArgumentError
 from .custom_gradient import running_functions
@@ -214,15 +215,9 @@ def _warn_detached(operands: Sequence[Tensor]) -> None:
     """Warn, as where NumPy values are taken, unless a custom gradient is there to replace it."""
     if not state.rules or state.frame is None or running_functions():
         return
-    levels = stack(state.frame)
-    tokens: list[Any] = [
-        level if type(level) is Token else getattr(level, "_token", None) for level in levels
-    ]
-    for operand in operands:
-        tensor: Any = operand
-        while tensor is not None:
-            recording = find_tokens(tensor._rec)
-            if any(token in recording and not token.everything for token in tokens):
-                state.rules[-1].warn_detached(tensor._rec)
-                return
-            tensor = getattr(tensor, "physical", None)  # what levels below a batch know
+    tokens = tokens_of(stack(state.frame))
+    for tensor in chain.from_iterable(map(with_wholes, operands)):
+        recording = find_tokens(tensor._rec)
+        if any(token in recording and not token.everything for token in tokens):
+            state.rules[-1].warn_detached(tensor._rec)
+            return

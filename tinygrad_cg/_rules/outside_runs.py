@@ -18,7 +18,7 @@ from .. import nest
 from .._core import devices
 from .._core.conversion import FLOAT64, Weak, convert, convert_result, is_tensor
 from .._core.kinds import is_differentiable
-from .._core.levels import Level, Listener, Token, remove_listener, run_on, stack, state
+from .._core.levels import Level, Listener, remove_listener, run_on, stack, state, tokens_of
 from .._core.primitive import Primitive, apply
 from .._core.record import Node, find
 from .._core.tensor import Aval, NoValueError, Tensor
@@ -58,6 +58,13 @@ class Code:
     def __repr__(self) -> str:
         return self.name
 
+    def derivative(self, name: str, key: tuple, call: Callable, count: int) -> Code:
+        """Return the code of a derivative, whose first `count` operands are those of this one."""
+        code = Code(f"the {name} of {self.name}", key, call)
+        code.definition = self.definition
+        code.inside = lambda tensors: self.inside(tensors[:count])
+        return code
+
     def repeat(self, inputs: Sequence[Tensor], results: Sequence[Tensor]) -> list[Tensor]:
         """Return the results of one more call; InvalidArgumentError if `results` differ."""
         outputs = self.call(*inputs)
@@ -95,22 +102,7 @@ class Code:
                 self.inside,
             )
 
-        key = ("gradient", self.key, *wanted)
-        return DerivativeCode(f"the gradient of {self.name}", key, call, self, count)
-
-
-class DerivativeCode(Code):
-    """The code of a derivative of other code, whose `count` operands come before its own."""
-
-    def __init__(
-        self, name: str, key: Any, call: Callable[..., list[Tensor]], code: Code, count: int
-    ):
-        super().__init__(name, key, call)
-        self.definition, self._code, self._count = code.definition, code, count
-
-    def inside(self, tensors: Sequence[Tensor]) -> AbstractContextManager:
-        """Return the context of the code that it differentiates."""
-        return self._code.inside(tensors[: self._count])
+        return self.derivative("gradient", ("gradient", self.key, *wanted), call, count)
 
 
 @contextmanager
@@ -318,11 +310,7 @@ def is_of_levels(tensor: Any, levels: Sequence[Any]) -> bool:
         return any(level is own for level in levels)
     if tensor._rec is None:
         return False
-    tokens = [level if type(level) is Token else getattr(level, "_token", None) for level in levels]
-    return any(
-        token is not None and not token.everything and find(tensor._rec, token) is not None
-        for token in tokens
-    )
+    return any(not t.everything and find(tensor._rec, t) is not None for t in tokens_of(levels))
 
 
 def start_run() -> Run | None:
@@ -350,28 +338,29 @@ def run_code(
     definition: Definition,
     function: Callable[..., Any],
     args: Sequence,
-    options: dict[str, Any],
-    is_rule: bool = True,
-    source: Any = None,
+    source: Any,
 ) -> Any:
-    """Return ``function(*args, **options)``, as outside code if it asks for values there are not.
+    """Return ``function(*args)``, as outside code if it asks for values that there are not.
 
-    `args` hold tensors, nested or not, and so does the result. It runs as a rule of `definition`,
-    or else as the function itself. `source` is what the user wrote of it, by default the function.
+    `args` hold tensors, nested or not, and so does the result. `source` is what the user wrote of
+    the function.
     """
-    run: Callable[..., Any] = definition.run if is_rule else _call
     first = start_run()
     if first is None:
-        return run(function, *args, **options)
+        return function(*args)
     with first:
-        result = run(function, *args, **options)
+        result = function(*args)
     if not first.values:
         return result
+    return finish_run(definition, first, function, args, result, source)
 
-    def call(*inner: Any) -> Any:
-        return run(function, *inner, **options)
 
-    return finish_run(definition, first, call, args, result, source or function)
+def run_rule(
+    definition: Definition, rule: Callable[..., Any], args: Sequence, options: dict[str, Any]
+) -> Any:
+    """Return ``rule(*args, **options)``, as `run_code` does, as a rule of `definition`."""
+    function = functools.partial(definition.run, rule, **options)
+    return run_code(definition, function, args, rule)
 
 
 def finish_run(
@@ -536,10 +525,6 @@ class _FunctionCode(Code):
 
 def _value(value: Any, args: Sequence) -> Tensor:
     return Tensor(np.asarray(convert_result(value, args)._example()))
-
-
-def _call(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    return function(*args, **options)
 
 
 def code_key(function: Any) -> Any:

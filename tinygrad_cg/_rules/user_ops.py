@@ -29,8 +29,8 @@ from .._reverse.sweep import fit_shape
 from ..errors import UnsupportedCodeError, location_of
 from .calls import gradients_of_function
 from .definition import Definition, source_line
-from .gpu_kernels import CudaKernel, on_gpu
-from .outside_runs import run_code
+from .gpu_kernels import CudaKernel, check_shapes, run_on_gpu
+from .outside_runs import run_rule
 from .pickling import travels
 from .rebinding import asked_inputs
 
@@ -150,8 +150,8 @@ class UserOperation:
         self._given = name, kernel, shape, elementwise, cuda, derive, for_device, floats
         self._derive = derive  # a gradient from the kernel's source, where none is registered
         self._derived: Callable[..., Any] | None = None
-        on_cuda = None if cuda is None else CudaKernel(name, cuda)
-        if on_cuda is not None and shape is None and not elementwise:
+        on_cuda: Any = None if cuda is None else CudaKernel(name, cuda)
+        if cuda is not None and shape is None and not elementwise:
             raise TypeError(
                 f"primitive {name!r}: a CUDA kernel fills existing arrays: pass "
                 "shape=, a function of the inputs that gives the shape of the result"
@@ -166,11 +166,14 @@ class UserOperation:
         self._id: str | None = None  # the same in all processes, once it has travelled
         self.definition = Definition(kernel, name)
         compiled: Any = kernel if self._pointwise is None else self._pointwise
+        abstract = functools.partial(_abstract, shape)
+        shapes = None if shape is None else abstract
+        run: Any = functools.partial(_run, name, compiled, shapes)
         if self._pointwise is not None and shape is None:
             abstract, run = functools.partial(_pointwise_aval, compiled), compiled
-        else:
-            abstract = functools.partial(_abstract, name, shape)
-            run = functools.partial(_run, name, compiled, abstract if shape is not None else None)
+        on_gpu = functools.partial(run_on_gpu, name, compiled, shapes)
+        if cuda is not None:
+            on_gpu = functools.partial(on_cuda.run, abstract)
         self.primitive = Primitive(
             name,
             run,
@@ -181,7 +184,7 @@ class UserOperation:
             kind="user",
             doc=kernel.__doc__,
             kernel=compiled,
-            on_gpu=on_gpu(name, kernel, self._pointwise, on_cuda, abstract, shape is not None),
+            on_gpu=on_gpu,
         )
         bind(self, self.primitive)
         self.__module__ = getattr(kernel, "__module__", None) or __name__
@@ -291,7 +294,7 @@ def _pointwise_aval(kernel: Pointwise, *avals: Aval) -> Any:
     return [Aval(shape, dtype) for dtype in results]
 
 
-def _abstract(name: str, shape: Callable[..., Any] | None, /, *avals: Aval, **attrs: Any) -> Any:
+def _abstract(shape: Callable[..., Any] | None, /, *avals: Aval, **attrs: Any) -> Any:
     """Return what the user's shape rule gives: an Aval, or a list of them for several outputs.
 
     None without a rule.
@@ -312,7 +315,7 @@ def _aval(result: Any, avals: tuple[Aval, ...]) -> Aval:
     return Aval(sizes, promote(*[aval.dtype for aval in avals]))
 
 
-def _run(name: str, kernel: Any, abstract: Any, /, *arrays: np.ndarray, **attrs: Any) -> Any:
+def _run(name: str, kernel: Any, shapes: Any, /, *arrays: np.ndarray, **attrs: Any) -> Any:
     views = [array.view() for array in arrays]
     for view in views:
         view.flags.writeable = False
@@ -321,14 +324,7 @@ def _run(name: str, kernel: Any, abstract: Any, /, *arrays: np.ndarray, **attrs:
     if multi_output and not result:
         raise ValueError(f"{name}: the kernel returned no arrays")
     outs = [_own_result(name, array, arrays) for array in (result if multi_output else [result])]
-    if abstract is not None:
-        expected = abstract(*[Aval(array.shape, array.dtype) for array in arrays], **attrs)
-        avals = expected if isinstance(expected, list) else [expected]
-        got, wanted = [data.shape for data in outs], [aval.shape for aval in avals]
-        if got != wanted:
-            raise ValueError(
-                f"{name}: shape= gives {wanted}, but the kernel returned arrays of shapes {got}"
-            )
+    check_shapes(name, shapes, arrays, attrs, outs)
     return outs if multi_output else outs[0]
 
 
@@ -381,7 +377,7 @@ def _rule(node: Node, dy: Any) -> list:
             definition.add_note(error, function)
             raise
 
-    returned = run_code(definition, of_operation, [inputs, tuple(tensors), *dys], {})
+    returned = run_rule(definition, of_operation, [inputs, tuple(tensors), *dys], {})
     if operation.is_elementwise():
         returned = _unbroadcast(returned, inputs, outs[0].shape)
     return gradients_of_function(function, definition, inputs, returned, node.inputs)

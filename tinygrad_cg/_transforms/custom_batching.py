@@ -17,8 +17,8 @@ from typing import Any, Generic, NoReturn, ParamSpec, TypeVar
 from .. import nest
 from .._core.conversion import convert, is_tensor
 from .._core.kinds import is_differentiable
-from .._core.levels import Token, run_on, stack, state
-from .._core.record import find
+from .._core.levels import run_on, stack, state, tokens_of
+from .._core.record import find, with_wholes
 from .._core.tensor import Tensor
 from .._ops.shape import identity
 from .._reverse.sweep import gradients_of_call
@@ -307,14 +307,11 @@ class _BatchedOperation:
 
     def _refuse_captured(self, output: Any) -> None:
         """Raise TypeError if a result depends on a watched tensor that is not an input."""
-        for level in stack(state.frame):
-            token: Any = level if type(level) is Token else getattr(level, "_token", None)
-            tensor = output
-            while token is not None and not token.everything and tensor is not None:
-                if find(tensor._rec, token) is not None:
-                    raise TypeError(
-                        f"custom_vmap: the rule for batches of `{self.definition.name}` captures a "
-                        "tensor or Variable that is watched: pass it as an argument "
-                        f"({self.definition.where()})"
-                    )
-                tensor = getattr(tensor, "physical", None)
+        for token in tokens_of(stack(state.frame)):
+            is_recorded = any(find(tensor._rec, token) for tensor in with_wholes(output))
+            if is_recorded and not token.everything:
+                raise TypeError(
+                    f"custom_vmap: the rule for batches of `{self.definition.name}` captures a "
+                    "tensor or Variable that is watched: pass it as an argument "
+                    f"({self.definition.where()})"
+                )

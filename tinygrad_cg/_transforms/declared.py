@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from .._core.conversion import convert, is_tensor, is_weak
-from .._core.levels import Token, stack, state
+from .._core.levels import stack, state, tokens_of
 from .._core.tensor import Tensor
 from .._rules.definition import Definition, source_line
 from ..errors import DerivativeOrderError, is_ours
@@ -93,8 +93,7 @@ def refuse_captured(definition: Definition, value: Tensor) -> None:
     """Raise TypeError if `value` has a record although its inputs have none."""
     record = value._rec
     while record is not None:
-        for level in stack(state.frame):
-            token: Any = level if type(level) is Token else getattr(level, "_token", None)
+        for token in tokens_of(stack(state.frame)):
             if token in record.group and not token.everything:
                 raise TypeError(
                     f"`{definition.name}` captures a tensor or Variable that is watched, and "

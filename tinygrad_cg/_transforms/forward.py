@@ -29,7 +29,7 @@ from .._ops.shape import cast, identity, repeat
 from .._reverse.arguments import UnconnectedGradients, wants_zeros
 from .._reverse.observer import run_tangents
 from .._rules.calls import AnyCall
-from .._rules.outside_runs import CODE, Code, DerivativeCode
+from .._rules.outside_runs import CODE, Code
 from .._rules.rebinding import TransformedCall, rebind_outputs
 from ..errors import TapeWarning, warn
 from .transposition import UnitVectorsNeeded, transpose_vjp
@@ -283,7 +283,7 @@ def _code_tangents(
         return accumulator.jvp([results[i] for i in wanted], "zero")
 
     key = ("tangent", code.key, *moving)
-    tangent = DerivativeCode(f"the tangent of {code.name}", key, call, code, len(inputs))
+    tangent = code.derivative("tangent", key, call, len(inputs))
     operands = (*inputs, *outs, *[tangent for tangent in tangents if tangent is not None])
     products = apply(CODE, operands, {"code": tangent})
     results: list[Tensor | None] = [None] * len(outs)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -25,7 +26,7 @@ from .._ops.elementwise import add
 from .._ops.shape import cast, identity
 from .._reverse.sweep import differentiate_once
 from .._rules.calls import gradients_of_function
-from .._rules.outside_runs import run_code
+from .._rules.outside_runs import run_code, run_rule
 from .._rules.rebinding import TransformedCall, rebind_outputs
 from .._rules.user_ops import NoGradientError
 from ..errors import InvalidArgumentError
@@ -52,7 +53,7 @@ class Products(Declared):
     def __call__(self, *args: Any, **options: Any) -> Any:
         context = context_of(self.definition, args, options)
         detached = list(map(detach, context.args))
-        y = run_code(self.definition, self.function, detached, options, False)
+        y = run_code(self.definition, partial(self.function, **options), detached, self.function)
         outputs = [convert_result(leaf, context.args) for leaf in nest.flatten(y)]
         call = _ProductsCall(self, context, y, [_aval(output) for output in outputs])
         jvp = None if self.jvps[:1] in ([], [None]) else call.jvp
@@ -287,7 +288,7 @@ class _ProductsCall:
         return [self._fit_tangent(jvp, *pair) for pair in zip(returned, self.avals, strict=True)]
 
     def _run(self, function: Callable[..., Any], *args: Any) -> Any:
-        return run_code(self.definition, function, args, self.context.options)
+        return run_rule(self.definition, function, args, self.context.options)
 
     def _fill_direction(self, direction: list) -> Any:
         """Return a direction for a declared function, with zeros for inputs that have none."""

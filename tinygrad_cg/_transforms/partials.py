@@ -18,7 +18,7 @@ from .._ops.elementwise import add, multiply, multiply_upstream
 from .._ops.shape import cast, repeat
 from .._reverse.sweep import fit_shape
 from .._rules.custom_gradient import Bind
-from .._rules.outside_runs import run_code
+from .._rules.outside_runs import run_rule
 from .._rules.rebinding import TransformedCall, rebind_outputs
 from ..errors import InvalidArgumentError
 from .declared import CallContext, Declared, context_of, detach, refuse_captured
@@ -76,7 +76,7 @@ class PartialDerivatives(Declared):
             natural = 0 < order == self.last and (own or self.beyond == "differentiate")
             if id(function) not in values:
                 args = context.args if natural else list(map(detach, context.args))
-                values[id(function)] = run_code(self.definition, function, args, context.options)
+                values[id(function)] = run_rule(self.definition, function, args, context.options)
             value = values[id(function)]
             for position in rest:
                 if len(context.positions) > 1 or isinstance(value, (tuple, list)):
