@@ -21,6 +21,7 @@ from .._core.tensor import Tensor
 from .._reverse.observer import Observer
 from .._rules.custom_gradient import running_functions
 from .._rules.definition import Definition, closure, source_line
+from .._rules.returned import input_names
 from ..errors import users_expression, users_line
 from .observing import ObservingLevel
 
@@ -93,9 +94,7 @@ class CustomCall:
 
     @property
     def names(self) -> list[str]:
-        paths = self.call.paths
-        paths = [(i, "") for i in range(self.call.count)] if paths is None else paths
-        return self.definition.input_names(paths)
+        return input_names(self.call)
 
     @property
     def root(self) -> CustomCall:

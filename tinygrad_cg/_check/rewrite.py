@@ -77,20 +77,26 @@ def captured(function: Any) -> dict[str, Any]:
     return {**space.globals, **space.nonlocals}
 
 
-def _source_of(function: Any) -> SourceCode | None:
+class OtherForm(Exception):
+    """The source of a function is not there, or has another form than a change is for."""
+
+
+def _source_of(function: Any) -> SourceCode:
     function = inspect.unwrap(getattr(function, "_function", function))
     try:
         lines, first = inspect.getsourcelines(function)
         names = {**captured(function), **function.__globals__}
         return SourceCode(ast.parse(textwrap.dedent("".join(lines))), first, names)
     except (OSError, TypeError, SyntaxError):
-        return None
+        raise OtherForm from None
 
 
 def literals(function: Any) -> list[float]:
     """Return the positive floats that are written in a function."""
-    source = _source_of(function)
-    nodes = ast.walk(source.tree) if source else ()
+    try:
+        nodes = ast.walk(_source_of(function).tree)
+    except OtherForm:
+        return []
     values = [node.value for node in nodes if isinstance(node, ast.Constant)]
     return [value for value in values if isinstance(value, float) and value > 0.0]
 
@@ -101,8 +107,7 @@ def is_estimator(function: Any) -> bool:
     The first has the value of y and the derivative of z, the second is 0 with the derivative of z
     (J. Foerster et al., "DiCE", 2018).
     """
-    source = _source_of(function)
-    return source is not None and any(map(_is_estimator, ast.walk(source.tree)))
+    return any(map(_is_estimator, ast.walk(_source_of(function).tree)))
 
 
 def _is_estimator(node: ast.AST) -> bool:
@@ -120,11 +125,12 @@ def _is_estimator(node: ast.AST) -> bool:
 
 def corrected(function: Any, change: Callable[..., None], *facts: Any) -> str | None:
     """Return `function` as ``change(source, *facts)`` alters it; None if that changes nothing."""
-    source = _source_of(function)
-    if source is None:
+    try:
+        source = _source_of(function)
+        before, read = source.text(), _loaded(source.tree)
+        change(source, *facts)
+    except (OtherForm, SyntaxError):  # an argument's name that is not an expression, for example
         return None
-    before, read = source.text(), _loaded(source.tree)
-    change(source, *facts)
     if source.text() == before:
         return None
     _drop_unread(source.tree, read)
@@ -171,13 +177,11 @@ SIZES = re.compile(r"\.shape\b|\.size\b|\bsize\(|\blen\(|\b(?:reduce_)?mean\(")
 def read_numbers(function: Any, index: int, args: Sequence, kwargs: dict) -> Written:
     """Return the numbers in the code of a rule for gradient number `index`.
 
-    Plain numbers are left out, and so are tensors that a tape records.
+    Plain numbers are left out, and so are tensors that a tape records. Raises OtherForm without a
+    rule.
     """
-    source = _source_of(function)
-    name = getattr(function, "__name__", "")
-    rule = source and _rule_of(source, name)
-    if source is None or rule is None:
-        return Written({})
+    source, name = _source_of(function), function.__name__
+    rule, target = _rule_of(source, name), _find_function(source.tree, name)
     local = {ast.unparse(t): n.value for n in ast.walk(rule) if isinstance(n, ast.Assign)
              for t in n.targets}  # fmt: skip
     own = [g.gradients[index] for g in _find_returned(rule) if index < len(g.gradients)]
@@ -185,16 +189,16 @@ def read_numbers(function: Any, index: int, args: Sequence, kwargs: dict) -> Wri
         own = [Substitute(local).visit(copy.deepcopy(gradient)) for gradient in own]
     gradient = " ".join(map(ast.unparse, own))
     parts = {ast.unparse(node) for tree in own for node in ast.walk(tree)}
-    target = _find_function(source.tree, name)
     codes = dict.fromkeys(map(ast.unparse, _operands(source.tree)))
-    text, value = source.text(), (target and _value_of(target)) or ""
+    text, value = source.text(), ""
+    with contextlib.suppress(OtherForm):
+        value = _value_of(target)
     exponents = _exponents(value)  # factors of the gradient
     codes |= dict.fromkeys(exponents)
-    for statement in returns(target) if target is not None else ():
+    for statement in returns(target):
         values = ", ".join(f"lambda: {code}" for code in codes)
         statement.value = ast.parse(f"[{values}]", mode="eval").body
-    if target is not None:
-        target.decorator_list.clear()
+    target.decorator_list.clear()
     values = execute(source.text(), function)(*args, **kwargs)
     numbers: dict[str, float] = {}
     used: list[float] = []
@@ -211,8 +215,7 @@ def read_numbers(function: Any, index: int, args: Sequence, kwargs: dict) -> Wri
 
 def names_more_sizes(code: str, function: Any) -> bool:
     """Return whether code names sizes of axes more often than a function does, outside a vjp."""
-    source = _source_of(function)
-    before, after = (re.split(r"\bvjp\(", text) for text in (source.text() if source else "", code))
+    before, after = (re.split(r"\bvjp\(", text) for text in (_source_of(function).text(), code))
     is_written = len(before) == len(after)
     return is_written and len(SIZES.findall(code)) > len(SIZES.findall(" ".join(before)))
 
@@ -314,15 +317,13 @@ def returns(function: ast.FunctionDef) -> list[ast.Return]:
 def undecorate(source: SourceCode, inner: str) -> None:
     """Remove the rule of the gradient function `inner`."""
     target = _find_function(source.tree, inner)
-    if target is None:
-        return
     pairs = []
     for statement in returns(target):
         match statement.value:
             case ast.Tuple([value, rule]):
                 pairs.append((statement, value, rule))
             case _:
-                return
+                raise OtherForm
     decorators = target.decorator_list
     target.decorator_list = [d for d in decorators if not is_custom_gradient(d, source.space)]
     gone = {rule.id for _, _, rule in pairs if isinstance(rule, ast.Name)}
@@ -452,11 +453,9 @@ def rewrite_gradient(source: SourceCode, name: str, index: int, pattern: str) ->
     function's value and `tf.` for the library.
     """
     target, rule = _find_function(source.tree, name), _rule_of(source, name)
-    if target is None or rule is None or not rule.args.args:
-        return
     outputs = [node.value.elts[0] for node in returns(target) if isinstance(node.value, ast.Tuple)]
-    if "output" in pattern and len(outputs) != 1:
-        return
+    if not rule.args.args or ("output" in pattern and len(outputs) != 1):
+        raise OtherForm
     text = pattern.replace("tf.", source.prefix)
     names = {"output": outputs[0]} if outputs else {}
     if re.search(r"\bdy\b", pattern):
@@ -466,8 +465,7 @@ def rewrite_gradient(source: SourceCode, name: str, index: int, pattern: str) ->
         tree = ast.parse(text, mode="eval").body
         return Substitute({**names, "gradient": gradient}).visit(tree)
 
-    with contextlib.suppress(SyntaxError):  # an argument's name that is not an expression
-        change_gradient(source, name, index, change)
+    change_gradient(source, name, index, change)
 
 
 def conjugate_factor(source: SourceCode, name: str, index: int) -> None:
@@ -524,15 +522,13 @@ def reverse_cumsum(source: SourceCode, name: str, index: int) -> None:
 
 def replace_number(source: SourceCode, name: str, _: int, number: float, code: str) -> None:
     """Write a constant of the rule of `name` with all its digits."""
-    rule = _rule_of(source, name)
 
     class Replace(ast.NodeTransformer):
         def visit_Constant(self, node: ast.Constant) -> ast.expr:
             is_it = isinstance(node.value, float) and node.value == number
             return ast.parse(code, mode="eval").body if is_it else node
 
-    if rule is not None:
-        Replace().visit(rule)
+    Replace().visit(_rule_of(source, name))
 
 
 def sum_means(source: SourceCode, name: str, index: int) -> None:
@@ -584,7 +580,7 @@ def _change_matrices(
 ) -> None:
     """Change the other factor of products with the upstream gradient, also of an assigned one."""
     dy, rule = _upstream_of(source, name), _rule_of(source, name)
-    statements = [node for node in ast.walk(rule or source.tree) if isinstance(node, ast.Assign)]
+    statements = [node for node in ast.walk(rule) if isinstance(node, ast.Assign)]
     assigned = {target: node.value for node in statements for target in _assigned(node)}
 
     def change(gradient: ast.expr) -> ast.expr:
@@ -605,11 +601,11 @@ def _change_matrices(
 def differentiate_value(source: SourceCode, name: str, index: int) -> None:
     """Replace gradient number `index` of `name` by that of the operations of its value."""
     target, rule = _find_function(source.tree, name), _rule_of(source, name)
-    if target is None or rule is None or not rule.args.args:
-        return
     value, arguments = _value_of(target), [argument.arg for argument in target.args.args]
     arguments = arguments[1:] if arguments[:1] == ["self"] else arguments
-    if value is None or index >= len(arguments) or target.args.vararg or target.args.kwonlyargs:
+    if not rule.args.args or target.args.vararg or target.args.kwonlyargs:
+        raise OtherForm
+    if index >= len(arguments):
         return
     upstreams = _keep_upstreams(rule)
     x, dy = arguments[index], upstreams[0] if len(upstreams) == 1 else f"({', '.join(upstreams)})"
@@ -620,8 +616,8 @@ def differentiate_value(source: SourceCode, name: str, index: int) -> None:
 def call_again(source: SourceCode, name: str) -> None:
     """Let the rule of `name` call `name` for the output that it reads."""
     target, rule = _find_function(source.tree, name), _rule_of(source, name)
-    if target is None or rule is None or target.args.vararg or target.args.kwonlyargs:
-        return
+    if target.args.vararg or target.args.kwonlyargs:
+        raise OtherForm
     arguments = ", ".join(argument.arg for argument in target.args.args)
     for statement in returns(target):
         match statement.value:
@@ -639,8 +635,7 @@ def call_again(source: SourceCode, name: str) -> None:
 
 def change_axis(source: SourceCode, name: str, index: int, old: int, new: int) -> None:
     """Make the rule of `name` sum, or average, over the axis `new` instead of `old`."""
-    rule = _rule_of(source, name)
-    for node in ast.walk(rule) if rule is not None else ():
+    for node in ast.walk(_rule_of(source, name)):
         match node:
             case ast.Call(_, [_, ast.Constant(value) as axis, *_]) if value == old:
                 axis.value = new
@@ -674,9 +669,8 @@ def _value_cast(node: ast.AST) -> ast.expr | None:
 def symmetrise(source: SourceCode, name: str, argument: str) -> None:
     """Let a function begin with the symmetric part of an argument."""
     target = _find_function(source.tree, name)
-    if target is not None:
-        code = f"{argument} = ({argument} + {source.prefix}transpose({argument})) / 2.0"
-        target.body.insert(ast.get_docstring(target) is not None, ast.parse(code).body[0])
+    code = f"{argument} = ({argument} + {source.prefix}transpose({argument})) / 2.0"
+    target.body.insert(ast.get_docstring(target) is not None, ast.parse(code).body[0])
 
 
 Repair = tuple[str, Callable[[SourceCode], None]]
@@ -685,9 +679,10 @@ Repair = tuple[str, Callable[[SourceCode], None]]
 
 def repairs(function: Any, name: str, matrices: Sequence[str]) -> Iterator[Repair]:
     """Yield corrections of a function with a rule, to try; `matrices` are its square arguments."""
-    source = _source_of(function)
-    rule = source and _rule_of(source, name)
-    if source is None or rule is None:
+    try:
+        source = _source_of(function)
+        rule = _rule_of(source, name)
+    except OtherForm:
         return
     for code in dict.fromkeys(ast.unparse(n) for n in ast.walk(source.tree) if _value_cast(n)):
         yield (
@@ -756,11 +751,9 @@ def _change_returned(source: SourceCode, name: str, index: int, change: Callable
 def add_argument(source: SourceCode, name: str, captured: str) -> None:
     """Give `name` what it captured as one more argument."""
     target, rule = _find_function(source.tree, name), _rule_of(source, name)
-    if target is None or rule is None:
-        return
     value, upstreams = _value_of(target), [argument.arg for argument in rule.args.args]
-    if value is None or len(upstreams) != 1:
-        return
+    if len(upstreams) != 1:
+        raise OtherForm
     pulled = f"{source.prefix}vjp(lambda {captured}: {value}, {captured})[1]({upstreams[0]})[0]"
     gradient: ast.expr = ast.parse(pulled, mode="eval").body
     if isinstance(rule, ast.FunctionDef):
@@ -774,25 +767,25 @@ def add_argument(source: SourceCode, name: str, captured: str) -> None:
             node.args.append(ast.Name(captured))
 
 
-def _value_of(function: ast.FunctionDef) -> str | None:
-    """Return the value of a function with a rule, as an expression of its arguments, or None."""
+def _value_of(function: ast.FunctionDef) -> str:
+    """Return the value of a function with a rule, as an expression of its arguments."""
     values = [
         statement.value.elts[0]
         for statement in returns(function)
         if isinstance(statement.value, ast.Tuple)
     ]
     if len(values) != 1:
-        return None
+        raise OtherForm
     assigned: dict[str, ast.expr] = {}
     for statement in function.body:
         match statement:
             case ast.Assign([ast.Name(name)], expression):
                 if name in assigned:
-                    return None
+                    raise OtherForm
                 assigned[name] = Substitute(dict(assigned)).visit(copy.deepcopy(expression))
             case ast.Assign([ast.Tuple(names)], ast.Tuple(expressions)):
                 if not all(isinstance(name, ast.Name) for name in names):
-                    return None
+                    raise OtherForm
                 before = dict(assigned)
                 for name, expression in zip(names, expressions, strict=False):
                     value = Substitute(before).visit(copy.deepcopy(expression))
@@ -800,7 +793,7 @@ def _value_of(function: ast.FunctionDef) -> str | None:
             case ast.Return() | ast.FunctionDef() | ast.Expr(ast.Constant()):  # a docstring
                 pass
             case _:
-                return None
+                raise OtherForm
     return ast.unparse(Substitute(assigned).visit(copy.deepcopy(values[0])))
 
 
@@ -1014,17 +1007,16 @@ def last_name(function: ast.expr) -> str:
     return ""
 
 
-def _rule_of(source: SourceCode, name: str) -> ast.FunctionDef | ast.Lambda | None:
+def _rule_of(source: SourceCode, name: str) -> ast.FunctionDef | ast.Lambda:
     """Return the gradient function that the function `name` returns."""
     target = _find_function(source.tree, name)
-    if target is not None:
-        for statement in returns(target):
-            match statement.value:
-                case ast.Tuple([_, ast.Lambda() as rule]):
-                    return rule
-                case ast.Tuple([_, ast.Name(rule)]) if definition := _find_function(target, rule):
-                    return definition
-    return None
+    for statement in returns(target):
+        match statement.value:
+            case ast.Tuple([_, ast.Lambda() as rule]):
+                return rule
+            case ast.Tuple([_, ast.Name(rule)]):
+                return _find_function(target, rule)
+    raise OtherForm
 
 
 def _upstream_of(source: SourceCode, name: str) -> str:
@@ -1032,8 +1024,7 @@ def _upstream_of(source: SourceCode, name: str) -> str:
 
     It is that of the output whose gradient is wrong, by default of the first one.
     """
-    rule = _rule_of(source, name)
-    names = [argument.arg for argument in rule.args.args] if rule is not None else []
+    names = [argument.arg for argument in _rule_of(source, name).args.args]
     return next(iter(names[source.output or 0 :]), "")
 
 
@@ -1057,14 +1048,14 @@ def change_output(source: SourceCode, name: str, index: int, output: int, fix: C
     fix(source, name, index)
 
 
-def _find_function(tree: ast.AST, name: str) -> ast.FunctionDef | None:
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    return next((node for node in functions if node.name == name), None)
+def _find_function(tree: ast.AST, name: str) -> ast.FunctionDef:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            return node
+    raise OtherForm
 
 
-def _find_returned(rule: ast.FunctionDef | ast.Lambda | None) -> list[Returned]:
-    if rule is None:
-        return []
+def _find_returned(rule: ast.FunctionDef | ast.Lambda) -> list[Returned]:
     return [Returned(node) for node in ([rule] if isinstance(rule, ast.Lambda) else returns(rule))]
 
 

@@ -11,7 +11,7 @@ from .._core.levels import Frame, Token, stack, state
 from .._core.record import Node, attach, find, new_tensor, with_wholes
 from .._core.tensor import Tensor
 from .._reverse.variable import Variable
-from .definition import Definition, RuleSignature, runs
+from .definition import Definition, runs
 from .outside_runs import run_code
 from .rebinding import TransformedCall, asked_inputs, custom_operands, keep_producer
 from .returned import gradients_of_inputs, gradients_of_variables
@@ -20,7 +20,7 @@ from .returned import gradients_of_inputs, gradients_of_variables
 class Call(NamedTuple):
     """One call of a decorated function: the residuals of its node."""
 
-    rule: RuleSignature
+    rule: Any  # its RuleSignature; None where the rule has run
     definition: Definition
     grad_fn: Callable[..., Any]
     count: int  # of inputs: as many gradients must the rule return
@@ -104,7 +104,7 @@ def gradients_of_function(
 ) -> list:
     """Return what a rule gave for the inputs, checked as the result of a custom gradient."""
     homes = devices.homes(inputs)
-    call = Call(RuleSignature(rule), definition, rule, len(inputs), homes=homes)
+    call = Call(None, definition, rule, len(inputs), homes=homes)
     return gradients_of_inputs(call, returned, targets)
 
 

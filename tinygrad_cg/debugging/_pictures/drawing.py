@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from math import hypot, inf
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from .fonts import text_width
 from .layout import SHADOW, LayeredLayout, Point
@@ -49,22 +50,23 @@ class Style(NamedTuple):
     opacity: float = 1.0
 
 
-class Canvas(Protocol):
+class Canvas:
     """A canvas, whose coordinates are pixels from the top left corner."""
 
-    def path(self, steps: list[Step], style: Style) -> None: ...
+    path: Callable[[list[Step], Style], None]
+    text: Callable[[float, float, str, float, str, bool, str], None]
 
-    def box(self, box: Box, radius: float, style: Style) -> None: ...
+    def box(self, box: Box, radius: float, style: Style) -> None:
+        self.path(rectangle(box, radius), style)
 
-    def dot(self, x: float, y: float, radius: float, style: Style) -> None: ...
+    def dot(self, x: float, y: float, radius: float, style: Style) -> None:
+        self.box((x - radius, y - radius, 2 * radius, 2 * radius), radius, style)
 
-    def text(
-        self, x: float, y: float, text: str, size: float, colour: str, bold: bool, anchor: str
-    ) -> None: ...
+    def begin(self, kind: str, hover: str) -> None:
+        """Begin an item, with its text under the pointer if the canvas shows such texts."""
 
-    def begin(self, kind: str, hover: str) -> None: ...
-
-    def end(self) -> None: ...
+    def end(self) -> None:
+        """End an item."""
 
 
 class Drawing:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from io import BytesIO
 from typing import Any
 
-from .drawing import Box, Drawing, Step, Style, rectangle
+from .drawing import Canvas, Drawing, Step, Style
 
 POINTS = 0.75  # points in a pixel of SVG
 FONT_SCALES = {"normal": 0.86, "bold": 0.82}  # DejaVu Sans is wider than the layout's Helvetica
 PNG_DPI = 192  # two dots per pixel of SVG
 
 
-class FigureCanvas:
+class FigureCanvas(Canvas):
     """Draws on a matplotlib figure of `width` by `height` pixels, enlarged by `scale`.
 
     Raises ImportError without matplotlib.
@@ -55,12 +55,6 @@ class FigureCanvas:
         )
         self.figure.add_artist(patch)
 
-    def box(self, box: Box, radius: float, style: Style) -> None:
-        self.path(rectangle(box, radius), style)
-
-    def dot(self, x: float, y: float, radius: float, style: Style) -> None:
-        self.path(rectangle((x - radius, y - radius, 2 * radius, 2 * radius), radius), style)
-
     def text(
         self, x: float, y: float, text: str, size: float, colour: str, bold: bool, anchor: str
     ) -> None:
@@ -77,12 +71,6 @@ class FigureCanvas:
             verticalalignment="baseline",
             parse_math=False,
         )
-
-    def begin(self, kind: str, hover: str) -> None:
-        """Do nothing: there is no text under the pointer."""
-
-    def end(self) -> None:
-        """Do nothing."""
 
 
 def _check_letters(text: str, weight: str) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from html import escape
 
-from .drawing import TITLE, Box, Drawing, Step, Style
+from .drawing import TITLE, Box, Canvas, Drawing, Step, Style
 from .fonts import text_width
 
 FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
 
 
-class SvgCanvas:
+class SvgCanvas(Canvas):
     """A canvas that writes SVG; ``document()`` returns the text."""
 
     def __init__(self, width: float, height: float, title: str, scale: float = 1.0):
