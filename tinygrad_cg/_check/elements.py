@@ -42,8 +42,7 @@ class Elements(NamedTuple):
     `more` has the same at other points, and for another upstream; `parts` for each output alone,
     if there are several. `others` has the values of the other arguments. ``derive(x, upstream)``
     returns the gradient by the operations' own rules. `function` is the checked one, `operations`
-    are the names of those that it runs, and ``read()`` returns the numbers in its code. `order` is
-    that of the gradient.
+    are the names of those that it runs, and ``read()`` returns the numbers in its code.
     """
 
     name: str
@@ -63,7 +62,6 @@ class Elements(NamedTuple):
     function: Any = None
     operations: frozenset[str] = frozenset()
     read: Callable[[], Written] = lambda: Written({})
-    order: int = 1
 
     @property
     def derivation(self) -> Derivation:
@@ -156,25 +154,17 @@ def _elements(
         work = (2 * problem.look.work + CALL_WORK * len(problem.look.taken)) * (2 * order - 1)
         if count * work > MAX_WORK and not argument.is_full:
             raise argument.cost
-    if order == 1 and problem.against is None:
-        middle = _flat(problem.base_values)[None]
-    else:
-        middle = argument.values(x[None])
     # A few elements, or a single sum, say little: look at further points as well.
     alone = order == 1 and len(values) == 1 == values[0].size and not np.iscomplexobj(values[0])
     points = [x]
     if x.size < 8 or (alone and x.size <= 64):
         share = np.random.default_rng(0).uniform(0.6, 1.4, x.shape) if x.size > 1 else 1.0
         points += [np.asarray(x + move * argument.scale * share, x.dtype) for move in MOVES]
-    weights = np.ones(1)
-    if order == 1:
-        weights = _flat(problem.weights)
-    is_small = x.size * middle.size <= MAX_ENTRIES
+    weights = _flat(problem.weights) if order == 1 else np.ones(1)
+    is_small = x.size * weights.size <= MAX_ENTRIES
     if not is_small:  # differentiate the weighted sum alone
         argument.weights, weights = weights, np.ones(1)
-        middle = argument.values(x[None])
-    single = order == 1 and len(values) == 1 and is_small
-    points, slopes_at = argument.slopes(points, middle[0], single)
+    points, slopes_at = argument.slopes(points)
     actual = argument.gradients(points, at_point)
     if not np.isfinite(actual[0]).all():
         return None
@@ -214,13 +204,11 @@ def _sharpened(sample: Elements, is_precise: bool) -> Elements:
 class Slopes(NamedTuple):
     """The values at a point, and their derivatives by each element, with their errors.
 
-    For complex arguments twice: by the real and by the imaginary parts. `is_jacobian` says that
-    the values are the function's only output.
+    For complex arguments twice: by the real and by the imaginary parts.
     """
 
     values: np.ndarray
     columns: list[tuple[np.ndarray, np.ndarray]]
-    is_jacobian: bool
 
 
 def _sample(
@@ -236,11 +224,10 @@ def _sample(
     uncertainty = np.sum([errors @ np.abs(weights) for _, errors in slopes.columns], axis=0)
     arrays = x, actual, expected.reshape(x.shape), uncertainty.reshape(x.shape)
     facts = {"others": argument.others, "function": argument.problem.f, "read": argument.read}
-    facts["order"] = argument.order
     if argument.problem.look is not None:
         facts["operations"] = frozenset(name for name, _ in argument.problem.look.taken)
     elements = Elements(argument.name, *arrays, argument.accuracy, **facts)
-    if not slopes.is_jacobian:
+    if argument.order > 1 or len(upstreams) > 1 or argument.weights is not None:
         return elements
     (upstream,), jacobian = upstreams, slopes.columns[0][0].T
     elements = elements._replace(upstream=upstream, derive=argument.derive)
@@ -332,54 +319,31 @@ class _Argument:
 
     # Differences -----------------------------------------------------------------------------
 
-    def slopes(
-        self, points: list[np.ndarray], middle: np.ndarray, is_jacobian: bool
-    ) -> tuple[list[np.ndarray], list[Slopes]]:
-        """Return the points, fewer if they cannot be batched, with the slopes at each.
-
-        `middle` are the values at the first one.
-        """
+    def slopes(self, points: list[np.ndarray]) -> tuple[list[np.ndarray], list[Slopes]]:
+        """Return the points, fewer if they cannot be batched, with the slopes at each."""
         units = (1.0, 1j) if np.iscomplexobj(self.x) else (1.0,)
-        count = len(STEPS) * len(units) * self.x.size
-        batch = max(1, BATCH // self.x.size)
+        count, batch = len(STEPS) * len(units) * self.x.size, max(1, BATCH // self.x.size)
         try:
-            if len(points) * (1 + count) > batch:  # then of one point
-                return points, [Slopes(middle, self._in_parts(units, middle, batch), is_jacobian)]
-            rows = self.values(self._around(points, units), batch)
+            return points, [self._slopes(there, units, batch) for there in points]
         except _NotBatched:
             self.is_batched = False
             if count > MAX_UNBATCHED and not self.is_full:
                 raise self.cost from None
             points = points[: 1 + MAX_UNBATCHED // (10 * self.x.size)]
-            rows = self.values(self._around(points, units))
-        slopes = []
-        for there, row in zip(points, np.split(rows, len(points)), strict=True):
-            sides = np.split(row[1:], len(units))
-            columns = [self._columns(there, row[0], side) for side in sides]
-            slopes.append(Slopes(row[0], columns, is_jacobian))
-        return points, slopes
+            return points, [self._slopes(there, units, 0) for there in points]
 
-    def _around(self, points: list[np.ndarray], units: Sequence[complex]) -> np.ndarray:
-        """Return each point, and those around it for each unit."""
-        blocks = [
-            block
-            for there in points
-            for block in (there[None], *(self._shifted(there, unit) for unit in units))
-        ]
-        return np.concatenate(blocks)
-
-    def _in_parts(self, units: Sequence[complex], middle: np.ndarray, batch: int) -> list:
-        """Return the columns of `Slopes`, of some elements in each batch."""
-        count = max(1, batch // len(STEPS))
-        columns = []
+    def _slopes(self, there: np.ndarray, units: Sequence[complex], batch: int) -> Slopes:
+        """Return the slopes at a point, of some elements in each batch."""
+        count, columns = max(1, batch // len(STEPS)), []
+        (middle,) = self.values(there[None], batch)
         for unit in units:
             parts = []
             for start in range(0, self.x.size, count):
                 some = slice(start, min(start + count, self.x.size))
-                values = self.values(self._shifted(self.x, unit, some), batch)
-                parts.append(self._columns(self.x, middle, values, some))
+                values = self.values(self._shifted(there, unit, some), batch)
+                parts.append(self._columns(there, middle, values, some))
             columns.append(tuple(map(np.concatenate, zip(*parts, strict=True))))
-        return columns
+        return Slopes(middle, columns)
 
     def _steps(self, there: np.ndarray) -> np.ndarray:
         sizes = np.abs(there.ravel())
