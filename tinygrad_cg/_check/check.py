@@ -67,7 +67,8 @@ class Check:
     recorders: dict[tuple[int, str], Recorder] = field(default_factory=dict)
     errors: dict[tuple[int, str, str], Exception] = field(default_factory=dict)
     value: InnerProduct | None = None  # of the function's outputs with the weights
-    gradients: dict[tuple[int, str], tuple[list, list] | Exception] = field(default_factory=dict)
+    gradients: dict[tuple[int, str], tuple[list, list]] = field(default_factory=dict)
+    raised: dict[tuple[int, str], Exception] = field(default_factory=dict)  # instead of gradients
     complex_sources: dict[int, bool] = field(default_factory=dict)  # whether steps may be complex
     is_linear: bool = True
     has_zeros: bool = False  # whether an element of a gradient is 0
@@ -112,11 +113,9 @@ class Check:
             )
         return " ".join(sentences)
 
-    @property
-    def first(self) -> list:
-        """Return the gradients of order 1; an empty list if there are none."""
-        gradients = self.gradients.get((1, "x"))
-        return gradients[1] if isinstance(gradients, tuple) else []
+    def wide_gradients(self, order: int = 1, path: str = "x") -> list:
+        """Return the gradients in the precision of the comparison; an empty list for none."""
+        return self.gradients.get((order, path), ([], []))[1]
 
     @property
     def base(self) -> list[np.ndarray]:
@@ -138,20 +137,17 @@ class Check:
 
         None if they raised an error, which is kept.
         """
-        gradients = self.gradients[order, path]
-        if isinstance(gradients, Exception):
-            self.add_failure(order, path, "reverse", gradients)
-            return None
-        return gradients
+        if error := self.raised.get((order, path)):
+            self.add_failure(order, path, "reverse", error)
+        return self.gradients.get((order, path))
 
     def value_of(self, order: int, path: str) -> InnerProduct | None:
         """Return D_order at the point; None if it was not computed."""
         if not order:
             return self.value
-        gradients = self.gradients.get((order, path))
-        if gradients is None or isinstance(gradients, Exception):
-            return None
-        return evaluate.total(evaluate.ways_of(self.problem, path)[order], gradients[1])
+        gradients = self.wide_gradients(order, path)
+        ways = evaluate.ways_of(self.problem, path)[order]
+        return evaluate.total(ways, gradients) if gradients else None
 
     def add_failure(
         self, order: int, path: str, mode: str, error: Exception, verdict: str = verdicts.FAILED
@@ -194,7 +190,7 @@ def differentiate(check: Check, order: int) -> None:
             try:
                 _differentiate_at(check, order, [path])
             except Exception as error:
-                check.gradients[order, path] = error
+                check.raised[order, path] = error
                 if path == "x":
                     return
 
@@ -220,10 +216,8 @@ def gradient_of_other_upstream(check: Check, j: int) -> np.ndarray | None:
     problem = check.problem
     if all(map(np.array_equal, problem.weights, problem.second_weights)):
         return None
-    computed = check.gradients.get((1, "other"))
-    if isinstance(computed, tuple):
-        _, gradients = computed
-    else:
+    gradients = check.wide_gradients(1, "other")
+    if not gradients:
         (gradients,) = evaluate.pull_back(problem, check.base, [problem.second_weights])
     return np.zeros_like(check.base[j]) if gradients[j] is None else gradients[j]
 

@@ -629,7 +629,7 @@ def _is_square(x: np.ndarray) -> bool:
 
 def _describe_swap(evidence: Evidence, order: int) -> Explanation:
     """Return words and a correction if two arguments have each other's gradients."""
-    problem, gradients = evidence.check.problem, evidence.check.first
+    problem, gradients = evidence.check.problem, evidence.check.wide_gradients()
     rows = {
         row.argument: row
         for row in evidence.rows

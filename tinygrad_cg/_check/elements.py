@@ -130,7 +130,7 @@ def look_at_elements(check: Check, order: int, j: int) -> Elements | None:
         raise TooMuch(point[j].size, "")
     if not point[j].size:
         return None
-    at_point = check.first[j] if order == 1 and check.first else None
+    at_point = check.wide_gradients()[j] if order == 1 else None
     try:
         second = gradient_of_other_upstream(check, j) if order == 1 else None
         argument = _Argument(check.problem, order, point, j, check.full)
@@ -150,10 +150,9 @@ def _elements(
     count = len(STEPS) * x.size * (2 if np.iscomplexobj(x) else 1)
     of = f"`{problem.name}`" if order == 1 else f"the gradient of order {order - 1}"
     argument.cost = TooMuch(count, of.replace("`<lambda>`", "the function"))
-    if problem.look is not None:
-        work = (2 * problem.look.work + CALL_WORK * len(problem.look.taken)) * (2 * order - 1)
-        if count * work > MAX_WORK and not argument.is_full:
-            raise argument.cost
+    work = (2 * problem.look.work + CALL_WORK * len(problem.look.taken)) * (2 * order - 1)
+    if count * work > MAX_WORK and not argument.is_full:
+        raise argument.cost
     # A few elements, or a single sum, say little: look at further points as well.
     alone = order == 1 and len(values) == 1 == values[0].size and not np.iscomplexobj(values[0])
     points = [x]
@@ -223,10 +222,12 @@ def _sample(
     expected = parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1]
     uncertainty = np.sum([errors @ np.abs(weights) for _, errors in slopes.columns], axis=0)
     arrays = x, actual, expected.reshape(x.shape), uncertainty.reshape(x.shape)
-    facts = {"others": argument.others, "function": argument.problem.f, "read": argument.read}
-    if argument.problem.look is not None:
-        facts["operations"] = frozenset(name for name, _ in argument.problem.look.taken)
-    elements = Elements(argument.name, *arrays, argument.accuracy, **facts)
+    elements = Elements(argument.name, *arrays, argument.accuracy)._replace(
+        others=argument.others,
+        function=argument.problem.f,
+        operations=frozenset(name for name, _ in argument.problem.look.taken),
+        read=argument.read,
+    )
     if argument.order > 1 or len(upstreams) > 1 or argument.weights is not None:
         return elements
     (upstream,), jacobian = upstreams, slopes.columns[0][0].T
@@ -324,26 +325,36 @@ class _Argument:
         units = (1.0, 1j) if np.iscomplexobj(self.x) else (1.0,)
         count, batch = len(STEPS) * len(units) * self.x.size, max(1, BATCH // self.x.size)
         try:
-            return points, [self._slopes(there, units, batch) for there in points]
+            return points, self._slopes(points, units, batch)
         except _NotBatched:
             self.is_batched = False
             if count > MAX_UNBATCHED and not self.is_full:
                 raise self.cost from None
             points = points[: 1 + MAX_UNBATCHED // (10 * self.x.size)]
-            return points, [self._slopes(there, units, 0) for there in points]
+            return points, self._slopes(points, units, 0)
 
-    def _slopes(self, there: np.ndarray, units: Sequence[complex], batch: int) -> Slopes:
-        """Return the slopes at a point, of some elements in each batch."""
-        count, columns = max(1, batch // len(STEPS)), []
-        (middle,) = self.values(there[None], batch)
-        for unit in units:
-            parts = []
-            for start in range(0, self.x.size, count):
-                some = slice(start, min(start + count, self.x.size))
-                values = self.values(self._shifted(there, unit, some), batch)
-                parts.append(self._columns(there, middle, values, some))
-            columns.append(tuple(map(np.concatenate, zip(*parts, strict=True))))
-        return Slopes(middle, columns)
+    def _slopes(
+        self, points: list[np.ndarray], units: Sequence[complex], batch: int
+    ) -> list[Slopes]:
+        """Return the slopes at each point, by some elements in each batch, if it is not 0."""
+        ways = [(i, unit) for i in range(len(points)) for unit in units]
+        count = max(1, batch // (len(STEPS) * len(ways))) if batch else self.x.size
+        columns: list[list] = [[] for _ in points]
+        middles, parts = (), []
+        for start in range(0, self.x.size, count):
+            some = slice(start, start + count)
+            around = [self._shifted(points[i], unit, some) for i, unit in ways]
+            rows = self.values(np.concatenate([np.stack(points), *around]), batch)
+            middles, sides = rows[: len(points)], np.split(rows[len(points) :], len(ways))
+            parts.append(
+                [
+                    self._columns(points[i], middles[i], side, some)
+                    for (i, _), side in zip(ways, sides, strict=True)
+                ]
+            )
+        for (i, _), pairs in zip(ways, zip(*parts, strict=True), strict=True):
+            columns[i].append(tuple(map(np.concatenate, zip(*pairs, strict=True))))
+        return list(map(Slopes, middles, columns))
 
     def _steps(self, there: np.ndarray) -> np.ndarray:
         sizes = np.abs(there.ravel())

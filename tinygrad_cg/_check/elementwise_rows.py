@@ -35,8 +35,7 @@ def compare_parts(check: Check) -> None:
     clear = [row.order for row in false if not row.relative_error <= 1e-6]
     orders = {row.order for row in check.rows if row.order < min(clear, default=math.inf)}
     for order in sorted(orders):
-        gradients = check.gradients.get((order, "x"))
-        wide = gradients[1] if isinstance(gradients, tuple) else []
+        wide = check.wide_gradients(order)
         for j in check.indices if wide else ():
             parts = _parts_of(check, order, j)
             judged = []
@@ -120,7 +119,7 @@ def _parts_of(check: Check, order: int, j: int) -> list[tuple[np.ndarray, float]
         units = [unit[0] for unit, _, _ in unit_directions([value])]
         return [(unit, size_of(value[unit != 0])) for unit in units]
     sizes = np.abs(value)
-    gradient = check.first[j] if check.first else None
+    gradient = check.wide_gradients()[j]
     share = np.abs(way) * (1.0 if gradient is None else np.abs(gradient))
     keys = 100 * _classes(sizes, 3) + _classes(share, 4)
     classes = np.unique(keys)
@@ -152,11 +151,11 @@ def compare_hidden(check: Check) -> None:
     Not those that may be rounding errors of the largest.
     """
     problem = check.problem
+    if check.full or check.precision > 1e-12:
+        return
     for order in dict.fromkeys(row.order for row in check.rows):
-        before = check.gradients.get((order - 1, "x"))
-        arrays = before[1] if isinstance(before, tuple) else problem.base_values * (order == 1)
-        is_false = any(row.false for row in check.rows)
-        if is_false or not arrays or check.full or check.precision > 1e-12:
+        arrays = check.wide_gradients(order - 1) if order > 1 else problem.base_values
+        if not arrays or any(row.false for row in check.rows):
             return
         chosen = problem.weights if order == 1 else problem.ways[order - 1]
         terms = [way * (0.0 if g is None else g) for way, g in zip(chosen, arrays, strict=True)]

@@ -41,7 +41,6 @@ from ..errors import DerivativeWarning
 from .branches import Analytic, Branches, Constants
 from .observing import ObservingLevel, Silent
 from .problem import InnerProduct, Point, Problem, precision_of_dtype, widened
-from .rounding import StochasticRounding
 
 
 class WholeBatch(Batch):
@@ -140,13 +139,6 @@ def using(problem: Problem, **changed: Any) -> Iterator[None]:
         vars(problem).update(before)
 
 
-def rounded_at_random(
-    problem: Problem, seed: int, constants: bool = False
-) -> contextlib.AbstractContextManager[None]:
-    """Round all results inside at random; Python's numbers, too, if asked."""
-    return using(problem, level=StochasticRounding(seed, constants))
-
-
 NO_FLOATS = (
     "check_gradients: {} returned no floats. Its arguments and its results must be floats, such as "
     "2.0 or np.array([1.0, 2.0]); integers and truth values have no gradient"
@@ -191,28 +183,27 @@ def arguments(problem: Problem, sources: list) -> tuple[list, dict]:
     return nest.pack_sequence_as(problem.structure, leaves)
 
 
-def outputs_at(problem: Problem, point: Point) -> list[np.ndarray]:
-    """Return f's outputs."""
-    with at(problem, point) as sources:
-        return [output._values() for output in run(problem, sources)]
+def outputs_at(
+    problem: Problem, point: Point, other: Any = None, level: Any = None, observer: Any = None
+) -> list[np.ndarray]:
+    """Return the outputs of f, or of another function; a `level` may look at them."""
+    level = level or problem.level
+    with at(problem, point, observer, level) as sources:
+        outputs = run(problem, sources, other)
+        if isinstance(level, Constants):
+            level.look_at(outputs)
+        return [output._values() for output in outputs]
 
 
 def noted_outputs(problem: Problem, point: Point) -> list[np.ndarray]:
     """Return f's outputs at the point of the comparison, and keep the branches that it takes."""
     problem.look = Branches()
-    with at(problem, point, level=problem.look) as sources:
-        outputs = run(problem, sources)
-        problem.look.look_at(outputs)
-        return [output._values() for output in outputs]
+    return outputs_at(problem, point, level=problem.look)
 
 
 def reference_outputs(problem: Problem, point: Point) -> list[np.ndarray]:
     """Return the values whose derivatives are the reference of order 1: those of `against`."""
-    with at(problem, point) as sources:
-        outputs = run(problem, sources, problem.against)
-        if isinstance(problem.level, Constants):
-            problem.level.look_at(outputs)
-        return [output._values() for output in outputs]
+    return outputs_at(problem, point, problem.against)
 
 
 def analytic_outputs(problem: Problem, point: Point) -> list[np.ndarray] | None:
@@ -221,8 +212,7 @@ def analytic_outputs(problem: Problem, point: Point) -> list[np.ndarray] | None:
         return reference_outputs(problem, point)
     look = Analytic()
     try:
-        with at(problem, point, look, look) as sources:
-            outputs = [output._values() for output in run(problem, sources, problem.against)]
+        outputs = outputs_at(problem, point, problem.against, look, look)
     except Exception:
         if look.holds:
             raise

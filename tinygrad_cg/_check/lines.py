@@ -40,7 +40,7 @@ class Lines:
     def look(self, step: float) -> Branches:
         """Return the branches that the function takes at a step."""
         problem = self.problem
-        if not step and not self.order and problem.against is None and problem.look is not None:
+        if not step and not self.order and problem.against is None:
             return problem.look
         if step not in self._looks:
             self._looks[step] = look = Branches()
@@ -109,7 +109,7 @@ def measure_together(
     problem: Problem, points: Sequence[Point], order: int, paths: Sequence[str]
 ) -> list[list[InnerProduct]] | None:
     """Return D_order at several points, for each path; None unless one evaluation is cheap."""
-    work = (problem.look.work if problem.look else 0) * len(points) * (1 + 2 * order)
+    work = problem.look.work * len(points) * (1 + 2 * order)
     is_cheap = problem.is_batched and work <= MAX_BATCH_WORK and len(points) >= 3
     if problem.level is not None or not is_cheap:
         return None

@@ -79,7 +79,7 @@ class Problem:
     ways: list[list[np.ndarray]] = field(default_factory=list)
     last: list[np.ndarray] = field(default_factory=list)
     level: ObservingLevel | None = None
-    look: Branches | None = None
+    look: Branches = field(default_factory=Branches)
     here: Point = field(default_factory=list)
     is_batched: bool = True
     warned: set[str] = field(default_factory=set)

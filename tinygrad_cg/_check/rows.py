@@ -182,8 +182,8 @@ def add_x_rows(check: Check, order: int, judges: list[Judge], native: list, wide
 
 def add_upstream_row(check: Check, order: int) -> None:
     """Add the row of the upstream gradient, in which a gradient is linear."""
-    problem, joint = check.problem, check.gradients[order, "joint"]
-    if isinstance(joint, Exception) or not check.is_linear:
+    problem, joint = check.problem, check.gradients.get((order, "joint"))
+    if joint is None or not check.is_linear:
         return
 
     def by_upstream(gradients: list) -> InnerProduct:

@@ -16,7 +16,6 @@ from .._core.kinds import is_complex, is_differentiable
 from .._core.levels import Listener, remove_listener, state
 from .._reverse.variable import Variable
 from .._rules.definition import Definition
-from .branches import Branches
 from .evaluate import NO_FLOATS, at, dtypes_of, noted_outputs, reference_outputs, run
 from .problem import Primal, Problem, precision_of_dtype, widened
 from .rewrite import captured
@@ -108,8 +107,7 @@ def _argument_sources(
 
 def _find_variables(problem: Problem) -> list[np.ndarray]:
     """Add the Variables that the function reads to the sources; return its outputs."""
-    used = _Used()
-    problem.look = look = Branches()
+    used, look = _Used(), problem.look
     state.listeners.append(used)
     try:
         with at(problem, [source.value for source in problem.sources], level=look) as sources:

@@ -49,8 +49,8 @@ def recognise_surrogate(check: Check) -> str | None:
         ways = [w if n in names else None for n, w in zip(check.names, problem.last, strict=True)]
         constant = flat and _is_piecewise_constant(problem, point, ways)
         unchanged = "" if constant else _name_unchanged(problem, point)
-        steps = {name for name, _ in problem.look.taken} & {*STEPS} if problem.look else set()
-        passed = bool(steps) and all(map(np.array_equal, problem.weights, check.first))
+        steps = {name for name, _ in problem.look.taken} & {*STEPS}
+        passed = bool(steps) and all(map(np.array_equal, problem.weights, check.wide_gradients()))
         if not (constant or unchanged or passed):
             return None
     except Exception:  # it is not defined there
@@ -119,7 +119,7 @@ def _find_surrogate(check: Check, point: Point) -> str | None:
     if not alone or point[0].shape != outputs[0].shape or point[0].size > MAX_SIZE:
         return None
     there = _moved(problem, point, 0.1)
-    first, nearby = check.first, evaluate.pull_back(problem, there, [problem.weights])[0]
+    first, nearby = check.wide_gradients(), evaluate.pull_back(problem, there, [problem.weights])[0]
     ratios = np.unique([(gradient / problem.weights[0]).round(6) for gradient in (*first, *nearby)])
     scaled: list[Surrogate] = []
     if ratios.size == 1 and ratios[0] not in (0.0, 1.0) and np.isreal(ratios[0]):

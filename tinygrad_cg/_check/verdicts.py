@@ -9,11 +9,11 @@ from functools import cached_property, partial
 from math import inf, isfinite, log10, sqrt
 from typing import Any
 
-from .evaluate import rounded_at_random
+from .evaluate import using
 from .lines import PathLine
 from .problem import InnerProduct, Problem
 from .reference import LEVELS, Ladder, ReferenceValue, by_complex_step, complex_step
-from .rounding import AMPLITUDE
+from .rounding import AMPLITUDE, StochasticRounding
 
 TRUE = "ok"
 WRONG = "wrong"
@@ -396,7 +396,7 @@ def noise_of(
     noise = 0.0
     for seed in range(MAX_DRAWS):
         with (
-            rounded_at_random(problem, seed, constants),
+            using(problem, level=StochasticRounding(seed, constants)),
             contextlib.suppress(Exception),  # rules may check their arguments
         ):
             change = abs(compute() - value)
