@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
@@ -35,13 +34,8 @@ class Property:
     detail: str
 
 
-class Inaccurate(NamedTuple):
-    """A row whose value in the arguments' dtype, `own`, has lost digits; `exact` is in float64."""
-
-    row: DerivativeRow
-    dtype: str
-    own: float
-    exact: float
+Inaccurate = tuple[DerivativeRow, str, float, float]
+"""A row whose value in the arguments' dtype has lost digits: the dtype, and in float64."""
 
 
 @dataclass

@@ -79,7 +79,7 @@ def _pairs(paths: tuple[str, ...], products: Sequence[InnerProduct]) -> dict:
 
 
 class PathLine:
-    """One path of lines, with its value in the `middle`, at the point, if that is known."""
+    """One path of lines as a function of the step, with its value in the `middle` if known."""
 
     def __init__(self, lines: Lines, path: str, middle: InnerProduct | None):
         self.lines, self.path, self.middle = lines, path, middle

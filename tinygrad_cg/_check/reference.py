@@ -8,25 +8,18 @@ central differences, extrapolated to step 0 (Richardson; Ridders, Advances in En
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from .lines import PathLine
 
 EPSILON = float(np.finfo(np.float64).eps)
 COMPLEX_STEP = "complex steps"
 DIFFERENCES = "central differences"
 SECOND_DIFFERENCES = "second differences"
 LINEARITY = "results of the same rule"
-
-
-class Line(Protocol):
-    """A function of the step: its value, and the size of the terms that add up to it."""
-
-    def __call__(self, step: float, /) -> tuple[float, float]: ...
-
-    def fetch(self, steps: Sequence[float], /) -> None:
-        """Compute the values at several steps in one evaluation, if that is cheap."""
 
 
 class ReferenceValue(NamedTuple):
@@ -66,7 +59,7 @@ class Ladder:
     the side where they change more. `extra` is noise of the function beyond rounding its terms.
     """
 
-    def __init__(self, line: Line, scale: float, precision: float, step: float | None = None):
+    def __init__(self, line: PathLine, scale: float, precision: float, step: float | None = None):
         self.line = line
         self.scale = scale
         self.precision = precision
@@ -208,7 +201,7 @@ class Curvature(Ladder):
     """
 
     def __init__(
-        self, line: Line, precision: float, step: float | None = None, rounding: float = 0.0
+        self, line: PathLine, precision: float, step: float | None = None, rounding: float = 0.0
     ):
         super().__init__(line, 1.0, precision, precision**0.125 if step is None else step)
         self.rounding = rounding

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import NotLinearError
 from . import evaluate, verdicts
-from .check import Check, Inaccurate, Label
+from .check import Check, Label
 from .evaluate import total
 from .judges import is_known_wrong, judge_of, noise_of_difference, products_along, recomputed
 from .kinks import is_outside, is_slope_nearby
@@ -137,7 +137,7 @@ def _judge_own_dtype(
         noise(own.number, problem.point, constants=True) + noise(value.number, check.base)
     ):
         dtype = str(_narrowest(check).dtype)
-        check.inaccurate += [Inaccurate(row, dtype, own.number, value.number)] * (row.path == "x")
+        check.inaccurate += [(row, dtype, own.number, value.number)] * (row.path == "x")
     elif row.verdict == verdicts.TRUE:
         row.verdict, row.value, row.reference = verdicts.WRONG, own.value, value.number
         row.detail = f"in {_narrowest(check).dtype}, right in float64"

@@ -1,5 +1,6 @@
 """Part three: a wrong rule, found by `check_gradients` and drawn by `show`."""
 
+import inspect
 import warnings
 
 import tinygrad_cg as tf
@@ -25,18 +26,7 @@ def show() -> None:
         """Example 1 of part 2 once more, now with the correct derivative with respect to dy.
         Order 1 is right; only order 2 shows the mistake:"""
     )
-    code(
-        """
-        @tf.custom_gradient
-        def op(x):
-            @tf.custom_gradient
-            def grad_fn(dy):
-                def grad_grad_fn(ddy):
-                    return 3 * x**2 * ddy
-                return 3 * x**2 * dy, grad_grad_fn
-            return x**3, grad_fn
-        """
-    )
+    code(inspect.getsource(op).replace("\n\n", "\n"))
     say(
         """tf.check_gradients(op, 2.0) compares each order with numerical references,
         explains the mistake, and proposes a correct rule:"""

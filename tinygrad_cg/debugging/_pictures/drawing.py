@@ -152,30 +152,11 @@ class Drawing:
             return
         colour, strong = self._colour(frame), frame.kind == "tape"
         size = TITLE if strong else DETAIL
-        wide = text_width(frame.title, size, True)
-        total = wide + (8 + text_width(frame.detail, DETAIL) if frame.detail else 0)
-        at = self.layout.title_left(frame) or self._free(frame, total)
-        if at is None:  # lines end at the title, and go on below it
-            at = x + 13
-            behind = rectangle((at - 3, y + 8, total + 6, 16), 3.0)
-            canvas.path(behind, Style(WHITE, opacity=0.85))
+        at = self.layout.title_left(frame)
         canvas.text(at, y + 20, frame.title, size, colour, True, "start")
         if frame.detail:
-            canvas.text(at + wide + 8, y + 20, frame.detail, DETAIL, colour, False, "start")
-
-    def _free(self, frame: Region, width: float) -> float | None:
-        """Return where a title of some width can begin without a line across it, or None."""
-        x, y, whole, _ = self.layout.boxes[frame]
-        taken = []
-        for *_, points in self.layout.paths:
-            for (x0, y0), (x1, y1) in pairwise(points):
-                if min(y0, y1) < y + 24 and max(y0, y1) > y + 4:
-                    taken.append((min(x0, x1) - 6, max(x0, x1) + 6))
-        at = x + 13
-        for low, high in sorted(taken):
-            if low < at + width and at < high:
-                at = high
-        return at if at + width < x + whole - 8 else None
+            at += text_width(frame.title, size, True) + 8
+            canvas.text(at, y + 20, frame.detail, DETAIL, colour, False, "start")
 
     def _draw_item(self, canvas: Canvas, item: Item) -> None:
         x, y, width, height = self.layout.boxes[item]

@@ -293,10 +293,10 @@ class LayeredLayout:
             if isinstance(child, Region):
                 self._absolute(child, x, y)
 
-    def title_left(self, frame: Region) -> float | None:
-        """Return the left end of a title that lines pass; None where none do."""
+    def title_left(self, frame: Region) -> float:
+        """Return the left end of a title, which may stand between lines."""
         title = self.titles.get(frame)
-        return None if title is None else self.boxes[frame][0] + title.x - title.width / 2
+        return self.boxes[frame][0] + (13 if title is None else title.x - title.width / 2)
 
     def _path(self, item: Item, target: Item, kind: str) -> list[Point]:
         """Return the points from the bottom of one item to the top of the other."""

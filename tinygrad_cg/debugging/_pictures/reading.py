@@ -300,12 +300,10 @@ class RecordWalk:
         """Set the orders of items and of tapes' gradients, if all are known, and of rules."""
         orders = {node: order_of(node) for node in self.nodes}
         complete = None not in orders.values()
-        swept = {token.name: self.frames[number] for token, number in self.numbers.items()}
         for node, item in self.items.items():
             item.order = orders[node] if complete else None
             for sweep in recording_sweeps(node):
-                inner = swept.get(sweep.tape) if sweep.tape is not None else None
-                if inner is not None:
+                if inner := self._swept(sweep):
                     inner.recorders |= {self.frames[number] for number in item.tapes} - {inner}
         for frame in self.frames if complete else ():
             frame.order = 1 + max(item.order or 0 for item in frame.items)
@@ -321,19 +319,22 @@ class RecordWalk:
             for sweep in recording_sweeps(node):
                 recorded.setdefault(sweep, []).append(item)
         by_serial = {node.serial: item for node, item in self.items.items()}
-        tapes = {token.name: self.frames[number] for token, number in self.numbers.items()}
         passes = []
         for sweep, items in sorted(recorded.items(), key=lambda entry: entry[0].began):
             if sweep.order is None or sweep.transposes:
                 continue
-            tape = tapes.get(sweep.tape) if sweep.tape is not None else None
-            passes.append(Region("backward", "", frozenset(items), tape=tape))
+            passes.append(Region("backward", "", frozenset(items), tape=self._swept(sweep)))
             target = by_serial.get(sweep.target)
             for source, result in sweep.results:
                 gradient, by = by_serial.get(result), by_serial.get(source)
                 if target is not None and by is not None and gradient in items:
                     gradient.derivative_of[target] = _quotient(target.name, by.name)
         return passes
+
+    def _swept(self, sweep: Sweep) -> Region | None:
+        """Return the frame of the tape that was swept, if it is in the picture."""
+        numbers = (n for token, n in self.numbers.items() if token.name is sweep.tape is not None)
+        return next((self.frames[number] for number in numbers), None)
 
     def _name(self, token: Token) -> str:
         name = self.names.of_token.get(token)
