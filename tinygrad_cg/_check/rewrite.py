@@ -186,7 +186,7 @@ def read_numbers(function: Any, index: int, args: Sequence, kwargs: dict) -> Wri
              for t in n.targets}  # fmt: skip
     own = [g.gradients[index] for g in _find_returned(rule) if index < len(g.gradients)]
     for _ in local:
-        own = [Substitute(local).visit(copy.deepcopy(gradient)) for gradient in own]
+        own = [_substituted(gradient, local) for gradient in own]
     gradient = " ".join(map(ast.unparse, own))
     parts = {ast.unparse(node) for tree in own for node in ast.walk(tree)}
     codes = dict.fromkeys(map(ast.unparse, _operands(source.tree)))
@@ -462,8 +462,7 @@ def rewrite_gradient(source: SourceCode, name: str, index: int, pattern: str) ->
         names["dy"] = ast.Name(_keep_upstreams(rule)[source.output or 0])
 
     def change(gradient: ast.expr) -> ast.expr:
-        tree = ast.parse(text, mode="eval").body
-        return Substitute({**names, "gradient": gradient}).visit(tree)
+        return _substituted(ast.parse(text, mode="eval").body, {**names, "gradient": gradient})
 
     change_gradient(source, name, index, change)
 
@@ -523,12 +522,13 @@ def reverse_cumsum(source: SourceCode, name: str, index: int) -> None:
 def replace_number(source: SourceCode, name: str, _: int, number: float, code: str) -> None:
     """Write a constant of the rule of `name` with all its digits."""
 
-    class Replace(ast.NodeTransformer):
-        def visit_Constant(self, node: ast.Constant) -> ast.expr:
-            is_it = isinstance(node.value, float) and node.value == number
-            return ast.parse(code, mode="eval").body if is_it else node
+    def exact(node: ast.AST) -> ast.AST:
+        match node:
+            case ast.Constant(float() as value) if value == number:
+                return ast.parse(code, mode="eval").body
+        return node
 
-    Replace().visit(_rule_of(source, name))
+    Rewrite(exact).visit(_rule_of(source, name))
 
 
 def sum_means(source: SourceCode, name: str, index: int) -> None:
@@ -629,7 +629,7 @@ def call_again(source: SourceCode, name: str) -> None:
                 if isinstance(rule, ast.FunctionDef):
                     rule.body.insert(0, call)
                 else:
-                    rule.body = Substitute({output: call.value}).visit(rule.body)
+                    rule.body = _substituted(rule.body, {output: call.value})
                 return
 
 
@@ -645,13 +645,9 @@ def change_axis(source: SourceCode, name: str, index: int, old: int, new: int) -
 
 def keep_fractions(source: SourceCode, call: str) -> None:
     """Remove a cast to integers."""
-
-    class Keep(ast.NodeTransformer):
-        def visit_Call(self, node: ast.Call) -> ast.AST:
-            self.generic_visit(node)
-            return _value_cast(node) or node if ast.unparse(node) == call else node
-
-    Keep().visit(source.tree)
+    Rewrite(lambda node: _value_cast(node) or node if ast.unparse(node) == call else node).visit(
+        source.tree
+    )
 
 
 def _value_cast(node: ast.AST) -> ast.expr | None:
@@ -782,61 +778,62 @@ def _value_of(function: ast.FunctionDef) -> str:
             case ast.Assign([ast.Name(name)], expression):
                 if name in assigned:
                     raise OtherForm
-                assigned[name] = Substitute(dict(assigned)).visit(copy.deepcopy(expression))
+                assigned[name] = _substituted(expression, assigned)
             case ast.Assign([ast.Tuple(names)], ast.Tuple(expressions)):
                 if not all(isinstance(name, ast.Name) for name in names):
                     raise OtherForm
                 before = dict(assigned)
                 for name, expression in zip(names, expressions, strict=False):
-                    value = Substitute(before).visit(copy.deepcopy(expression))
-                    assigned[ast.unparse(name)] = value
+                    assigned[ast.unparse(name)] = _substituted(expression, before)
             case ast.Return() | ast.FunctionDef() | ast.Expr(ast.Constant()):  # a docstring
                 pass
             case _:
                 raise OtherForm
-    return ast.unparse(Substitute(assigned).visit(copy.deepcopy(values[0])))
+    return ast.unparse(_substituted(values[0], assigned))
 
 
-class Substitute(ast.NodeTransformer):
-    """A transformer that replaces names by expressions."""
+class Rewrite(ast.NodeTransformer):
+    """A transformer that puts what `change` returns in place of each node, inner ones first."""
 
-    def __init__(self, expressions: dict[str, ast.expr]):
-        self.expressions = expressions
+    def __init__(self, change: Callable[[Any], ast.AST]):
+        self.change = change
 
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self.expressions.get(node.id, node)
+    def visit(self, node: ast.AST) -> Any:
+        return self.change(self.generic_visit(node))
 
 
-def attach(source: SourceCode, *lines: int) -> None:
-    """Remove what takes values out of tensors on some lines of the file."""
-    for line in lines:
-        Attach(line - source.first + 1, source).visit(source.tree)
-    _replace_aliases(source)
+def _substituted(node: ast.AST, expressions: Mapping[str, ast.expr]) -> Any:
+    """Return a copy of a node with expressions in place of names."""
+    rewrite = Rewrite(lambda n: expressions.get(n.id, n) if isinstance(n, ast.Name) else n)
+    return rewrite.visit(copy.deepcopy(node))
 
 
 UFUNCS = ("cos", "cosh", "exp", "log1p", "sign", "sin", "sinh", "sqrt", "tan", "tanh")
 
 
-class Attach(ast.NodeTransformer):
-    """A transformer that removes numpy(), float(), np.asarray(), stop_gradient() on one line.
+def attach(source: SourceCode, *lines: int) -> None:
+    """Remove numpy(), float(), np.asarray() and stop_gradient() on some lines of the file.
 
     NumPy's functions of tensors there become tensor operations of the same names.
     """
+    own = [line - source.first + 1 for line in lines]
 
-    def __init__(self, line: int, source: SourceCode):
-        self.line, self.source = line, source
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        self.generic_visit(node)
-        if node.lineno <= self.line <= (node.end_lineno or node.lineno):
-            match node:
-                case ast.Call(ast.Attribute(tensor, "numpy" | "item"), []):
-                    return tensor
-                case ast.Call(function, [argument]) if last_name(function) in DETACHING_CALLS:
-                    return argument
-                case _ if not _names_in(node) <= self.source.space.keys():
-                    _as_operation(node, self.source)
+    def attached(node: ast.AST) -> ast.AST:
+        if not isinstance(node, ast.Call) or not any(
+            node.lineno <= line <= (node.end_lineno or node.lineno) for line in own
+        ):
+            return node
+        match node:
+            case ast.Call(ast.Attribute(tensor, "numpy" | "item"), []):
+                return tensor
+            case ast.Call(function, [argument]) if last_name(function) in DETACHING_CALLS:
+                return argument
+            case _ if not _names_in(node) <= source.space.keys():
+                _as_operation(node, source)
         return node
+
+    Rewrite(attached).visit(source.tree)
+    _replace_aliases(source)
 
 
 def _as_operation(node: ast.Call, source: SourceCode) -> None:
@@ -868,15 +865,15 @@ def _replace_aliases(source: SourceCode) -> None:
     loads: dict[str, ast.expr] = {name: ast.Name(x.id, ast.Load()) for name, x in aliases.items()}
     for statement in statements:
         if _assigned(statement)[0] not in aliases:
-            statement.value = Substitute(loads).visit(statement.value)
+            statement.value = _substituted(statement.value, loads)
             if _names_in(statement.value) & tensors:
                 tensors |= {*_assigned(statement)}
     for node in ast.walk(source.tree):
         match node:
-            case ast.Return(value) | ast.Lambda(body=value) if value is not None:
-                Substitute(loads).visit(node)
-            case _:
-                pass
+            case ast.Return(ast.expr() as value):
+                node.value = _substituted(value, loads)
+            case ast.Lambda(body=value):
+                node.body = _substituted(value, loads)
     for node in ast.walk(source.tree) if aliases else ():
         if isinstance(node, ast.Call) and set().union(*map(_names_in, node.args)) & tensors:
             _as_operation(node, source)

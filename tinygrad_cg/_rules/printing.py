@@ -92,22 +92,17 @@ def _text(part: Any, arrays: tuple[np.ndarray, ...], summarize: int) -> str:
     return str(part)
 
 
-def format_array(array: np.ndarray, summarize: int) -> str:
+def format_array(array: np.ndarray, summarize: int, depth: int = 1) -> str:
     """Return the text of an array, with `summarize` elements at both ends of each axis."""
     if array.ndim == 0:
         return _number(array[()])
-    return _rows(array, summarize, 1)
-
-
-def _rows(array: np.ndarray, summarize: int, depth: int) -> str:
-    last = array.ndim == 1
     size = len(array)
     cut = summarize >= 0 and size > 2 * summarize
     shown = [*range(summarize), *range(size - summarize, size)] if cut else range(size)
-    texts = [_number(array[i]) if last else _rows(array[i], summarize, depth + 1) for i in shown]
+    texts = [format_array(array[i], summarize, depth + 1) for i in shown]
     if cut:
         texts.insert(summarize, "...")
-    between = " " if last else "\n" * (array.ndim - 1) + " " * depth
+    between = " " if array.ndim == 1 else "\n" * (array.ndim - 1) + " " * depth
     return f"[{between.join(texts)}]"
 
 
