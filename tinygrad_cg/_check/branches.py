@@ -29,9 +29,9 @@ def _by_order(x: np.ndarray, other: Any = 0.0) -> Chosen:
     return x > other, x == other
 
 
-def _by_quotient(operands: Sequence) -> Chosen:
-    quotient = np.floor_divide(*operands)
-    return quotient, quotient * operands[1] == operands[0]
+def _by_quotient(x: np.ndarray, divisor: np.ndarray) -> Chosen:
+    quotient = np.floor_divide(x, divisor)
+    return quotient, quotient * divisor == x
 
 
 def _extremum(x: np.ndarray, out: np.ndarray, axis: Any, keepdims: bool) -> Chosen:
@@ -39,27 +39,20 @@ def _extremum(x: np.ndarray, out: np.ndarray, axis: Any, keepdims: bool) -> Chos
     return mask, np.broadcast_to(mask.sum(axis, keepdims=True) > 1, mask.shape)
 
 
-def _sorted(x: np.ndarray, out: np.ndarray, axis: int, descending: bool) -> Chosen:
-    return np.argsort(x, axis), not np.diff(out, axis=axis).all()
-
-
 CHOICES = {  # functions of the operands' arrays, the result's array and the parameters
-    "absolute": lambda xs, out: _by_order(xs[0]),
-    "relu": lambda xs, out: _by_order(xs[0]),
-    "sign": lambda xs, out: _by_order(xs[0]),
-    "maximum": lambda xs, out: _by_order(*xs),
-    "minimum": lambda xs, out: _by_order(*xs),
+    **dict.fromkeys(("absolute", "relu", "sign"), lambda xs, out: _by_order(xs[0])),
+    **dict.fromkeys(("maximum", "minimum"), lambda xs, out: _by_order(*xs)),
     "clip": lambda xs, out: tuple(
         np.stack(pair) for pair in zip(*[_by_order(xs[0], bound) for bound in xs[1:]], strict=True)
     ),
-    "floor": lambda xs, out: (out, out == xs[0]),
-    "ceil": lambda xs, out: (out, out == xs[0]),
+    **dict.fromkeys(("floor", "ceil"), lambda xs, out: (out, out == xs[0])),
     "round": lambda xs, out: (out, abs(xs[0] - out) == 0.5),
-    "remainder": lambda xs, out: _by_quotient(xs),
-    "floor_divide": lambda xs, out: _by_quotient(xs),
-    "max": lambda xs, out, **params: _extremum(xs[0], out, **params),
-    "min": lambda xs, out, **params: _extremum(xs[0], out, **params),
-    "sort": lambda xs, out, **params: _sorted(xs[0], out, **params),
+    **dict.fromkeys(("remainder", "floor_divide"), lambda xs, out: _by_quotient(*xs)),
+    **dict.fromkeys(("max", "min"), lambda xs, out, **params: _extremum(xs[0], out, **params)),
+    "sort": lambda xs, out, axis, **_: (
+        np.argsort(xs[0], axis),
+        not np.diff(out, axis=axis).all(),
+    ),
     "max_pool": lambda xs, out, **params: (OPS["max_pool_indices"].run(*xs, **params), False),
     "determinant_sign": lambda xs, out: (out, out == 0),
 }

@@ -45,9 +45,7 @@ def run_check(check: Check) -> None:
             compare_parts(check)
         if not check.is_brief or check.has_hidden:
             compare_hidden(check)
-    if check.is_brief:
-        return
-    if not check.is_nearby:
+    if not (check.is_brief or check.is_nearby):
         _look_closer(check)
         _compare_with_curvature(check)
 

@@ -392,13 +392,11 @@ class _Argument:
 
         In batches of this size; one after the other if it is 0. Raises `_NotBatched`.
         """
-        if not batch:
-            return np.concatenate([self._values(point[None], None) for point in points])
         rows = []
-        for start in range(0, len(points), batch):
-            some = points[start : start + batch]
+        for start in range(0, len(points), batch or 1):
+            some = points[start : start + (batch or 1)]
             with _batching():
-                rows.append(self._values(some, WholeBatch(len(some))))
+                rows.append(self._values(some, WholeBatch(len(some)) if batch else None))
         return np.concatenate(rows)
 
     def _values(self, points: np.ndarray, batch: Batch | None) -> np.ndarray:

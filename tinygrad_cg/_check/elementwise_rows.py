@@ -12,7 +12,7 @@ from ..errors import NotLinearError
 from . import evaluate, verdicts
 from .check import DOUBTFUL, Check, size_of, unit_directions
 from .judges import first_steps, judge_of, lines_along
-from .lines import Lines, fetch
+from .lines import fetch
 from .problem import move_point
 from .reference import FIRST, LEVELS, difference_all
 from .rows import reverse_row
@@ -39,7 +39,10 @@ def compare_parts(check: Check) -> None:
         for j in check.indices if wide else ():
             parts = _parts_of(check, order, j)
             judged = []
-            lines = _lines_of_parts(check, order, j, parts)
+            lines = [lines_along(check, order, j, part, ("x",)) for part, _ in parts]
+            is_single = all(np.count_nonzero(part) == 1 for part, _ in parts)  # at kinks
+            scales = [scale for _, scale in parts]
+            fetch(first_steps(check, lines, scales, LEVELS if is_single else FIRST))
             for (part, scale), line in zip(parts, lines, strict=True):
                 last, scales = list(problem.last), list(problem.scales)
                 last[j], scales[j] = part, scale
@@ -59,15 +62,6 @@ def compare_parts(check: Check) -> None:
             whole = sum(part for part, _ in parts)
             if judged and {row.verdict for row in judged} == {verdicts.TRUE}:
                 _add_up(check, order, j, judged, np.asarray(whole))
-
-
-def _lines_of_parts(check: Check, order: int, j: int, parts: list) -> list[Lines]:
-    """Return the lines along parts, with the values of the first levels of each."""
-    lines = [lines_along(check, order, j, part, ("x",)) for part, _ in parts]
-    is_single = all(np.count_nonzero(part) == 1 for part, _ in parts)  # at kinks
-    levels = LEVELS if is_single else FIRST
-    fetch(first_steps(check, lines, [scale for _, scale in parts], levels))
-    return lines
 
 
 def _add_up(

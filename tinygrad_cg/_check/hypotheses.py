@@ -380,14 +380,14 @@ def _factors(
     if sum(sample.actual.size for sample in elements.samples) < 3:
         return
     for words, code, factor in named(elements):
-        for is_missing, power in ((True, -1), (False, 1)):
+        for power, operator in ((-1, "*"), (1, "/")):
 
             def scaled(sample: Elements, factor: Any = factor, power: int = power) -> Any:
                 values = np.asarray(factor(sample), sample.expected.dtype)
                 return sample.expected * values**power
 
             ratio = _fitted_ratio(elements, scaled)
-            if isinstance(ratio, float) and is_missing and not _is_simple(ratio):
+            if isinstance(ratio, float) and power < 0 and not _is_simple(ratio):
                 is_it = elements.match_actual(ratio * scaled(elements))
                 own = _own_numbers(elements.read()) if is_it else ()
                 for _, pattern in _matching(abs(ratio), own):
@@ -401,13 +401,13 @@ def _factors(
                     )
             if not _is_simple(ratio):
                 continue
-            text = f"It must be {'multiplied' if is_missing else 'divided'} by {words}."
-            fix = f"gradient {'*' if is_missing else '/'} {code}"
+            text = f"It must be {'multiplied' if power < 0 else 'divided'} by {words}."
+            fix = f"gradient {operator} {code}"
             if not np.isclose(ratio, 1.0):
                 more = f"it has a constant factor of {ratio:.6g}"
                 more = "the sign is wrong" if np.isclose(ratio, -1.0) else more
                 text += f" Besides, {more}."
-                fix = f"gradient * {1.0 / ratio:.9g} {'*' if is_missing else '/'} {code}"
+                fix = f"gradient * {1.0 / ratio:.9g} {operator} {code}"
             yield gives(text, lambda sample, r=ratio, of=scaled: r * of(sample), 2, fix)
 
 

@@ -32,7 +32,9 @@ def judge_of(
     line = PathLine(lines, path, middle)
 
     def complex_line(step: complex) -> Any:
-        if problem.level is None and not _has_complex_step(check, j, lines):
+        if problem.level is None and j not in check.complex_sources:  # else NumPy code, say
+            check.complex_sources[j] = lines.look(0.0).has_same_constants(lines.look(lines.first))
+        if problem.level is None and not check.complex_sources[j]:
             return None
         outputs = evaluate.analytic_outputs(problem, move_point(check.base, lines.ways, step))
         if outputs is None:
@@ -46,13 +48,6 @@ def judge_of(
     return Judge(line, problem.scales[j], check.precision, exact, check.whole)
 
 
-def _has_complex_step(check: Check, j: int, lines: Lines) -> bool:
-    """Return whether the function may take complex values of source j, as far as is known."""
-    if j not in check.complex_sources:
-        check.complex_sources[j] = not lines.has_outside_code
-    return check.complex_sources[j]
-
-
 def lines_of(check: Check, order: int, j: int) -> Lines:
     """Return the lines along source j of all paths whose rows an order has."""
     paths = ("x", "both") if (order, "both") in check.gradients and order > 1 else ("x",)
@@ -61,8 +56,7 @@ def lines_of(check: Check, order: int, j: int) -> Lines:
 
 def lines_along(check: Check, order: int, j: int, way: np.ndarray, paths: tuple[str, ...]) -> Lines:
     """Return the lines along a direction of source j."""
-    ways: list = [None] * len(check.indices)
-    ways[j] = way
+    ways = [way if i == j else None for i in check.indices]
     return Lines(check.problem, check.base, ways, order - 1, paths)
 
 

@@ -25,8 +25,7 @@ def is_slope_nearby(check: Check, order: int, j: int, value: InnerProduct, judge
     problem = check.problem
     generator = np.random.default_rng(order)
     small = check.precision**0.25
-    ways: list = [None] * len(problem.sources)
-    ways[j] = problem.last[j]
+    ways = [way if i == j else None for i, way in enumerate(problem.last)]
     step = small**2 * problem.scales[j]
     ends: list[Point] = []
     for _ in range(MAX_NEARBY):
@@ -64,8 +63,7 @@ def is_outside(check: Check, order: int, j: int, judge: Judge, number: float) ->
     unit = problem.last[j] != 0
     if not check.problem.is_one_rule or np.count_nonzero(unit) > 1:
         return False
-    ways: list = [None] * len(problem.sources)
-    ways[j] = problem.last[j]
+    ways = [way if i == j else None for i, way in enumerate(problem.last)]
 
     def terms(step: float) -> np.ndarray:
         point = move_point(check.base, ways, step)

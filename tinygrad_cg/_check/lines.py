@@ -24,18 +24,18 @@ class Lines:
         self.problem, self.base, self.ways, self.order = problem, base, ways, order
         self.paths = paths
         self.first = 0.0
-        self._values: dict[float, dict[str, tuple[float, float]]] = {}
+        self.computed: dict[float, dict[str, tuple[float, float]]] = {}
         self._looks: dict[float, Branches] = {}
 
     def values(self, step: float) -> dict[str, tuple[float, float]]:
         """Return D_order at a step by path, and the size of its terms."""
         self.first = self.first or abs(step)
-        if step not in self._values:
+        if step not in self.computed:
             if not self.order and step and abs(step) == self.first:
                 self.look(step)
             else:
-                self._values[step] = self.compute(step, self.paths)
-        return self._values[step]
+                self.computed[step] = self.compute(step, self.paths)
+        return self.computed[step]
 
     def look(self, step: float) -> Branches:
         """Return the branches that the function takes at a step."""
@@ -45,13 +45,8 @@ class Lines:
         if step not in self._looks:
             self._looks[step] = look = Branches()
             with evaluate.using(problem, level=look):
-                self._values[step] = self.compute(step, self.paths)
+                self.computed[step] = self.compute(step, self.paths)
         return self._looks[step]
-
-    @property
-    def has_outside_code(self) -> bool:
-        """Return whether operations take constants computed from the arguments' values."""
-        return not self.look(0.0).has_same_constants(self.look(self.first))
 
     def fetch(self, steps: Sequence[float]) -> None:
         """Compute the values at several steps in one evaluation, if that is cheap."""
@@ -64,14 +59,6 @@ class Lines:
         except Exception:  # it is not defined there
             return dict.fromkeys(paths, (math.nan, math.nan))
         return _pairs(paths, products)
-
-    def has(self, step: float) -> bool:
-        """Return whether the values at a step are known."""
-        return step in self._values
-
-    def keep(self, step: float, products: Sequence[InnerProduct]) -> None:
-        """Keep the values of each path at a step."""
-        self._values[step] = _pairs(self.paths, products)
 
 
 def _pairs(paths: tuple[str, ...], products: Sequence[InnerProduct]) -> dict:
@@ -95,14 +82,14 @@ class PathLine:
 
 def fetch(wanted: Sequence[tuple[Lines, float]]) -> None:
     """Compute lines of one order at several steps in one evaluation, if that is cheap."""
-    wanted = [(lines, step) for lines, step in wanted if not lines.has(step)]
+    wanted = [(lines, step) for lines, step in wanted if step not in lines.computed]
     if not wanted:
         return
     first = wanted[0][0]
     points = [move_point(lines.base, lines.ways, step) for lines, step in wanted]
     values = measure_together(first.problem, points, first.order, first.paths)
     for (lines, step), products in zip(wanted, values or (), strict=values is not None):
-        lines.keep(step, products)
+        lines.computed[step] = _pairs(lines.paths, products)
 
 
 def measure_together(

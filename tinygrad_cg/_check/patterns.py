@@ -66,21 +66,17 @@ def _describe(check: Check, rows: Sequence[DerivativeRow], names: list[str]) -> 
     }
     others: dict[int, Fix] = {names.index(name): differentiate_value for name in false}
     texts = {name: hypothesis.words for name, hypothesis in hypotheses.items()}
+    alike = {words.split(", first at")[0] for words in texts.values()}
     if not texts:
         text = " ".join(_not_compared(of, counts) for of, counts in left.items())
-    elif (
-        len(texts) == len(false)
-        and len(alike := {t.split(", first at")[0] for t in texts.values()}) == 1
-    ):
-        text = next(iter(texts.values()))
-        text = (
-            text
-            if len(false) == 1
-            else _about(f"{alike.pop().removesuffix('.')}.", "each of these gradients")
-        )
+    elif len(false) == 1:
+        (text,) = texts.values()
+    elif len(texts) == len(false) and len(alike) == 1:
+        text = _about(f"{alike.pop().removesuffix('.')}.", "each of these gradients")
     else:
-        about = ((words, f"the gradient with respect to {name}") for name, words in texts.items())
-        text = " ".join(map(_about, *zip(*about, strict=True)))
+        text = " ".join(
+            _about(words, f"the gradient with respect to {name}") for name, words in texts.items()
+        )
     return Explanation(text, fixes, others)
 
 

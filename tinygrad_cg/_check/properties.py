@@ -163,30 +163,27 @@ def compare_modes(check: Check) -> None:
     """Compare forward mode with reverse mode, from the rows."""
     details, has_pairs = [], False
     for order in (1, 2):
-        finite = [
-            row
+        rows = {
+            (row.mode, row.argument): row
             for row in check.rows
-            if math.isfinite(row.value or 0.0) and (row.order, "x", row.mode) not in check.errors
-        ]
-        sure = [row for row in finite if order == 1 or row.verdict in SURE]
-        rows = [row for row in sure if (row.order, row.path, row.index) == (order, "x", None)]
-        pairs = [
-            (row, other)
-            for row in rows
-            for other in rows
-            if (row.mode, other.mode, row.argument) == ("reverse", "forward", other.argument)
-        ]
-        names, words = [source.name for source in check.problem.sources], []
-        for row, other in pairs:
+            if (row.order, row.path, row.index) == (order, "x", None)
+            and (order, "x", row.mode) not in check.errors
+            and math.isfinite(row.value or 0.0)
+            and (order == 1 or row.verdict in SURE)
+        }
+        words = []
+        for j, name in enumerate(check.names):
+            row, other = (rows.get((mode, name)) for mode in ("reverse", "forward"))
+            if row is None or other is None:
+                continue
+            has_pairs = True
             reverse, two = row.value or 0.0, other.value or 0.0
             allowed = tolerance(check.precision) * max(abs(reverse), abs(two))
-            rounding = max(row.rounding, other.rounding)
-            allowed += rounding * check.precision_of(names.index(row.argument))
+            allowed += max(row.rounding, other.rounding) * check.precision_of(j)
             is_true = verdicts.TRUE == row.verdict == other.verdict
             if abs(reverse - two) > allowed and not is_true:
                 values = f"{reverse:.6g} in reverse and {two:.6g} in forward mode"
-                words.append(f"for {row.argument}, {values}")
-        has_pairs |= bool(pairs)
+                words.append(f"for {name}, {values}")
         if words:
             details.append(f"forward and reverse mode differ at order {order}: {'; '.join(words)}")
     if has_pairs:

@@ -27,7 +27,7 @@ from .._reverse.variable import Variable
 from .calls import Call, one_output
 from .definition import Definition, RuleSignature, check_result, runs
 from .max_order import limit
-from .outside_runs import finish_run, start_run
+from .outside_runs import finish_run, pack_present, start_run
 from .rebinding import copy, rebind_outputs
 
 P = ParamSpec("P")
@@ -213,7 +213,7 @@ class _Decorated:
         variables = _own_variables(accessed, args, kwargs, grad_fn) if accessed else None
         rule = definition.rule(grad_fn, 1 if single else len(outputs), variables)
         if frame is None:
-            return copy(y) if single else _pack(y, list(map(copy, outputs)))
+            return copy(y) if single else pack_present(y, map(copy, outputs))
         inputs: Any
         if kwargs:
             inputs, paths = flat_inputs(definition, args, kwargs)
@@ -236,7 +236,7 @@ class _Decorated:
         if variables:
             inputs = [*inputs, *[variable._read() for variable in variables]]
         results = rebind_outputs(frame, call, inputs, outputs)
-        return results[0] if single else _pack(y, results)
+        return results[0] if single else pack_present(y, results)
 
     def _call_with(self, function: Any, args: tuple, kwargs: dict) -> Any:
         return self.call(function, tuple(args), kwargs)
@@ -247,12 +247,6 @@ class _Decorated:
 
 runs[_Decorated.call.__code__] = True
 _new_call: Any = tuple.__new__
-
-
-def _pack(structure: Any, results: list[Tensor]) -> Any:
-    remaining = iter(results)
-    leaves = [None if leaf is None else next(remaining) for leaf in nest.flatten(structure)]
-    return nest.pack_sequence_as(structure, leaves)
 
 
 def _own_variables(

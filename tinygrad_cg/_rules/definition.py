@@ -6,6 +6,7 @@ import contextlib
 import inspect
 import sys
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
@@ -70,18 +71,16 @@ class RuleSignature:
             any_number = bool(code.co_flags & inspect.CO_VARARGS)
             any_keyword = bool(code.co_flags & inspect.CO_VARKEYWORDS)
         else:
-            parameters = _parameters(grad_fn, [_ANY_NUMBER])
-            by_keyword = [
-                parameter for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY
-            ]
+            kinds: dict[str, list[inspect.Parameter]] = defaultdict(list)
+            for parameter in _parameters(grad_fn, [_ANY_NUMBER]):
+                kinds[parameter.kind.name].append(parameter)
+            by_keyword = kinds["KEYWORD_ONLY"]
             keyword_only = [parameter.name for parameter in by_keyword]
             required = [
                 parameter.name for parameter in by_keyword if parameter.default is parameter.empty
             ]
-            any_number = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
-            any_keyword = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
-            kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-            by_position = [parameter for parameter in parameters if parameter.kind in kinds]
+            any_number, any_keyword = bool(kinds["VAR_POSITIONAL"]), bool(kinds["VAR_KEYWORD"])
+            by_position = kinds["POSITIONAL_ONLY"] + kinds["POSITIONAL_OR_KEYWORD"]
             positional = [parameter.name for parameter in by_position]
             optional = sum(parameter.default is not parameter.empty for parameter in by_position)
         self.takes_variables = any_keyword or "variables" in (*positional, *keyword_only)

@@ -8,7 +8,7 @@ operand of it, so that every level sees it as one operation.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
@@ -375,13 +375,18 @@ def finish_run(
     code = _FunctionCode(definition, first, call, args, result, source)
     while True:
         try:
-            results = iter(apply(CODE, code.operands(), {"code": code}))
+            results = apply(CODE, code.operands(), {"code": code})
             break
         except _CapturesMore:
             code.take_more()
     code.results = None
-    structure = code.structure
-    flat = [next(results) if there else None for there in nest.flatten(structure)]
+    return pack_present(code.structure, results)
+
+
+def pack_present(structure: Any, results: Iterable) -> Any:
+    """Return the structure with results in place of its leaves that are not None."""
+    remaining = iter(results)
+    flat = [None if leaf is None else next(remaining) for leaf in nest.flatten(structure)]
     return nest.pack_sequence_as(structure, flat)
 
 
@@ -412,11 +417,12 @@ class _FunctionCode(Code):
         self.run_function = call
         self.args = list(args)
         self.leaves = nest.flatten(self.args)
-        self.weak = [isinstance(leaf, Weak) for leaf in self.leaves]
+        self.places = {
+            i: x for i, x in enumerate(self.leaves) if isinstance(x, Weak) or is_tensor(x)
+        }
         self.tensors = [
-            leaf.strong(FLOAT64) if weak else convert(leaf)
-            for leaf, weak in zip(self.leaves, self.weak, strict=True)
-            if weak or is_tensor(leaf)
+            leaf.strong(FLOAT64) if isinstance(leaf, Weak) else convert(leaf)
+            for leaf in self.places.values()
         ]
         self.captured = {**first.met}
         self.variables: dict[int, tuple] = {}
@@ -428,7 +434,8 @@ class _FunctionCode(Code):
         for key in set(map(tensor_key, self.tensors)) - set(self.variables.values()):
             self.captured.pop(key, None)
         flat = [None if x is None else _value(x, self.leaves) for x in nest.flatten(result)]
-        self.structure = nest.pack_sequence_as(result, [leaf is not None for leaf in flat])
+        present = [None if leaf is None else True for leaf in flat]
+        self.structure = nest.pack_sequence_as(result, present)
         self.avals: list[Any] = [_aval(tensor) for tensor in flat]
         self.first: list[Tensor | None] | None = flat
         self.more: dict[int, Any] = {}
@@ -469,12 +476,9 @@ class _FunctionCode(Code):
 
     def run(self, *tensors: Tensor) -> list[Tensor]:
         """Run the function on tensors that stand for the operands."""
-        remaining, filled = iter(tensors), list(self.leaves)
-        for i, leaf in enumerate(self.leaves):
-            if self.weak[i]:
-                filled[i] = float(next(remaining))
-            elif is_tensor(leaf):
-                filled[i] = next(remaining)
+        filled = list(self.leaves)
+        for (i, leaf), tensor in zip(self.places.items(), tensors, strict=False):
+            filled[i] = float(tensor) if isinstance(leaf, Weak) else tensor
         inner = self.inside(tensors)
         with inner:
             result = self.run_function(*nest.pack_sequence_as(self.args, filled))

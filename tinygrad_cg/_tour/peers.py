@@ -6,18 +6,13 @@ of sum(log(1 + exp(x))), in the way that the library runs fastest.
 
 import os
 from collections.abc import Callable, Iterator
-from importlib import import_module
+from importlib import import_module as load
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 
 Timed = Callable[[], tuple]
 Maker = Callable[[np.ndarray], Timed]
-
-
-def load(name: str) -> Any:
-    return import_module(name)
 
 
 def with_autograd(x: np.ndarray) -> Timed:

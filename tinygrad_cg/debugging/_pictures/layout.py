@@ -9,7 +9,7 @@ it. (The layered layouts that install from PyPI alone know no nested frames, or 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from math import inf, sqrt
@@ -79,7 +79,7 @@ class LayeredLayout:
         size: Callable[[Item], tuple[float, float]],
         heading: Callable[[Region], tuple[float, float]],
         sideways: bool = False,
-        label: Callable[[Item, Item, str], tuple[float, float]] | None = None,
+        label: Callable[[Item, Item, str], tuple[float, float]] = lambda *edge: (0.0, 0.0),
     ):
         self.sketch = sketch
         self.size = size
@@ -89,7 +89,7 @@ class LayeredLayout:
         self.back = sketch.loops()
         self.lanes: dict[Source, float] = {}  # the widths of lines with labels on them
         for source, target, kind in self.edges:
-            width, height = (0.0, 0.0) if label is None else label(source, target, kind)
+            width, height = label(source, target, kind)
             lane = self.lanes.get((source, kind), LANE)
             self.lanes[source, kind] = max(lane, height if sideways else width)
         self.areas: dict[Region | None, Area] = {}
@@ -98,8 +98,7 @@ class LayeredLayout:
         self.chains: dict[Item, list[Any]] = {
             item: [None, *reversed(list(sketch.around(item))), item] for item in sketch.items
         }
-        depths = {frame: len(list(_parents(frame))) for frame in sketch.frames}
-        for frame in (*sorted(sketch.frames, key=depths.__getitem__, reverse=True), None):
+        for frame in (*sorted(sketch.frames, key=_depth, reverse=True), None):
             self.areas[frame] = self._area(frame)
         self.boxes: dict[Any, tuple[float, float, float, float]] = {}
         self._absolute(None, 0.0, 0.0)
@@ -374,10 +373,8 @@ class LayeredLayout:
                 points[-1] = (x + width / 2 + (i - (len(arrows) - 1) / 2) * step, y)
 
 
-def _parents(frame: Region) -> Iterator[Region]:
-    while frame.parent is not None:
-        frame = frame.parent
-        yield frame
+def _depth(frame: Region) -> int:
+    return 0 if frame.parent is None else 1 + _depth(frame.parent)
 
 
 # Layers ----------------------------------------------------------------------------------------

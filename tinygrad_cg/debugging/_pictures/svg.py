@@ -11,12 +11,9 @@ FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
 
 
 class SvgCanvas(Canvas):
-    """A canvas that writes SVG; ``document()`` returns the text."""
+    """A canvas that writes SVG: the `parts` of a document."""
 
-    def __init__(self, width: float, height: float, title: str, scale: float = 1.0):
-        self.size = f'width="{width * scale:.0f}" height="{height * scale:.0f}"'
-        self.view = f'viewBox="0 0 {width:.0f} {height:.0f}"'
-        self.title = title
+    def __init__(self) -> None:
         self.parts: list[str] = []
 
     def path(self, steps: list[Step], style: Style) -> None:
@@ -52,13 +49,6 @@ class SvgCanvas(Canvas):
     def end(self) -> None:
         self.parts.append("</g>")
 
-    def document(self) -> str:
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" {self.size} {self.view} '
-            f'font-family="{FONT}" font-size="{TITLE}" role="img">\n'
-            f"<title>{escape(self.title)}</title>\n" + "\n".join(self.parts) + "\n</svg>\n"
-        )
-
 
 def _attributes(style: Style) -> str:
     attributes = f'fill="{style.fill or "none"}"'
@@ -73,6 +63,11 @@ def _attributes(style: Style) -> str:
 
 def svg_text(drawing: Drawing, title: str, scale: float) -> str:
     """Return an SVG document of a drawing."""
-    canvas = SvgCanvas(drawing.width, drawing.height, title, scale)
+    width, height, canvas = drawing.width, drawing.height, SvgCanvas()
     drawing.draw(canvas)
-    return canvas.document()
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width * scale:.0f}" '
+        f'height="{height * scale:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" '
+        f'font-family="{FONT}" font-size="{TITLE}" role="img">\n'
+        f"<title>{escape(title)}</title>\n" + "\n".join(canvas.parts) + "\n</svg>\n"
+    )
