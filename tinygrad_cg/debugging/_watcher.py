@@ -69,9 +69,8 @@ class Watcher(Level, Observer):
     label = "debugging"  # the function that made it, for messages
 
     def __init__(self) -> None:
-        self._serials: list[int] = []  # of what was seen, with its order and line
-        self._orders: list[tuple[int, Line]] = []
-        self._ends: list[float] = []  # the serials at which the tangents ended that it is part of
+        # of each call its serial, order and line, and where the tangents around it ended
+        self._calls: list[tuple[int, int, Line, float]] = []
         self._reached: dict[int, int] = {}  # by serial: which order, in the latest sweep
         self._sweep: Sweep | None = None
         self._running: list[Running] = []
@@ -165,14 +164,16 @@ class Watcher(Level, Observer):
     def end_tangents(self, began: int) -> None:
         """Mark what was seen since `began`: later nodes were not recorded for it."""
         ended = next_serial()
-        for i in range(bisect_right(self._serials, began), len(self._serials)):
-            self._ends[i] = min(self._ends[i], ended)
+        for i in range(bisect_right(self._calls, (began, inf)), len(self._calls)):
+            serial, order, line, end = self._calls[i]
+            self._calls[i] = serial, order, line, min(end, ended)
 
     def _origin(self, node: Node) -> tuple[int, Line | None]:
         """Return the order, and the user's line, of the operation that recorded a node."""
-        for i in range(bisect_right(self._serials, node.serial) - 1, -1, -1):
-            if self._ends[i] > node.serial:
-                return self._orders[i]
+        for i in range(bisect_right(self._calls, (node.serial, inf)) - 1, -1, -1):
+            _, order, line, end = self._calls[i]
+            if end > node.serial:
+                return order, line
         return order_of(node) or 0, None
 
     def _seen(self, kind: str, name: str, ins: Sequence, outs: Sequence, took: Any, serial: int):
@@ -190,12 +191,9 @@ class Watcher(Level, Observer):
         if state.tangents or (sweep is not None and sweep.transposes):
             way = "tangent"
         if kind != "rule":  # nodes are of what the rule computes
-            self._serials.append(serial)
-            self._orders.append((order, line))
-            self._ends.append(inf)
-            if len(self._serials) > 2 * self.remembered:
-                for seen in (self._serials, self._orders, self._ends):
-                    del seen[: self.remembered]
+            self._calls.append((serial, order, line, inf))
+            if len(self._calls) > 2 * self.remembered:
+                del self._calls[: self.remembered]
 
         def site() -> CallSite:
             rule, recorded = (running.name, running.recorded) if running else ("", None)

@@ -282,14 +282,12 @@ def _smooth(points: list[Point], sideways: bool) -> list[Step]:
     """Return a curve through the points, along the layers' direction at each point."""
     steps: list[Step] = [("M", points[0])]
     for (x0, y0), (x1, y1) in pairwise(points):
+        x, y = (x0 + x1) / 2, (y0 + y1) / 2
         if abs((y0 - y1) if sideways else (x0 - x1)) < 0.5:
             steps.append(("L", (x1, y1)))
-        elif sideways:
-            half = (x0 + x1) / 2
-            steps.append(("C", (half, y0, half, y1, x1, y1)))
         else:
-            half = (y0 + y1) / 2
-            steps.append(("C", (x0, half, x1, half, x1, y1)))
+            bend = (x, y0, x, y1) if sideways else (x0, y, x1, y)
+            steps.append(("C", (*bend, x1, y1)))
     return steps
 
 

@@ -132,7 +132,8 @@ class LayeredLayout:
         boxes = {child: self._box(child) for child in children}
         lines, entries, exits = self._lines(frame, boxes)
         last = _rank(list(boxes.values()), lines) + 1
-        if frame is not None and frame.kind == "step" and not self.sideways:
+        is_step = frame is not None and frame.kind == "step"
+        if is_step and not self.sideways:
             last = _in_rows(list(boxes.values())) + 1
         for port in exits.values():
             port.rank = last
@@ -140,7 +141,7 @@ class LayeredLayout:
         for vertex in (*entries.values(), *boxes.values(), *exits.values()):
             layers[vertex.rank].append(vertex)
         bends = _bend(lines, layers, self.lanes)
-        if frame is not None and frame.kind == "step":  # the line to the next row: in the middle
+        if is_step:  # the line to the next row: in the middle
             for layer in layers:
                 row = [vertex for vertex in layer if vertex.height]
                 others = [vertex for vertex in layer if not vertex.height]
@@ -445,19 +446,15 @@ def _order(layers: list[list[Vertex]], anchors: list[Vertex]) -> None:
     for layer in (anchors, *layers):
         _pack(layer)
     best, fewest = [list(layer) for layer in layers], _crossings([anchors, *layers])
+    means: dict[Vertex, float] = {}
     for iteration in range(ROUNDS):
         if not fewest:
             break
         down = iteration % 2 == 0
         for layer in layers if down else reversed(layers):
-            ends = {
-                vertex: (vertex.above or vertex.below) if down else (vertex.below or vertex.above)
-                for vertex in layer
-            }
-            means = {
-                vertex: _mean(vertex, others, [1.0] * len(others))
-                for vertex, others in ends.items()
-            }
+            for vertex in layer:
+                ends = (vertex.above or vertex.below) if down else (vertex.below or vertex.above)
+                means[vertex] = _mean(vertex, ends, [1.0] * len(ends))
             layer.sort(key=means.__getitem__)
             _pack(layer)
         crossings = _crossings([anchors, *layers])
@@ -510,10 +507,10 @@ def _crossings(layers: list[list[Vertex]]) -> float:
     """Return how often lines cross; lines of constants count less."""
     count = 0.0
     for layer in layers:
-        pairs = [(vertex, *end) for vertex in layer for end in vertex.below]
         ends = [
             (vertex.x + own, other.x + theirs, 0.4 if vertex.light else 1.0)
-            for vertex, other, own, theirs in pairs
+            for vertex in layer
+            for other, own, theirs in vertex.below
         ]
         count += sum(
             min(light, weight)
