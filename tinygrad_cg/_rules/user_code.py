@@ -13,7 +13,6 @@ from .user_source import parse_file
 _TRUTHS = {"UNARY_NOT", "TO_BOOL"} | {
     name for name in dis.opname if "JUMP" in name and "IF" in name
 }
-_DECISIONS = (ast.While, ast.If, ast.IfExp, ast.Assert)
 _COUNTS = {"range", "bool"}
 _TEXTS = {"print", "str", "repr", "format"}
 _TEXTS_OF_METHODS = {"print", "format", "write", "set_description", "set_postfix"}
@@ -39,23 +38,24 @@ def _only_decides(code: CodeType, instruction: int) -> bool:
         return False
     first, last, column, end = positions
     path = _path_to(tree, ((first, column), (last, end)))
-    if isinstance(path[-1], ast.FormattedValue) or _formats(path[-1]):
+    if _is_text(path[-1]):
         return True
     for parent, child in zip(reversed(path[:-1]), reversed(path), strict=False):
-        if isinstance(parent, (ast.Compare, ast.FormattedValue)):
-            return True
-        if isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
-            return True
-        if isinstance(parent, _DECISIONS) and parent.test is child:
-            return True
         if any(child in loop.ifs for loop in getattr(parent, "generators", ())):
             return True
-        if isinstance(parent, ast.Call) and _takes_no_value(parent.func):
-            return child is not parent.func
-        if _formats(parent):
-            return True
-        if isinstance(parent, (ast.stmt, ast.Lambda, ast.NamedExpr)):
-            return False
+        match parent:
+            case ast.Compare() | ast.UnaryOp(ast.Not()):
+                return True
+            case ast.While(test) | ast.If(test) | ast.IfExp(test) | ast.Assert(test) if (
+                test is child
+            ):
+                return True
+            case ast.Call(function) if _takes_no_value(function):
+                return child is not function
+            case _ if _is_text(parent):
+                return True
+            case ast.stmt() | ast.Lambda() | ast.NamedExpr():
+                return False
     return False
 
 
@@ -64,22 +64,21 @@ def _takes_no_value(function: ast.expr) -> bool:
 
     A message of a logger is a text: ``logger.info("loss %s", float(y))``.
     """
-    if isinstance(function, ast.Name):
-        return function.id in _COUNTS | _TEXTS
-    if not isinstance(function, ast.Attribute):
-        return False
-    is_logger = "log" in ast.unparse(function.value).lower()
-    return function.attr in _TEXTS_OF_METHODS or (is_logger and function.attr in _TEXTS_OF_LOGGERS)
+    match function:
+        case ast.Name(name):
+            return name in _COUNTS | _TEXTS
+        case ast.Attribute(owner, name):
+            is_logger = "log" in ast.unparse(owner).lower()
+            return name in _TEXTS_OF_METHODS or (is_logger and name in _TEXTS_OF_LOGGERS)
+    return False
 
 
-def _formats(node: ast.AST) -> bool:
+def _is_text(node: ast.AST) -> bool:
     """Return whether an expression is a text with values in it: ``"%.3f" % y``."""
-    return (
-        isinstance(node, ast.BinOp)
-        and isinstance(node.op, ast.Mod)
-        and isinstance(node.left, ast.Constant)
-        and isinstance(node.left.value, str)
-    )
+    match node:
+        case ast.FormattedValue() | ast.BinOp(ast.Constant(str()), ast.Mod()):
+            return True
+    return False
 
 
 def _path_to(tree: ast.AST, span: tuple) -> list[Any]:

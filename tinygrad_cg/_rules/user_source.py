@@ -11,6 +11,7 @@ import functools
 import inspect
 import linecache
 import os
+import re
 from collections import OrderedDict
 from collections.abc import Iterator
 from types import CodeType, FunctionType
@@ -227,20 +228,12 @@ def _is_of(node: Definition, code: CodeType) -> bool:
     if name != code.co_name or _arguments(node) != _unmangled(code):
         return False
     last = node.end_lineno or node.lineno
-    positions = [
-        position
-        for position in code.co_positions()
-        if position[0] is not None and position[2] is not None
-    ]
-    if any(not first_line(node) <= position[0] <= last for position in positions if position[0]):
+    spans: list[Any] = [span for span in code.co_positions() if None not in span]
+    if any(not first_line(node) <= line <= last for line, *_ in spans if line):
         return False
     if isinstance(node, ast.Lambda):
         start, end = (node.lineno, node.col_offset), (last, node.end_col_offset or 0)
-        inner = [
-            (position[0], position[2])
-            for position in positions
-            if position[1] is not None and position[3]
-        ]
+        inner = [(line, column) for line, _, column, stop in spans if stop]
         body = (node.body.lineno, node.body.col_offset)
         return body in inner and all(start <= position <= end for position in inner)
     return True
@@ -256,14 +249,8 @@ def _arguments(node: Definition) -> list[str]:
 def _unmangled(code: CodeType) -> list[str]:
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & 4) + bool(code.co_flags & 8)
-    return [
-        name.lstrip("_")
-        if "__" not in name[1:]
-        else name.partition("__")[2].lstrip("_")
-        if name.startswith("_") and not name.startswith("__")
-        else name.lstrip("_")
-        for name in code.co_varnames[:count]
-    ]
+    names = code.co_varnames[:count]
+    return [re.sub(r"^_[^_].*?__", "", name).lstrip("_") for name in names]  # _Class__name
 
 
 def compile_tree(node: ast.Module, parents: CodeType) -> CodeType:
