@@ -44,6 +44,7 @@ MAX_SHIFT = 32  # positions that elements may be shifted by
 LEFT_OUT = "Does the rule leave out a sample of a batch?"
 
 Fix = Callable[[SourceCode, str, int], None]
+_close: Any = partial(np.isclose, rtol=1e-5)
 
 
 class Hypothesis(NamedTuple):
@@ -89,7 +90,7 @@ def explain(elements: Elements) -> Hypothesis | None:
 
 def times_correct(ratio: float) -> str:
     """Return words for a multiple of the correct gradient."""
-    if np.isclose(ratio, -1.0, rtol=1e-5):
+    if _close(ratio, -1.0):
         return "The sign is wrong."
     return f"It is {ratio:.6g} times the correct gradient."
 
@@ -161,7 +162,7 @@ def _meaning_of_ratio(elements: Elements, ratio: float) -> tuple[str, Fix | str 
     if not matches and not question and not written.gradient_names_sizes:
         for power in (2.0, 3.0, 4.0, 0.5):  # of the derivatives of powers
             for number, _, code in _sizes(elements, written):
-                if np.isclose(ratio * power, number, rtol=1e-5):
+                if _close(ratio * power, number):
                     text = (
                         f"{text[:-1]}, as if a factor {power:g} and a division by {number} were "
                         f"missing (a mean over {number} elements)."
@@ -172,13 +173,9 @@ def _meaning_of_ratio(elements: Elements, ratio: float) -> tuple[str, Fix | str 
                     return text, partial(_divide, code=code, power=power)
     counts = [*elements.upstream.shape, elements.upstream.size]
     averages = written.gradient_names_sizes
-    if averages and any(
-        count > 1 and np.isclose(ratio * count, 1.0, rtol=1e-5) for count in counts
-    ):
+    if averages and any(count > 1 and _close(ratio * count, 1.0) for count in counts):
         return text, sum_means  # if the rule averages
-    is_size = names_sizes and any(
-        np.isclose(size, (ratio, 1.0 / ratio), rtol=1e-5).any() for size in sizes
-    )
+    is_size = names_sizes and any(_close(size, (ratio, 1.0 / ratio)).any() for size in sizes)
     return text, None if matches or is_size else partial(scale_gradient, ratio=ratio)
 
 
@@ -196,9 +193,9 @@ def _matching(ratio: float, numbers: Iterable[tuple[float, str, str]]) -> list[t
     """Return words and patterns of the numbers that a ratio, or its reciprocal, equals."""
     matches = []
     for number, words, code in numbers:
-        if np.isclose(ratio, number, rtol=1e-5):
+        if _close(ratio, number):
             matches.append((words, f"gradient / {code}"))
-        elif np.isclose(ratio * number, 1.0, rtol=1e-5):
+        elif _close(ratio * number, 1.0):
             below = f"({words})" if " " in words else words
             matches.append((words and f"1 / {below}", f"gradient * {code}"))
     return matches
@@ -208,7 +205,7 @@ def _is_product(ratio: float, numbers: list[float]) -> bool:
     """Return whether a ratio is a number, or the product of two, or of their reciprocals."""
     powers = [power for number in numbers if number for power in (number, 1.0 / number)]
     own = [power for power in powers if abs(power) != 1.0]
-    return any(np.isclose(ratio, a * b, rtol=1e-5) for a in own for b in [1.0, *own])
+    return any(_close(ratio, a * b) for a in own for b in [1.0, *own])
 
 
 def _divide(source: SourceCode, name: str, index: int, code: str, power: float) -> None:
@@ -252,7 +249,7 @@ def _question_about_means(elements: Elements, ratio: float) -> str:
     has_mean = elements.runs("mean")
     if size <= 1 or not (has_mean or elements.runs("sum") or elements.runs("adjoint")):
         return ""
-    if np.isclose(count, size, rtol=1e-5):
+    if _close(count, size):
         if ratio > 1:
             missing = f"Does the rule lack a division by {size}, as for a mean over {size} elements"
             return f"{missing}, or does it have an extra factor of {size}?"
@@ -260,7 +257,7 @@ def _question_about_means(elements: Elements, ratio: float) -> str:
         return f"{missing}, or does it lack a factor of {size}?"
     is_two = np.isclose(ratio, (0.5, 2.0)).any()  # a lost or doubled 2 is commoner
     for a, b in permutations(elements.x.shape, 2) if has_mean and not is_two else ():
-        if a != b and np.isclose(ratio, a / b, rtol=1e-5):
+        if a != b and _close(ratio, a / b):
             return f"Does the rule divide by {b}, where a mean over {a} elements divides by {a}?"
     return ""
 
@@ -716,7 +713,7 @@ def _through(elements: Elements) -> Iterator[Hypothesis]:
             continue
         term = f"term from differentiating {share.what} ({share.site})"
         words = f"The {term} is {1.0 + extra:.6g} times the correct one."
-        if np.isclose(extra, -2.0, rtol=1e-5):  # as if two terms were missing that are the same
+        if _close(extra, -2.0):  # as if two terms were missing that are the same
             words = f"The {term} seems to have the wrong sign: the error is -2 times this term."
         wrong_multiples.append(gives(words, partial(changed, extra=float(extra)), 1))
     yield from wrong_multiples

@@ -197,7 +197,7 @@ def read_numbers(function: Any, index: int, args: Sequence, kwargs: dict) -> Wri
     codes |= dict.fromkeys(exponents)
     for statement in returns(target):
         values = ", ".join(f"lambda: {code}" for code in codes)
-        statement.value = ast.parse(f"[{values}]", mode="eval").body
+        statement.value = _expression(f"[{values}]")
     target.decorator_list.clear()
     values = execute(source.text(), function)(*args, **kwargs)
     numbers: dict[str, float] = {}
@@ -222,7 +222,7 @@ def names_more_sizes(code: str, function: Any) -> bool:
 
 def partner(value: str, x: str) -> tuple[str, str] | None:
     """Return "divisor" or "factor", and that which a value divides or multiplies `x` by."""
-    match ast.parse(value or "None", mode="eval").body:
+    match _expression(value or "None"):
         case ast.BinOp(ast.Name(name), ast.Div(), other) if name == x:
             return "divisor", ast.unparse(other)
         case ast.BinOp(ast.Name(name), ast.Mult(), other) | ast.BinOp(
@@ -270,6 +270,10 @@ def execute(code: str, function: Any) -> Any:
     altered = define(code, "corrected code", space, name, is_ours=False)
     instance = getattr(function, "__self__", None)
     return altered if instance is None else altered.__get__(instance)
+
+
+def _expression(code: str) -> Any:
+    return ast.parse(code, mode="eval").body
 
 
 def _space_lines(lines: list[str]) -> list[str]:
@@ -462,7 +466,7 @@ def rewrite_gradient(source: SourceCode, name: str, index: int, pattern: str) ->
         names["dy"] = ast.Name(_keep_upstreams(rule)[source.output or 0])
 
     def change(gradient: ast.expr) -> ast.expr:
-        return _substituted(ast.parse(text, mode="eval").body, {**names, "gradient": gradient})
+        return _substituted(_expression(text), {**names, "gradient": gradient})
 
     change_gradient(source, name, index, change)
 
@@ -478,7 +482,7 @@ def conjugate_factor(source: SourceCode, name: str, index: int) -> None:
             return gradient
         product = " * ".join(f"({ast.unparse(node)})" for node in others)
         text = f"{dy} * {source.prefix}math.conj({product})"
-        return ast.parse(text, mode="eval").body
+        return _expression(text)
 
     change_gradient(source, name, index, change)
 
@@ -525,7 +529,7 @@ def replace_number(source: SourceCode, name: str, _: int, number: float, code: s
     def exact(node: ast.AST) -> ast.AST:
         match node:
             case ast.Constant(float() as value) if value == number:
-                return ast.parse(code, mode="eval").body
+                return _expression(code)
         return node
 
     Rewrite(exact).visit(_rule_of(source, name))
@@ -556,7 +560,7 @@ def transpose_matrix(source: SourceCode, name: str, index: int) -> None:
             case ast.Call(function, [matrix], []) if last_name(function) == "transpose":
                 return matrix
         text = f"{source.prefix}transpose({ast.unparse(node)})"
-        return ast.parse(text, mode="eval").body
+        return _expression(text)
 
     _change_matrices(source, name, index, transposed)
 
@@ -569,7 +573,7 @@ def add_transpose(
     def symmetric(node: ast.expr) -> ast.expr:
         code = ast.unparse(node)
         code = f"({code}) + {source.prefix}transpose({code})"
-        return ast.parse(f"({code}) / 2.0" if is_mean else code, mode="eval").body
+        return _expression(f"({code}) / 2.0" if is_mean else code)
 
     _change_matrices(source, name, index, symmetric)
     scale_gradient(source, name, index, 1.0 if is_mean else ratio)
@@ -610,7 +614,7 @@ def differentiate_value(source: SourceCode, name: str, index: int) -> None:
     upstreams = _keep_upstreams(rule)
     x, dy = arguments[index], upstreams[0] if len(upstreams) == 1 else f"({', '.join(upstreams)})"
     pulled = f"{source.prefix}vjp(lambda {x}: {value}, {x})[1]({dy})[0]"
-    change_gradient(source, name, index, lambda _: ast.parse(pulled, mode="eval").body)
+    change_gradient(source, name, index, lambda _: _expression(pulled))
 
 
 def call_again(source: SourceCode, name: str) -> None:
@@ -751,7 +755,7 @@ def add_argument(source: SourceCode, name: str, captured: str) -> None:
     if len(upstreams) != 1:
         raise OtherForm
     pulled = f"{source.prefix}vjp(lambda {captured}: {value}, {captured})[1]({upstreams[0]})[0]"
-    gradient: ast.expr = ast.parse(pulled, mode="eval").body
+    gradient: ast.expr = _expression(pulled)
     if isinstance(rule, ast.FunctionDef):
         rule.body.insert(0, ast.parse(f"gradient_by_{captured} = {pulled}").body[0])
         gradient = ast.Name(f"gradient_by_{captured}")
@@ -845,7 +849,7 @@ def _as_operation(node: ast.Call, source: SourceCode) -> None:
             and not set().union(*map(_names_in, node.args)) <= source.space.keys()
         ):
             owner = "math." if name == "log1p" else ""
-            node.func = ast.parse(f"{source.prefix}{owner}{name}", mode="eval").body
+            node.func = _expression(f"{source.prefix}{owner}{name}")
 
 
 def _replace_aliases(source: SourceCode) -> None:
@@ -962,7 +966,7 @@ class Stabilise(ast.NodeTransformer):
         code = ast.unparse(x)
         minus = ast.unparse(ast.BinOp(ast.Constant(-2.0), ast.Mult(), x))
         softplus = f"{self.prefix}nn.softplus({minus})"
-        return ast.parse(f"{code} + {softplus} - {self.log2}", mode="eval").body
+        return _expression(f"{code} + {softplus} - {self.log2}")
 
     def _one_plus(self, node: ast.AST) -> ast.expr | None:
         """Return x if the node is 1 + e^x."""
@@ -985,7 +989,7 @@ class Stabilise(ast.NodeTransformer):
     def _call(self, name: str, x: ast.expr | None) -> ast.expr | None:
         if x is None:
             return None
-        return ast.parse(f"{self.prefix}{name}({ast.unparse(x)})", mode="eval").body
+        return _expression(f"{self.prefix}{name}({ast.unparse(x)})")
 
 
 def _plus(node: ast.BinOp) -> ast.BinOp:
