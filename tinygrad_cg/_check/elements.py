@@ -147,11 +147,8 @@ def _elements(
     """Return the elements; `at_point` is the gradient there, `second` that of another upstream."""
     problem, order, x = argument.problem, argument.order, argument.x
     values = problem.values
-    count = len(STEPS) * x.size * (2 if np.iscomplexobj(x) else 1)
-    of = f"`{problem.name}`" if order == 1 else f"the gradient of order {order - 1}"
-    argument.cost = TooMuch(count, of.replace("`<lambda>`", "the function"))
     work = (2 * problem.look.work + CALL_WORK * len(problem.look.taken)) * (2 * order - 1)
-    if count * work > MAX_WORK and not argument.is_full:
+    if argument.cost.count * work > MAX_WORK and not argument.is_full:
         raise argument.cost
     # A few elements, or a single sum, say little: look at further points as well.
     alone = order == 1 and len(values) == 1 == values[0].size and not np.iscomplexobj(values[0])
@@ -281,7 +278,10 @@ class _Argument:
         self.accuracy = 1e-5 if self.is_precise else 0.02
         self.weights: np.ndarray | None = None
         self.is_batched = True
-        self.cost = TooMuch(0, "")
+        self.units = (1.0, 1j) if np.iscomplexobj(self.x) else (1.0,)
+        of = f"`{problem.name}`" if order == 1 else f"the gradient of order {order - 1}"
+        count = len(STEPS) * len(self.units) * self.x.size
+        self.cost = TooMuch(count, of.replace("`<lambda>`", "the function"))
         self.others = {
             source.name: value
             for i, (source, value) in enumerate(zip(problem.sources, point, strict=True))
@@ -322,22 +322,18 @@ class _Argument:
 
     def slopes(self, points: list[np.ndarray]) -> tuple[list[np.ndarray], list[Slopes]]:
         """Return the points, fewer if they cannot be batched, with the slopes at each."""
-        units = (1.0, 1j) if np.iscomplexobj(self.x) else (1.0,)
-        count, batch = len(STEPS) * len(units) * self.x.size, max(1, BATCH // self.x.size)
         try:
-            return points, self._slopes(points, units, batch)
+            return points, self._slopes(points, max(1, BATCH // self.x.size))
         except _NotBatched:
             self.is_batched = False
-            if count > MAX_UNBATCHED and not self.is_full:
+            if self.cost.count > MAX_UNBATCHED and not self.is_full:
                 raise self.cost from None
             points = points[: 1 + MAX_UNBATCHED // (10 * self.x.size)]
-            return points, self._slopes(points, units, 0)
+            return points, self._slopes(points, 0)
 
-    def _slopes(
-        self, points: list[np.ndarray], units: Sequence[complex], batch: int
-    ) -> list[Slopes]:
+    def _slopes(self, points: list[np.ndarray], batch: int) -> list[Slopes]:
         """Return the slopes at each point, by some elements in each batch, if it is not 0."""
-        ways = [(i, unit) for i in range(len(points)) for unit in units]
+        ways = [(i, unit) for i in range(len(points)) for unit in self.units]
         count = max(1, batch // (len(STEPS) * len(ways))) if batch else self.x.size
         columns: list[list] = [[] for _ in points]
         middles, parts = (), []

@@ -13,8 +13,6 @@ from .reference import SECOND_DIFFERENCES
 from .trials import Trial, try_change
 from .verdicts import DerivativeRow
 
-HARMLESS = ("round", "floor", "ceil", "sign")  # their derivative is 0: they detach nothing
-
 
 @dataclass
 class Evidence:
@@ -39,7 +37,6 @@ def gather_evidence(check: Check) -> Evidence:
     """Return the evidence of a check, and set the verdicts of its rows that follow from it."""
     recorders = check.recorders.values()
     points = [point for recorder in recorders for point in recorder.detached]
-    points = [point for point in points if point.what not in HARMLESS]
     evidence = Evidence(check, _merge_calls(recorders), list(dict.fromkeys(points)))
     _attribute(evidence)
     return evidence

@@ -25,14 +25,13 @@ from .._rules.returned import input_names
 from ..errors import users_expression, users_line
 from .observing import ObservingLevel
 
-DETACHING = ("stop_gradient", "round", "floor", "ceil", "sign")  # operations without a derivative
 MAX_NON_FINITE = 8  # operations to keep
 
 SourceLine = tuple[str, int]  # a file and a line number
 
 
 class DetachSite(NamedTuple):
-    """A place where a derivative ends: values taken out of a tensor, or a detaching operation.
+    """A place where a derivative ends: values taken out of a tensor, or `stop_gradient`.
 
     From `order` on, derivatives lack the paths through it. It is `in_body` if it is in a function
     that has a rule, and not in the rule. `expression` is the source of what takes the values.
@@ -134,7 +133,7 @@ class Recorder(ObservingLevel, Observer):
 
     def see(self, primitive: Any, inputs: tuple, params: dict, outs: list[Tensor]) -> None:
         if any(any(nodes_of(tensor._rec)) for tensor in inputs):
-            if primitive.name in DETACHING:
+            if primitive.name == "stop_gradient":
                 self._detach(primitive.name)
             for tensor in outs:
                 if is_inexact(tensor.dtype):
