@@ -31,6 +31,7 @@ MOVES = (0.13, -0.29, 0.41)  # further points, in units of the scale
 EVERY = slice(None)
 
 NOTHING = np.empty(0)
+UNKNOWN = Derivation(NOTHING, [], {})
 
 
 class Elements(NamedTuple):
@@ -58,7 +59,7 @@ class Elements(NamedTuple):
     more: tuple[Elements, ...] = ()
     parts: tuple[Elements, ...] = ()
     others: Mapping[str, np.ndarray] = MappingProxyType({})
-    derive: Callable[[np.ndarray, np.ndarray], Derivation] | None = None
+    derive: Callable[[np.ndarray, np.ndarray], Derivation] = lambda x, upstream: UNKNOWN
     function: Any = None
     operations: frozenset[str] = frozenset()
     read: Callable[[], Written] = lambda: Written({})
@@ -66,8 +67,6 @@ class Elements(NamedTuple):
     @property
     def derivation(self) -> Derivation:
         """Return the gradient by the operations' own rules; empty if it is not known."""
-        if self.derive is None:
-            return Derivation(NOTHING, [], {})
         return self.derive(self.x, self.upstream)
 
     def runs(self, kind: str) -> bool:
@@ -104,12 +103,10 @@ class Elements(NamedTuple):
     def only(self, mask: np.ndarray) -> Elements:
         """Return the elements at some positions of x."""
         arrays = (self.x, self.actual, self.expected, self.uncertainty)
-        x, actual, expected, uncertainty = (array[mask] for array in arrays)
         more = tuple(sample.only(mask) for sample in self.at_point[1:])
-        return self._replace(
-            x=x, actual=actual, expected=expected, uncertainty=uncertainty, outputs=NOTHING,
-            upstream=NOTHING, jacobian=NOTHING, slopes=NOTHING, more=more, parts=(), derive=None,
-        )  # fmt: skip
+        facts = {name: getattr(self, name) for name in ("others", "function", "operations", "read")}
+        masked = (array[mask] for array in arrays)
+        return Elements(self.name, *masked, self.tolerance, more=more, **facts)
 
 
 class TooMuch(Exception):
@@ -297,7 +294,7 @@ class _Argument:
         keys = [(x.tobytes(), weights.tobytes()) for weights in upstreams]
         if keys[0] not in self._derivations:
             point = [x if i == self.j else value for i, value in enumerate(self.point)]
-            derivations = [Derivation(NOTHING, [], {})] * len(keys)
+            derivations = [UNKNOWN] * len(keys)
             if problem.is_one_rule and problem.against is None:
                 with contextlib.suppress(Exception):  # NumPy code, for example
                     derivations = derive(problem, point, self.j, upstreams)

@@ -214,7 +214,7 @@ def add_full_rows(check: Check, order: int) -> None:
         if (j, index) in shown or len(shown) >= MAX_SHOWN:
             continue
         scales = list(problem.scales)
-        scales[j] = size_of(problem.wide_point[j][index]) or scales[j]
+        scales[j] = size_of(problem.wide_point[j][index])
         chosen_one = _instead(check, order, units[number])
         with evaluate.using(problem, last=unit, scales=scales, **chosen_one):
             judge = judge_of(check, order, j, as_weighed=False)
