@@ -151,8 +151,8 @@ class Judge:
         line: PathLine,
         scale: float,
         precision: float,
-        complex_line: Callable[[complex], Any] | None = None,
-        whole: float = 0.0,
+        complex_line: Callable[[complex], Any] | None,
+        whole: float,
     ):
         self.line = line
         self.scale = scale
@@ -168,8 +168,7 @@ class Judge:
         self._decided: list[tuple[float, tuple[str, ReferenceValue], float, str]] = []
         if isfinite(self.ladder.middle):
             self.ladder.refine()
-            if complex_line is not None:
-                self.exact = by_complex_step(complex_line, self.ladder)
+            self.exact = by_complex_step(complex_line, self.ladder)
 
     def verdict(
         self, value: InnerProduct, again: Callable[[], float]

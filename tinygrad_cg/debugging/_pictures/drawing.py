@@ -307,13 +307,13 @@ def _toward(start: Point, end: Point, distance: float) -> Point:
     return x0 + share * (x1 - x0), y0 + share * (y1 - y0)
 
 
-def _arrow(steps: list[Step], length: float = 8.0) -> list[Step]:
+def _arrow(steps: list[Step]) -> list[Step]:
     """Return the head of an arrow at the end of a path."""
     before = steps[-2][1][-2:]
     *control, x, y = steps[-1][1]
     x0, y0 = control[-2:] if control else before
     size = hypot(x - x0, y - y0) or 1.0
-    dx, dy = (x - x0) / size * length, (y - y0) / size * length
+    dx, dy = (x - x0) / size * 8.0, (y - y0) / size * 8.0
     left = (x - dx - dy * 0.45, y - dy + dx * 0.45)
     right = (x - dx + dy * 0.45, y - dy - dx * 0.45)
     return [("M", (x, y)), ("L", left), ("L", right), ("Z", ())]
