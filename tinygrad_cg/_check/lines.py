@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from . import evaluate
 from .branches import Branches
@@ -12,20 +13,21 @@ from .problem import InnerProduct, Point, Problem, move_point
 MAX_BATCH_WORK = 1 << 18  # elements to compute in one evaluation
 
 
+@dataclass(eq=False)
 class Lines:
     """D_order along a line through the point, on several paths; computed once at each step.
 
     At the first steps the branches that the function takes are noted.
     """
 
-    def __init__(
-        self, problem: Problem, base: Point, ways: list, order: int, paths: tuple[str, ...]
-    ):
-        self.problem, self.base, self.ways, self.order = problem, base, ways, order
-        self.paths = paths
-        self.first = 0.0
-        self.computed: dict[float, dict[str, tuple[float, float]]] = {}
-        self._looks: dict[float, Branches] = {}
+    problem: Problem
+    base: Point
+    ways: list
+    order: int
+    paths: tuple[str, ...]
+    first: float = 0.0
+    computed: dict[float, dict[str, tuple[float, float]]] = field(default_factory=dict)
+    looks: dict[float, Branches] = field(default_factory=dict)
 
     def values(self, step: float) -> dict[str, tuple[float, float]]:
         """Return D_order at a step by path, and the size of its terms."""
@@ -42,11 +44,11 @@ class Lines:
         problem = self.problem
         if not step and not self.order and problem.against is None:
             return problem.look
-        if step not in self._looks:
-            self._looks[step] = look = Branches()
+        if step not in self.looks:
+            self.looks[step] = look = Branches()
             with evaluate.using(problem, level=look):
                 self.computed[step] = self.compute(step, self.paths)
-        return self._looks[step]
+        return self.looks[step]
 
     def fetch(self, steps: Sequence[float]) -> None:
         """Compute the values at several steps in one evaluation, if that is cheap."""

@@ -11,6 +11,7 @@ import math
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -29,17 +30,17 @@ MAX_QUOTED = 40  # characters of a line to quote
 DETACHING_CALLS = ("float", "asarray", "array", "stop_gradient")  # functions of one tensor
 
 
+@dataclass
 class SourceCode:
     """The source of a function, as a syntax tree.
 
     `first` is the line of the file where the tree begins, `space` has the names that the code sees.
     """
 
-    def __init__(self, tree: ast.Module, first: int, space: Mapping[str, Any]):
-        self.tree = tree
-        self.first = first
-        self.space = space
-        self.output: int | None = None  # the index of the upstream gradient whose term changes
+    tree: ast.Module
+    first: int
+    space: Mapping[str, Any]
+    output: int | None = None  # the index of the upstream gradient whose term changes
 
     def text(self) -> str:
         text = ast.unparse(ast.fix_missing_locations(self.tree))

@@ -139,6 +139,7 @@ def decide(
     return INCONCLUSIVE if gap <= 10 * error + relative * size + floor else None
 
 
+@dataclass(eq=False)
 class Judge:
     """References for one line through the point, refined until a verdict is clear.
 
@@ -146,29 +147,23 @@ class Judge:
     reference.
     """
 
-    def __init__(
-        self,
-        line: PathLine,
-        scale: float,
-        precision: float,
-        complex_line: Callable[[complex], Any] | None,
-        whole: float,
-    ):
-        self.line = line
-        self.scale = scale
-        self.precision = precision
-        self.whole = whole
-        self.noise_of = partial(noise_of, line.lines.problem)
-        self.ladder = Ladder(self.line, scale, precision)
-        self.exact: ReferenceValue | None = None
-        self.complex_line = complex_line
-        self.floor = 0.0  # the difference that rounding explains
-        self.outside = ""  # in words: the slopes on both sides of a kink that exclude the value
-        self.known_wrong = False
+    line: PathLine
+    scale: float
+    precision: float
+    complex_line: Callable[[complex], Any] | None
+    whole: float
+    exact: ReferenceValue | None = None
+    floor: float = 0.0  # the difference that rounding explains
+    outside: str = ""  # in words: the slopes on both sides of a kink that exclude the value
+    known_wrong: bool = False
+
+    def __post_init__(self) -> None:
+        self.noise_of = partial(noise_of, self.line.lines.problem)
+        self.ladder = Ladder(self.line, self.scale, self.precision)
         self._decided: list[tuple[float, tuple[str, ReferenceValue], float, str]] = []
         if isfinite(self.ladder.middle):
             self.ladder.refine()
-            self.exact = by_complex_step(complex_line, self.ladder)
+            self.exact = by_complex_step(self.complex_line, self.ladder)
 
     def verdict(
         self, value: InnerProduct, again: Callable[[], float]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from numpy import ndarray
@@ -54,16 +55,16 @@ def limit(function: Callable[..., Any], definition: Definition, most: int) -> Ca
     return run
 
 
+@dataclass(eq=False)
 class Limit(Listener):
     """The orders that were asked of one call of a limited function."""
 
-    def __init__(self, definition: Definition, most: int):
-        self.definition = definition
-        self.most = most
-        self.inputs: list[Tensor] = []
-        self.followers: set[Any] = set()  # of the inputs: the accumulators' tokens
-        self.reached: tuple[Any, int] = (None, 0)  # a sweep, and the highest order it came through
-        self.read: dict[int, tuple[Variable, Any]] = {}
+    definition: Definition
+    most: int
+    inputs: list[Tensor] = field(default_factory=list)
+    followers: set[Any] = field(default_factory=set)  # of the inputs: the accumulators' tokens
+    reached: tuple[Any, int] = (None, 0)  # a sweep, and the highest order it came through
+    read: dict[int, tuple[Variable, Any]] = field(default_factory=dict)
 
     def rule(self, grad_fn: Callable[..., Any], aliases: dict[int, Tensor]) -> Callable[..., Any]:
         """Return `grad_fn` with aliases of its arguments and results."""

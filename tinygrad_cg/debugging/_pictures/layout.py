@@ -64,6 +64,7 @@ Lines = dict[Source, tuple[Vertex, float, dict[Any, tuple[Vertex, float]]]]
 """The lines in a frame: their start and its offset, and by what they lead to their ends."""
 
 
+@dataclass(eq=False)
 class LayeredLayout:
     """Boxes ``(x, y, width, height)`` of items and frames, and the points of each edge.
 
@@ -73,23 +74,19 @@ class LayeredLayout:
     its end.
     """
 
-    def __init__(
-        self,
-        sketch: Sketch,
-        size: Callable[[Item], tuple[float, float]],
-        heading: Callable[[Region], tuple[float, float]],
-        sideways: bool = False,
-        label: Callable[[Item, Item, str], tuple[float, float]] = lambda *edge: (0.0, 0.0),
-    ):
-        self.sketch = sketch
-        self.size = size
-        self.heading = heading
-        self.sideways = sideways
+    sketch: Sketch
+    size: Callable[[Item], tuple[float, float]]
+    heading: Callable[[Region], tuple[float, float]]
+    sideways: bool = False
+    label: Callable[[Item, Item, str], tuple[float, float]] = lambda *edge: (0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        sketch, sideways = self.sketch, self.sideways
         self.edges = sketch.edges()
         self.back = sketch.loops()
         self.lanes: dict[Source, float] = {}  # the widths of lines with labels on them
         for source, target, kind in self.edges:
-            width, height = label(source, target, kind)
+            width, height = self.label(source, target, kind)
             lane = self.lanes.get((source, kind), LANE)
             self.lanes[source, kind] = max(lane, height if sideways else width)
         self.areas: dict[Region | None, Area] = {}
