@@ -105,8 +105,8 @@ class Elements(NamedTuple):
         arrays = (self.x, self.actual, self.expected, self.uncertainty)
         more = tuple(sample.only(mask) for sample in self.at_point[1:])
         facts = {name: getattr(self, name) for name in ("others", "function", "operations", "read")}
-        masked = (array[mask] for array in arrays)
-        return Elements(self.name, *masked, self.tolerance, more=more, **facts)
+        x, actual, expected, errors = (array[mask] for array in arrays)
+        return Elements(self.name, x, actual, expected, errors, self.tolerance, more=more, **facts)
 
 
 class TooMuch(Exception):
