@@ -191,7 +191,10 @@ class Judge:
         floor = self.floor
         reference = self.refine_reference(number, floor)
         if reference.kink:
-            self._compare_with_slopes(number, floor)
+            low, high = self.ladder.slopes()
+            margin = 1e-2 * (high - low) + 1e-3 * max(abs(low), abs(high)) + floor
+            if not low - margin <= number <= high + margin:
+                self.outside = f"{OUTSIDE} the one-sided slopes, {low:.4g} and {high:.4g}"
             return KINK, reference
         outcome = decide(number, reference, self.precision, floor)
         if outcome == TRUE or not isfinite(reference.value):
@@ -262,12 +265,6 @@ class Judge:
                 return step
             step /= 4
         return 0.0
-
-    def _compare_with_slopes(self, number: float, floor: float) -> None:
-        low, high = self.ladder.slopes()
-        margin = 1e-2 * (high - low) + 1e-3 * max(abs(low), abs(high)) + floor
-        if not low - margin <= number <= high + margin:
-            self.outside = f"{OUTSIDE} the one-sided slopes, {low:.4g} and {high:.4g}"
 
     def _compare_with_zero(
         self, number: float, again: Callable[[], float], reference: ReferenceValue, rounding: float

@@ -8,12 +8,7 @@ from itertools import cycle
 from .drawing import COLOURS, LINES, STYLES
 from .sketch import TIMES, Item, Region, Sketch
 
-SHAPES = {
-    "watched": ("([", "])"),
-    "finished": ("([", "])"),
-    "constant": ("([", "])"),
-    "custom": ("[[", "]]"),
-}
+SHAPES = dict.fromkeys(("watched", "finished", "constant"), ("([", "])")) | {"custom": ("[[", "]]")}
 
 
 def mermaid_text(text: str) -> str:
