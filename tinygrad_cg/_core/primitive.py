@@ -72,7 +72,8 @@ class Primitive:
     # add_to(total, dy, saved) adds the gradient of the only operand to an array, in place, from
     # what the rule saved; False where it cannot. Else a sweep adds arrays of the operand's size.
     add_to: Callable[[ndarray, ndarray, Any], bool] | None = None
-    # batch(params, size) gives the parameters for operands with one more axis in front
+    # batch(params, size) gives the parameters for operands with one more axis in front; the same
+    # ones by default if the record has a `core`
     batch: Callable[[dict, int], dict] | None = None
     # carry_out(level, inputs, params) does it for all examples of a batch in its own way
     carry_out: Callable[..., Any] | None = None
@@ -97,6 +98,8 @@ class Primitive:
     def __post_init__(self, save: Any, rule: Any) -> None:
         self.inputs = tuple(self.inputs)
         self.label = self.label or self.name
+        if self.core and self.batch is None:  # the batch is one more of the axes that broadcast
+            self.batch = same_parameters
         self.core = self.core or (0,) * len(self.inputs)
         if self.vjp is not None:
             self.vjp = tuple(self.vjp)
@@ -110,6 +113,11 @@ class Primitive:
 
     def __repr__(self) -> str:
         return f"<Primitive {self.name}>"
+
+
+def same_parameters(params: dict, size: int) -> dict:
+    """Return the parameters of an operation for a batch: those for one example."""
+    return params
 
 
 def label_of(name: str) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from tinygrad_cg_kernels.elementary import cylinder as kernels
 
 from .._core.tensor import Tensor
 from .define import Real
-from .elementwise import POSITIVE, add, multiply, multiply_upstream, of_reals, sign, subtract
+from .elementwise import POSITIVE, add, multiply, multiply_upstream, of_order, sign, subtract
 
 _ORDERS = (
     "for whole orders up to 10,000 in size; NaN for others. Integers give float64. No gradient "
@@ -20,8 +19,6 @@ _REAL_ORDERS = (
     "to 13 digits. Integers give float64. No gradient flows to the order; the gradient with "
     "respect to `y` is right at every order."
 )
-
-_of_order = partial(of_reals, ulps=None, spellings=())
 
 
 def _difference(function: Any, n: Tensor, x: Tensor) -> Tensor:
@@ -34,7 +31,7 @@ def _mean(function: Any, n: Tensor, x: Tensor) -> Tensor:
     return multiply(add(function(subtract(n, 1), x), function(add(n, 1), x)), 0.5)
 
 
-bessel_j = _of_order(
+bessel_j = of_order(
     "bessel_j",
     f"Return the Bessel function of the first kind of order `x` at `y`, {_ORDERS} NaN at "
     "infinities, as in SciPy.",
@@ -42,7 +39,7 @@ bessel_j = _of_order(
     vjp=(None, lambda dy, x, y: multiply_upstream(dy, _difference(bessel_j, x, y))),
     samples=(Real(0.0, 1.0), Real(-2.0, 2.0)),
 )
-bessel_y = _of_order(
+bessel_y = of_order(
     "bessel_y",
     f"Return the Bessel function of the second kind of order `x` at `y`, {_ORDERS} Infinite at "
     "0, NaN below and at infinity, as in SciPy.",
@@ -50,7 +47,7 @@ bessel_y = _of_order(
     vjp=(None, lambda dy, x, y: multiply_upstream(dy, _difference(bessel_y, x, y))),
     samples=(Real(0.0, 1.0), POSITIVE),
 )
-bessel_k = _of_order(
+bessel_k = of_order(
     "bessel_k",
     f"Return the modified Bessel function of the second kind of order `x` at `y`, {_ORDERS} "
     "Infinite at 0, NaN below.",
@@ -58,7 +55,7 @@ bessel_k = _of_order(
     vjp=(None, lambda dy, x, y: multiply_upstream(dy, subtract(0, _mean(bessel_k, x, y)))),
     samples=(Real(0.0, 1.0), POSITIVE),
 )
-bessel_ke = _of_order(
+bessel_ke = of_order(
     "bessel_ke",
     "Return exp(y) times the modified Bessel function of the second kind of order `x` at `y`, "
     f"{_ORDERS}",
@@ -69,14 +66,14 @@ bessel_ke = _of_order(
     ),
     samples=(Real(0.0, 1.0), POSITIVE),
 )
-bessel_iv = _of_order(
+bessel_iv = of_order(
     "bessel_iv",
     f"Return the modified Bessel function of the first kind of order `x` at `y`, {_REAL_ORDERS}",
     kernel=kernels.bessel_iv,
     vjp=(None, lambda dy, x, y: multiply_upstream(dy, _mean(bessel_iv, x, y))),
     samples=(Real(-1.6, 4.4), POSITIVE),
 )
-bessel_ive = _of_order(
+bessel_ive = of_order(
     "bessel_ive",
     "Return exp(-abs(y)) times the modified Bessel function of the first kind of order `x` at `y`, "
     f"{_REAL_ORDERS}",

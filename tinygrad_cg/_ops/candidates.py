@@ -12,7 +12,6 @@ from .._core import devices
 from .._core.annotations import TensorLike
 from .._core.conversion import convert, convert_operands
 from .._core.kinds import is_exact, is_integer
-from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
 from .comparison import equal, greater, less
@@ -135,7 +134,6 @@ _candidates = operation(
     lambda seed, sampler, count, size, unique: Aval((*seed.shape, count + 1), np.dtype(np.int64)),
     on_gpu=_run_on_gpu,
     inputs=("seed",),
-    batch=lambda params, size: params,
     core=(0,),
     dtypes=(is_integer,),
     samples=[
@@ -192,7 +190,7 @@ def sample_candidates(
         )
     start = _as_tensor(_draw(name, "integers", seed, 0, 2**62, (), np.int64), np.dtype(np.int64))
     params = {"sampler": sampler, "count": count, "size": size, "unique": bool(unique)}
-    result = apply(_candidates, (start,), params)
+    result = _candidates(start, **params)
     drawn, tries = getitem(result, slice(count)), getitem(result, count)
     expected = []
     for classes in (true, drawn):

@@ -11,7 +11,6 @@ from tinygrad_cg_kernels.runtime.errstate import cast as cast_array
 from .._core import devices
 from .._core.conversion import convert_operands
 from .._core.kinds import REAL, is_complex
-from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
 from .complex import imag, real
@@ -33,7 +32,6 @@ _of_pairs = operation(
     _run,
     lambda x: Aval(x.shape[:-1], complex_dtype(x.dtype)),
     (lambda dy: stack([real(dy), imag(dy)], -1),),
-    batch=lambda params, size: params,
     core=(1,),
     aliases=True,
     dtypes=(lambda dtype: not is_complex(dtype),),
@@ -55,7 +53,7 @@ def complex_of_pairs(x: Any) -> Tensor:
     """
     (x,) = convert_operands((x,))
     check_shapes("view_as_complex", {"x": (x, "... 2")})
-    return apply(_of_pairs, (x,), {})
+    return _of_pairs(x)
 
 
 def complex_of(real: Any, imag: Any) -> Tensor:

@@ -9,7 +9,7 @@ from tinygrad_cg_kernels.linear.conv import Geometry
 
 from .._core.conversion import convert_operands, promote
 from .._core.kinds import NUMBERS
-from .._core.primitive import Primitive, apply
+from .._core.primitive import Primitive
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
 from .define import Case, operation
@@ -48,7 +48,6 @@ def _of_images(
         inputs,
         kind="contraction",
         kernel=kernel,
-        batch=lambda params, size: params,
         core=(4, 4),
         dtypes=NUMBERS,
         samples=samples,
@@ -56,11 +55,11 @@ def _of_images(
 
 
 def _to_images(y: Tensor, filters: Tensor, shape: tuple[int, ...], geometry: Geometry) -> Tensor:
-    return apply(_conv_input, (y, filters), {"geometry": geometry, "size": _size(shape)})
+    return _conv_input(y, filters, geometry=geometry, size=_size(shape))
 
 
 def _to_filters(x: Tensor, y: Tensor, shape: tuple[int, ...], geometry: Geometry) -> Tensor:
-    return apply(_conv_filter, (x, y), {"geometry": geometry, "window": shape[-4:-2]})
+    return _conv_filter(x, y, geometry=geometry, window=shape[-4:-2])
 
 
 _conv = _of_images(
@@ -84,7 +83,7 @@ _conv_input = _of_images(
     ("x", "filters"),
     lambda x, y, geometry, size: (x[-4], *size, y[-2] * geometry.groups),
     (
-        lambda dy, filters, geometry: apply(_conv, (dy, filters), {"geometry": geometry}),
+        lambda dy, filters, geometry: _conv(dy, filters, geometry=geometry),
         lambda dy, x, shape, geometry: _to_filters(dy, x, shape, geometry),
     ),
     [
@@ -100,7 +99,7 @@ _conv_filter = _of_images(
     lambda x, y, geometry, window: (*window, x[-1] // geometry.groups, y[-1]),
     (
         lambda dy, y, shape, geometry: _to_images(y, dy, shape, geometry),
-        lambda dy, x, geometry: apply(_conv, (x, dy), {"geometry": geometry}),
+        lambda dy, x, geometry: _conv(x, dy, geometry=geometry),
     ),
     [
         Case(((2, 3, 4, 2), (2, 2, 2, 1)), {"geometry": _UNIT, "window": (2, 3)}),
@@ -126,7 +125,7 @@ def conv(
     groups = _groups(x._data.shape[-1], filters._data.shape)
     size = _size(x._data.shape)
     geometry = _geometry(layout, filters, strides, padding, dilations, size, groups)
-    return layout.back(apply(_conv, (x, filters), {"geometry": geometry}))
+    return layout.back(_conv(x, filters, geometry=geometry))
 
 
 def conv_transpose(
@@ -153,7 +152,7 @@ def conv_transpose(
             f"{tuple(filters.shape)} gives {(*expected, filters._data.shape[-1])}, but x has "
             f"shape {tuple(shape[1:])}"
         )
-    out = apply(_conv_input, (x, filters), {"geometry": geometry, "size": size})
+    out = _conv_input(x, filters, geometry=geometry, size=size)
     return layout.check_output(asked, layout.back(out))
 
 

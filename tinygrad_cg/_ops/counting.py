@@ -13,7 +13,6 @@ from .._core import devices
 from .._core.annotations import DTypeLike, TensorLike
 from .._core.conversion import INT32, as_dtype, convert, convert_operands
 from .._core.kinds import INTEGERS, is_exact
-from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
 from .comparison import greater, less
@@ -180,7 +179,6 @@ _invert_permutation = operation(
     "invert_permutation",
     _invert,
     lambda x: Aval(x.shape, x.dtype),
-    batch=lambda params, size: params,
     core=(1,),
     dtypes=INTEGERS,
     samples=[Case(((4,),), {}, {0: np.array([2, 0, 3, 1])})],
@@ -200,7 +198,7 @@ def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:
     """
     x = as_integers("invert_permutation", "x", x)
     check_shapes("invert_permutation", {"x": (x, "elements")})
-    return apply(_invert_permutation, (x,), {})
+    return _invert_permutation(x)
 
 
 def polynomial(coeffs: Any, x: Any) -> Tensor:

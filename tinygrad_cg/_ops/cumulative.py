@@ -17,7 +17,7 @@ from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Aval, Tensor
 from .comparison import equal, isfinite, logical_and, logical_not
 from .creation import full_like
-from .define import Case, operation
+from .define import Case, later_axis, operation
 from .elementwise import add, logaddexp, multiply_upstream, where
 from .indexing import getitem
 from .reductions import reduce_all
@@ -39,14 +39,10 @@ def _scan(name: str, kernel: kscan.Scan, **record: Any) -> Primitive:
         lambda x, axis, reverse, exclusive: Aval(x.shape, kernel.result_dtype(x.dtype)),
         kind="reduction",
         kernel=kernel,
-        batch=_batch,
+        batch=later_axis,
         samples=_SAMPLES,
         **record,
     )
-
-
-def _batch(params: dict, size: int) -> dict:
-    return params | {"axis": params["axis"] + 1}
 
 
 _cumsum = _scan(
@@ -124,7 +120,7 @@ _recurrence = operation(
     inputs=("a", "b"),
     kind="scan",
     kernel=kscan.recurrence,
-    batch=_batch,
+    batch=later_axis,
     samples=[
         Case(case.shapes * 2, case.params | {"pulls": pulls})
         for case in _SAMPLES

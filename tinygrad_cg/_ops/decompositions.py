@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinygrad_cg_kernels.linear import blas, triangular
+from tinygrad_cg_kernels.linear import blas
+from tinygrad_cg_kernels.linear import triangular as substitution
 
 from .._core import devices
 from .._core.conversion import convert_operands
 from .._core.kinds import is_complex
-from .._core.primitive import apply
-from .._core.tensor import Aval, Tensor
+from .._core.tensor import Tensor
 from ..errors import DerivativeWarning, InvalidArgumentError, MatrixError, warn
 from .complex import conj, imag
 from .define import Case, Wrong, operation, public
@@ -33,16 +33,15 @@ from .matrices import (
     copied_aval,
     largest,
     of_matrices,
+    of_systems,
     product,
     real_dtype,
-    result_dtype,
-    right_sides,
+    solution_of,
     solve_systems,
     square_matrices,
 )
 from .reductions import reduce_sum
-from .shape import expand_dims, squeeze, swap_last
-from .validation import broadcast_shapes
+from .shape import expand_dims, swap_last
 
 _SINGULAR = Wrong(MatrixError, "[Ss]ingular", (np.ones((2, 2)),))
 
@@ -75,7 +74,7 @@ def _run_cofactors(x: np.ndarray) -> np.ndarray:
 _cofactors = of_matrices(
     "cofactors",
     _run_cofactors,
-    lambda dy, x: apply(_cofactor_change, (x, dy), {}),
+    lambda dy, x: _cofactor_change(x, dy),
 )
 
 
@@ -134,7 +133,7 @@ _inverse_of_regular = of_matrices(
 
 def _third_rule(dy: Tensor, x: Tensor, direction: Tensor) -> Tensor:
     """Return the third derivative of det(x), by its transposed inverse."""
-    inverse = swap_last(apply(_inverse_of_regular, (x,), {}))
+    inverse = swap_last(_inverse_of_regular(x))
     first, second = (
         product(inverse, product(swap_last(tangent), inverse)) for tangent in (dy, direction)
     )
@@ -146,17 +145,16 @@ def _third_rule(dy: Tensor, x: Tensor, direction: Tensor) -> Tensor:
     result = subtract(result, add(multiply(first, across), multiply(second, along)))
     result = add(result, product(first, product(swap_last(direction), inverse)))
     result = add(result, product(second, product(swap_last(dy), inverse)))
-    return multiply(result, expand_dims(expand_dims(apply(_det, (x,), {}), -1), -1))
+    return multiply(result, expand_dims(expand_dims(_det(x), -1), -1))
 
 
 _cofactor_change = operation(
     "cofactor_change",
     by_lapack("det", _run_cofactor_change),
     copied_aval,
-    (_third_rule, lambda dy, x: apply(_cofactor_change, (x, dy), {})),
+    (_third_rule, lambda dy, x: _cofactor_change(x, dy)),
     inputs=("x", "direction"),
     kind="contraction",
-    batch=lambda params, size: params,
     core=(2, 2),
     samples=[Case(((3, 3), (3, 3)), {}, {0: MATRIX}), Case(((2, 3, 3), (3, 3)), {}, {0: STACK})],
 )
@@ -165,7 +163,7 @@ _cofactor_change = operation(
 _det = of_matrices(
     "determinant",
     np.linalg.det,
-    lambda dy, x: multiply(apply(_cofactors, (x,), {}), expand_dims(expand_dims(dy, -1), -1)),
+    lambda dy, x: multiply(_cofactors(x), expand_dims(expand_dims(dy, -1), -1)),
     _to_number,
     errors=(NOT_SQUARE,),
 )
@@ -207,7 +205,7 @@ def _cholesky_rule(dy: Tensor, out: Tensor) -> Tensor:
     lower = where(halves > 0, multiply(inner, halves.astype(real_dtype(out.dtype))), 0)
     half = lower
     for _ in range(2):
-        half = _apply_triangular(upper, adjoint(half), lower=False)
+        half = triangular(upper, adjoint(half), lower=False)
     return multiply(add(half, adjoint(half)), 0.5)
 
 
@@ -238,21 +236,13 @@ _cholesky = of_matrices(
 )
 
 
-_solve = operation(
+_solve = of_systems(
     "solve",
-    by_lapack("solve", solve_systems),
-    lambda x, y: Aval(
-        (*broadcast_shapes("solve", x.shape[:-2], y.shape[:-2]), *y.shape[-2:]),
-        result_dtype(x.dtype, y.dtype),
-    ),
+    solve_systems,
     (
-        lambda dy, x, out: negative(product(_apply_solve(swap_last(x), dy), swap_last(out))),
-        lambda dy, x: _apply_solve(swap_last(x), dy),
+        lambda dy, x, out: negative(product(_solve(swap_last(x), dy), swap_last(out))),
+        lambda dy, x: _solve(swap_last(x), dy),
     ),
-    inputs=("x", "y"),
-    kind="contraction",
-    batch=lambda params, size: params,
-    core=(2, 2),
     samples=[
         Case(((3, 3), (3, 2)), {}, {0: MATRIX}),
         Case(((2, 3, 3), (3, 1)), {}, {0: STACK}),
@@ -265,10 +255,6 @@ _solve = operation(
 )
 
 
-def _apply_solve(x: Tensor, y: Tensor) -> Tensor:
-    return apply(_solve, (x, y), {})
-
-
 @public(_inverse)
 def inv(x: Any) -> Tensor:
     """Return the inverse of each square matrix of `x`; shape (..., n, n), integers as float64.
@@ -276,7 +262,7 @@ def inv(x: Any) -> Tensor:
     Raises errors.MatrixError, a LinAlgError as NumPy's, for a singular matrix, and
     InvalidArgumentError for one that is not square.
     """
-    return apply(_inverse, (square_matrices("inv", x),), {})
+    return _inverse(square_matrices("inv", x))
 
 
 @public(_det)
@@ -286,7 +272,7 @@ def det(x: Any) -> Tensor:
     Its gradient is the matrix of cofactors. The second derivative needs the inverse:
     errors.MatrixError for a singular matrix.
     """
-    return apply(_det, (square_matrices("det", x),), {})
+    return _det(square_matrices("det", x))
 
 
 class LogMatrixDeterminant(NamedTuple):
@@ -305,7 +291,7 @@ def slogdet(x: Any) -> LogMatrixDeterminant:
     """
     x = square_matrices("slogdet", x)
     sign = _det_phase if is_complex(x.dtype) else _det_sign
-    return LogMatrixDeterminant(apply(sign, (x,), {}), apply(_log_abs_det, (x,), {}))
+    return LogMatrixDeterminant(sign(x), _log_abs_det(x))
 
 
 @public(_cholesky)
@@ -315,7 +301,7 @@ def cholesky(x: Any) -> Tensor:
     `x` (..., n, n) is symmetric or Hermitian; the mean of its two triangles is used. Integers
     become float64. Raises errors.MatrixError for a matrix that is not positive definite.
     """
-    return apply(_cholesky, (square_matrices("cholesky", x),), {})
+    return _cholesky(square_matrices("cholesky", x))
 
 
 def cholesky_upper(x: Any) -> Tensor:
@@ -328,9 +314,7 @@ def solve(x: Any, y: Any) -> Tensor:
     """Return the solution z of ``matmul(x, z) = y`` for square matrices `x`; of the shape of
     `y`."""
     x, y = convert_operands((x, y))
-    y, column = right_sides("solve", square_matrices("solve", x), y)
-    solution = _apply_solve(x, y)
-    return squeeze(solution, -1) if column else solution
+    return solution_of(_solve, square_matrices("solve", x), y)
 
 
 # Triangular systems ----------------------------------------------------------------------------
@@ -344,7 +328,7 @@ def _run_triangular(x: np.ndarray, y: np.ndarray, lower: bool) -> np.ndarray:
     by_blas = on_cpu and blas.triangular_solver(x.dtype.char) is not None
     if size <= _BLOCK or by_blas or (on_cpu and y.shape[-1] == 1):
         if on_cpu:
-            return triangular.triangular_solve(x, y, lower)
+            return substitution.triangular_solve(x, y, lower)
         return solve_systems(np.tril(x) if lower else np.triu(x), y)
     half = size // 2
     first, second = (slice(half), slice(half, None)) if lower else (slice(half, None), slice(half))
@@ -356,25 +340,17 @@ def _run_triangular(x: np.ndarray, y: np.ndarray, lower: bool) -> np.ndarray:
 
 
 def _triangular_rule(dy: Tensor, x: Tensor, out: Tensor, lower: bool) -> Tensor:
-    whole = product(_apply_triangular(swap_last(x), dy, not lower), swap_last(out))
+    whole = product(triangular(swap_last(x), dy, lower=not lower), swap_last(out))
     return negative(band(whole, None, 0) if lower else band(whole, 0, None))
 
 
-_triangular = operation(
+triangular = of_systems(
     "triangular_solve",
-    by_lapack("triangular_solve", _run_triangular),
-    lambda x, y, lower: Aval(
-        (*broadcast_shapes("triangular_solve", x.shape[:-2], y.shape[:-2]), *y.shape[-2:]),
-        result_dtype(x.dtype, y.dtype),
-    ),
+    _run_triangular,
     (
         _triangular_rule,
-        lambda dy, x, lower: _apply_triangular(swap_last(x), dy, not lower),
+        lambda dy, x, lower: triangular(swap_last(x), dy, lower=not lower),
     ),
-    inputs=("x", "y"),
-    kind="contraction",
-    batch=lambda params, size: params,
-    core=(2, 2),
     samples=[
         Case(((3, 3), (3, 2)), {"lower": True}, {0: MATRIX}),
         Case(((2, 3, 3), (3, 1)), {"lower": False}, {0: STACK}),
@@ -390,17 +366,11 @@ _triangular = operation(
 )
 
 
-def _apply_triangular(x: Tensor, y: Tensor, lower: bool) -> Tensor:
-    return apply(_triangular, (x, y), {"lower": lower})
-
-
-@public(_triangular)
+@public(triangular)
 def triangular_solve(x: Any, y: Any, lower: bool = True) -> Tensor:
     """Return the solution z of ``matmul(x, z) = y``, where only one triangle of `x` is read."""
     x, y = convert_operands((x, y))
-    y, column = right_sides("triangular_solve", square_matrices("triangular_solve", x), y)
-    solution = _apply_triangular(x, y, bool(lower))
-    return squeeze(solution, -1) if column else solution
+    return solution_of(triangular, square_matrices("triangular_solve", x), y, lower=bool(lower))
 
 
 def cholesky_solve(chol: Any, rhs: Any, upper: bool = False) -> Tensor:

@@ -74,6 +74,11 @@ _REDUCED = [
 _UNFITTING = (np.ones(2, np.int64), np.ones(3, np.int64))
 
 
+def later_axis(params: dict, size: int) -> dict:
+    """Return the parameters of an operation along `axis` for a batch, whose axis comes first."""
+    return params | {"axis": params["axis"] + 1}
+
+
 def public(primitive: Primitive) -> Callable[[Any], Any]:
     """Return a decorator that makes a function the public one of `primitive`."""
 

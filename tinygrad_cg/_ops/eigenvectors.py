@@ -12,11 +12,10 @@ import numpy as np
 
 from .._core import devices
 from .._core.kinds import is_complex
-from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from .comparison import equal
 from .complex import conj, imag, real
-from .decompositions import _apply_triangular, inv
+from .decompositions import inv, triangular
 from .define import Case, operation, public
 from .elementwise import add, multiply, subtract, where
 from .factorizations import _stack_rows, coincide, over_gaps, values_of
@@ -76,7 +75,7 @@ _eig = of_matrices(
 
 
 def _eigvals_rule(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
-    factors = apply(_eig, (for_vectors(x),), {})
+    factors = _eig(for_vectors(x))
     values, vectors = rows(factors, 0, 1), rows(factors, 1)
     return gradient_by_values("eigvals", x, out, dy, adjoint(inv(vectors)), values, vectors)
 
@@ -102,14 +101,14 @@ def eig(x: Any) -> tuple[Tensor, Tensor]:
     is set to 0, with an errors.DerivativeWarning. For symmetric or Hermitian matrices use `eigh`.
     """
     x = square_matrices("eig", x)
-    result = apply(_eig, (x,), {})
+    result = _eig(x)
     return values_of(x, result, "eig"), rows(result, 1)
 
 
 @public(_eigvals)
 def eigvals(x: Any) -> Tensor:
     """Return the eigenvalues of square matrices (..., n, n), complex, in any order; see `eig`."""
-    return apply(_eigvals, (square_matrices("eigvals", x),), {})
+    return _eigvals(square_matrices("eigvals", x))
 
 
 # LU ----------------------------------------------------------------------------------------------
@@ -141,7 +140,6 @@ _order = operation(
     lambda x: _eliminate(x, True)[1].reshape(x.shape[:-1]).astype(np.int32),
     lambda x: Aval(x.shape[:-1], np.dtype(np.int32)),
     kind="contraction",
-    batch=lambda params, size: params,
     core=(2,),
     samples=[Case((matrix.shape,), {}, {0: matrix}) for matrix in (MATRIX[::-1].copy(), STACK)],
 )
@@ -165,7 +163,6 @@ _pivots = operation(
     lambda order, size: Aval((*order.shape[:-1], size), np.dtype(np.int32)),
     kind="contraction",
     inputs=("order",),
-    batch=lambda params, size: params,
     core=(1,),
     samples=[Case(((3,),), {"size": 2}, {0: np.array([2, 0, 1])})],
 )
@@ -177,7 +174,7 @@ def lu_pivots(x: Any) -> tuple[Tensor, Tensor]:
     The pivots (int32), from 0, have shape (..., min(m, n)).
     """
     packed, order = lu(x)
-    return packed, apply(_pivots, (order,), {"size": min(packed.shape[-2:])})
+    return packed, _pivots(order, size=min(packed.shape[-2:]))
 
 
 def _lu_rule(dy: Tensor, out: Tensor) -> Tensor:
@@ -185,8 +182,8 @@ def _lu_rule(dy: Tensor, out: Tensor) -> Tensor:
     lower, upper = add(band(out, None, -1), unit), band(out, 0, None)
     below = band(product(adjoint(lower), band(dy, None, -1)), None, -1)
     above = band(product(band(dy, 0, None), adjoint(upper)), 0, None)
-    solved = _apply_triangular(adjoint(lower), add(below, above), False)
-    return adjoint(_apply_triangular(upper, adjoint(solved), False))
+    solved = triangular(adjoint(lower), add(below, above), lower=False)
+    return adjoint(triangular(upper, adjoint(solved), lower=False))
 
 
 _lu = of_matrices(
@@ -206,20 +203,20 @@ def lu(x: Any) -> tuple[Tensor, Tensor]:
     independent first rows and columns, otherwise it raises errors.MatrixError.
     """
     x = matrices("lu", x)
-    order = apply(_order, (x,), {})
+    order = _order(x)
     height, width = x._data.shape[-2:]
     size = min(height, width)
     leading = x._data.ndim - 2
     whole = gather(x, order, leading, leading)
-    result = apply(_lu, (rows(columns(whole, 0, size), 0, size),), {})
+    result = _lu(rows(columns(whole, 0, size), 0, size))
     if height > width:
         rest = adjoint(rows(whole, size))
-        below = adjoint(_apply_triangular(adjoint(band(result, 0, None)), rest, True))
+        below = adjoint(triangular(adjoint(band(result, 0, None)), rest, lower=True))
         result = concatenate([result, below], -2)
     if width > height:
         unit = np.eye(size, dtype=result.dtype)
         lower = add(band(result, None, -1), unit)
-        result = concatenate([result, _apply_triangular(lower, columns(whole, size), True)], -1)
+        result = concatenate([result, triangular(lower, columns(whole, size), lower=True)], -1)
     return result, order
 
 

@@ -23,7 +23,7 @@ from .._core.kinds import (
     is_native_float,
 )
 from .._core.levels import state
-from .._core.primitive import apply, binary_function, public_function
+from .._core.primitive import apply, binary_function, public_function, same_parameters
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
 from .comparison import (
@@ -50,6 +50,7 @@ LN2, LN10 = np.log([2.0, 10.0]).tolist()
 
 of_real = partial(unary, dtypes=REAL)  # a function of one real number
 of_reals = partial(binary, kind="float", dtypes=REAL)  # of two
+of_order = partial(of_reals, ulps=None, spellings=())  # of a whole order and a number
 
 add = binary("add", "Return x + y.", vjp=(lambda dy: dy, lambda dy: dy), linear=True)
 subtract = binary(
@@ -390,7 +391,7 @@ _nextafter = operation(
     (lambda dy: dy, lambda dy: zeros_like(dy)),
     inputs=("x", "y"),
     kind="contraction",  # of no axes, since NumPy's function is not a compiled kernel
-    batch=lambda params, size: params,
+    batch=same_parameters,
     dtypes=REAL,
     ufunc=np.nextafter,
     spellings=("math.nextafter", "keras.ops.nextafter", "numpy.nextafter"),

@@ -21,12 +21,11 @@ import numpy as np
 
 from .._core import devices
 from .._core.levels import is_transposing
-from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import DerivativeWarning, warn
 from .comparison import equal, less_equal
 from .complex import real
-from .decompositions import _apply_triangular, hermitian, inv
+from .decompositions import hermitian, inv, triangular
 from .define import Case, operation, public
 from .elementwise import absolute, add, divide, multiply, negative, subtract, where
 from .matrices import (
@@ -104,7 +103,6 @@ _check_coincident = operation(
     (lambda dy: dy, None, None),
     inputs=("x", "close", "like"),
     kind="contraction",
-    batch=lambda params, size: params,
     core=(2, 2, 2),
     samples=[
         Case(
@@ -121,14 +119,11 @@ _check_tangent = operation(
     lambda x, close, name, phase: copy_of(x, close),
     copied_aval,
     (
-        lambda dy, close, name, phase: apply(
-            _check_coincident, (dy, close, dy), {"name": name, "phase": phase}
-        ),
+        lambda dy, close, name, phase: _check_coincident(dy, close, dy, name=name, phase=phase),
         None,
     ),
     inputs=("x", "close"),
     kind="contraction",
-    batch=lambda params, size: params,
     core=(2, 2),
     samples=[Case(((3, 3), (3, 3)), {"name": "eigh", "phase": True}, {1: np.zeros((3, 3), bool)})],
 )
@@ -146,8 +141,8 @@ def over_gaps(
     checked = {"name": name, "phase": phase}
     if is_transposing():
         quotients = where(close, 0, divide(x, where(close, 1, gaps)))
-        return apply(_check_tangent, (quotients, close), checked)
-    x = apply(_check_coincident, (x, close, like), checked)
+        return _check_tangent(quotients, close, **checked)
+    x = _check_coincident(x, close, like, **checked)
     return where(close, 0, divide(x, where(close, 1, gaps)))
 
 
@@ -192,7 +187,6 @@ _values_of_factors = operation(
     (None, _values_rule, None),
     inputs=("x", "matrix", "factors"),
     kind="contraction",
-    batch=lambda params, size: params,
     core=(2, 2, 2),
     samples=[Case(((1, 1), (1, 1), (2, 1)), {"name": "eigh"}, dict.fromkeys(range(3), _ONE))],
     analytic=False,
@@ -206,7 +200,7 @@ def values_of(x: Tensor, factors: Tensor, name: str) -> Tensor:
     """
     row = rows(factors, 0, 1)
     row = row if name == "eig" else real(row)
-    return squeeze(apply(_values_of_factors, (row, x, factors), {"name": name}), -2)
+    return squeeze(_values_of_factors(row, x, factors, name=name), -2)
 
 
 _eigh = of_matrices(
@@ -220,7 +214,7 @@ _eigh = of_matrices(
 
 
 def _eigvalsh_rule(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
-    factors = apply(_eigh, (for_vectors(x),), {})
+    factors = _eigh(for_vectors(x))
     values, vectors = real(rows(factors, 0, 1)), rows(factors, 1)
     return gradient_by_values("eigvalsh", x, out, dy, vectors, values, vectors)
 
@@ -246,7 +240,7 @@ def eigh(x: Any) -> tuple[Tensor, Tensor]:
     InvalidArgumentError for matrices that are not square.
     """
     x = square_matrices("eigh", x)
-    result = apply(_eigh, (x,), {})
+    result = _eigh(x)
     return values_of(x, result, "eigh"), rows(result, 1)
 
 
@@ -258,7 +252,7 @@ def eigvalsh(x: Any) -> Tensor:
     right at equal values, too. An errors.DerivativeWarning reports missing terms: at equal values
     in third derivatives, in derivatives of other functions, and in a tape around forward mode.
     """
-    return apply(_eigvalsh, (square_matrices("eigvalsh", x),), {})
+    return _eigvalsh(square_matrices("eigvalsh", x))
 
 
 # Singular values -------------------------------------------------------------------------------
@@ -296,7 +290,7 @@ def _svd_rule(dy: Tensor, out: Tensor, shape: tuple[int, ...]) -> Tensor:
 def _over_values(x: Tensor, values: Tensor) -> Tensor:
     """Return columns divided by singular values; 0 by 0 is 0."""
     nothing = np.zeros((), x.dtype)
-    empty = apply(_vanish, (x, values), {})
+    empty = _vanish(x, values)
     return where(empty, nothing, divide(x, where(empty, 1, values)))
 
 
@@ -319,7 +313,6 @@ _vanish = operation(
     ),
     inputs=("x", "y"),
     kind="contraction",
-    batch=lambda params, size: params,
     core=(2, 2),
     samples=[
         Case(
@@ -342,7 +335,7 @@ _svd = of_matrices(
 
 
 def _svdvals_rule(dy: Tensor, x: Tensor, out: Tensor, shape: tuple[int, ...]) -> Tensor:
-    factors = apply(_svd, (for_vectors(x),), {})
+    factors = _svd(for_vectors(x))
     left, right = rows(factors, 1, 1 + shape[-2]), rows(factors, 1 + shape[-2])
     return gradient_by_values("svdvals", x, out, dy, left, real(rows(factors, 0, 1)), right)
 
@@ -369,7 +362,7 @@ def svd(x: Any, full_matrices: bool = False) -> tuple[Tensor, Tensor, Tensor]:
     """
     x = matrices("svd", x)
     height = x._data.shape[-2]
-    result = apply(_svd, (x,), {})
+    result = _svd(x)
     left, right = rows(result, 1, 1 + height), rows(result, 1 + height)
     if full_matrices:
         left, right = complete_basis(left), complete_basis(right)
@@ -379,7 +372,7 @@ def svd(x: Any, full_matrices: bool = False) -> tuple[Tensor, Tensor, Tensor]:
 @public(_svdvals)
 def svdvals(x: Any) -> Tensor:
     """Return the singular values, descending, of matrices (..., m, n); see `svd`."""
-    return apply(_svdvals, (matrices("svdvals", x),), {})
+    return _svdvals(matrices("svdvals", x))
 
 
 # Orthogonal factors ----------------------------------------------------------------------------
@@ -397,7 +390,7 @@ def _complement_rule(dy: Tensor, x: Tensor, out: Tensor) -> Tensor:
         turn = subtract(inner, adjoint(inner))
         every = Tensor(devices.library_of(devices.data_of(x)).ones((1, 1), bool))
         checked = {"name": "complete_basis", "phase": True}
-        turn = apply(_check_coincident, (turn, every, dy), checked)
+        turn = _check_coincident(turn, every, dy, **checked)
         inner = multiply(add(add(inner, adjoint(inner)), turn), 0.5)
     outside = subtract(dy, product(out, inner))
     inverse = inv(product(adjoint(x), x))
@@ -419,7 +412,7 @@ def complete_basis(x: Any) -> Tensor:
     x = matrices("complete_basis", x)
     if x._data.shape[-1] >= x._data.shape[-2]:
         return x
-    return concatenate([x, apply(_complement, (x,), {})], -1)
+    return concatenate([x, _complement(x)], -1)
 
 
 def _qr_rule(dy: Tensor, out: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -431,7 +424,7 @@ def _qr_rule(dy: Tensor, out: Tensor, shape: tuple[int, ...]) -> Tensor:
     halves = np.ones((width, width)) - 0.5 * np.eye(width)
     inner = multiply(add(inner, adjoint(inner)), halves.astype(real_dtype(out.dtype)))
     whole = add(d_basis, product(basis, inner))
-    return adjoint(_apply_triangular(triangle, adjoint(whole), False))
+    return adjoint(triangular(triangle, adjoint(whole), lower=False))
 
 
 _qr = of_matrices(
@@ -449,7 +442,7 @@ def qr(x: Any, full_matrices: bool = False) -> tuple[Tensor, Tensor]:
     x = matrices("qr", x)
     height, width = x._data.shape[-2:]
     size = min(height, width)
-    result = apply(_qr, (columns(x, 0, size) if width > height else x,), {})
+    result = _qr(columns(x, 0, size) if width > height else x)
     basis, triangle = rows(result, 0, height), rows(result, height)
     if width > height:
         rest = product(adjoint(basis), columns(x, size))

@@ -13,7 +13,6 @@ from tinygrad_cg_kernels.linear.pool import Window
 from .._core.annotations import TensorLike
 from .._core.conversion import INT64, as_dtype, convert, convert_operands
 from .._core.kinds import REAL, is_exact
-from .._core.primitive import apply
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
 from .convolution import _conv_filter, _conv_input, _geometry, conv, depthwise_conv
@@ -107,7 +106,7 @@ def depthwise_conv2d_backprop_input(
     dy = layout.images(dy)
     _check_output(op_name, layout, geometry, size, filters.shape, dy)
     flat = reshape(filters, (*filters.shape[:2], 1, prod(filters.shape[2:])))
-    result = layout.back(apply(_conv_input, (dy, flat), {"geometry": geometry, "size": size}))
+    result = layout.back(_conv_input(dy, flat, geometry=geometry, size=size))
     if tuple(result.shape) != shape:
         raise InvalidArgumentError(
             f"{op_name}: input_sizes are {shape}, but batch and channels make {tuple(result.shape)}"
@@ -145,7 +144,7 @@ def depthwise_conv2d_backprop_filter(
             f"{op_name}: filters of shape {sizes} and out_backprop of shape {tuple(dy.shape)} do "
             f"not fit images of shape {tuple(x.shape)}"
         )
-    return reshape(apply(_conv_filter, (x, dy), {"geometry": geometry, "window": sizes[:2]}), sizes)
+    return reshape(_conv_filter(x, dy, geometry=geometry, window=sizes[:2]), sizes)
 
 
 @in_float32
@@ -264,7 +263,7 @@ def max_pool_with_argmax(
     span, steps = layout.sizes("the size of the window", ksize), layout.sizes("strides", strides)
     batch, height, width, channels = x.shape
     window = Window(span, steps, layout.padding(padding, (height, width), span, steps))
-    indices = apply(_max_indices, (x,), {"window": window})
+    indices = _max_indices(x, window=window)
     indices = add(multiply(indices, channels), np.arange(channels))
     if include_batch_in_index:
         indices = add(indices, np.arange(batch)[:, None, None, None] * (height * width * channels))

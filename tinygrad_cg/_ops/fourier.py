@@ -18,11 +18,10 @@ from tinygrad_cg_kernels.runtime.promotion import loop_dtype
 
 from .._core.conversion import convert
 from .._core.kinds import REAL, is_complex, is_exact
-from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
 from .complex import conj
-from .define import Case, operation
+from .define import Case, later_axis, operation
 from .elementwise import multiply
 from .indexing import getitem
 from .padding import pad
@@ -48,17 +47,13 @@ def _run_fft(x: np.ndarray, axes: tuple[int, ...], inverse: bool, norm: Any) -> 
     return transform(cast_array(x, _loop_dtype(x.dtype)), axes=axes, norm=norm)
 
 
-def _batch_axis(params: dict, size: int) -> dict:
-    return params | {"axis": params["axis"] + 1}
-
-
 _fft = operation(
     "fft",
     _run_fft,
     lambda x, axes, inverse, norm: Aval(x.shape, _complex_dtype(x.dtype)),
     (
-        lambda dy, axes, inverse, norm: apply(
-            _fft, (dy,), {"axes": axes, "inverse": not inverse, "norm": _TRANSPOSED_NORM[norm]}
+        lambda dy, axes, inverse, norm: _fft(
+            dy, axes=axes, inverse=not inverse, norm=_TRANSPOSED_NORM[norm]
         ),
     ),
     linear=True,
@@ -95,15 +90,16 @@ _rfft = operation(
         _shape_with(x.shape, axis, x.shape[axis] // 2 + 1), _complex_dtype(x.dtype)
     ),
     (
-        lambda dy, shape, axis, norm: apply(
-            _irfft,
-            (_weigh(dy, 1 / _counts(shape, axis, shape[axis])),),
-            {"axis": axis, "size": shape[axis], "norm": _TRANSPOSED_NORM[norm]},
+        lambda dy, shape, axis, norm: _irfft(
+            _weigh(dy, 1 / _counts(shape, axis, shape[axis])),
+            axis=axis,
+            size=shape[axis],
+            norm=_TRANSPOSED_NORM[norm],
         ),
     ),
     linear=True,
     analytic=False,
-    batch=_batch_axis,
+    batch=later_axis,
     dtypes=REAL,
     samples=[
         Case(((2, 5),), {"axis": 1, "norm": "backward"}),
@@ -126,13 +122,13 @@ _irfft = operation(
     ),
     (
         lambda dy, axis, size, norm: _weigh(
-            apply(_rfft, (dy,), {"axis": axis, "norm": _TRANSPOSED_NORM[norm]}),
+            _rfft(dy, axis=axis, norm=_TRANSPOSED_NORM[norm]),
             _counts(dy._data.shape, axis, size),
         ),
     ),
     linear=True,
     analytic=False,
-    batch=_batch_axis,
+    batch=later_axis,
     samples=[
         Case(((2, 4),), {"axis": 1, "size": 6, "norm": "backward"}, {0: _SIGNAL}),
         Case(((2, 4),), {"axis": 0, "size": 3, "norm": "ortho"}, {0: _SIGNAL}),
@@ -189,7 +185,7 @@ def _along(name: str, x: Any, sizes: Any, axes: Any, norm: Any, inverse: bool) -
         x = _fit(name, x, axis, x._data.shape[axis] if size is None else size)
     for group in [tuple(dims)] if len({*dims}) == len(dims) else [(axis,) for axis in dims]:
         if group:
-            x = apply(_fft, (x,), {"axes": group, "inverse": inverse, "norm": scale})
+            x = _fft(x, axes=group, inverse=inverse, norm=scale)
     return x if is_complex(x.dtype) else cast(x, _complex_dtype(x.dtype))
 
 
@@ -202,7 +198,7 @@ def _forward_real(name: str, x: Any, sizes: Any, axes: Any, norm: Any) -> Tensor
         raise InvalidArgumentError(f"{name}: needs at least one axis")
     last = dims[-1]
     x = _fit(name, x, last, x._data.shape[last] if sizes[-1] is None else sizes[-1])
-    result = apply(_rfft, (x,), {"axis": last, "norm": scale})
+    result = _rfft(x, axis=last, norm=scale)
     return _along(name, result, sizes[:-1], dims[:-1], norm, False) if dims[:-1] else result
 
 
@@ -219,7 +215,7 @@ def _backward_real(name: str, x: Any, sizes: Any, axes: Any, norm: Any) -> Tenso
     if size < 1:
         raise InvalidArgumentError(f"{name}: the result needs at least 1 element, got {size}")
     x = _fit(name, x, last, size // 2 + 1)
-    return apply(_irfft, (x,), {"axis": last, "size": size, "norm": scale})
+    return _irfft(x, axis=last, size=size, norm=scale)
 
 
 # Public functions ------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tinygrad_cg_kernels.elementary.hurwitz import zeta_derivatives
 
 from .._core.kinds import REAL
-from .._core.primitive import apply, as_tensors
+from .._core.primitive import as_tensors
 from .._core.tensor import Tensor
 from .define import Real
 from .elementwise import POSITIVE, add, multiply, multiply_upstream, negative, of_reals
@@ -33,7 +33,7 @@ zeta = of_reals(
 def _by_order(s: Tensor, q: Tensor, order: int) -> Tensor:
     """Return the derivative of a whole order of zeta by its first argument."""
     check_order("zeta", "its first argument", order, _LARGEST)
-    return apply(_derivative, as_tensors(_derivative, s, q), {"order": order})
+    return _derivative(*as_tensors(_derivative, s, q), order=order)
 
 
 def _slope(dy: Tensor, s: Tensor, q: Tensor, order: int) -> Tensor:

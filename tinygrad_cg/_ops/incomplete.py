@@ -16,7 +16,7 @@ from tinygrad_cg_kernels.loops.engine import Elementwise
 
 from .._core.device_runs import kernel_for
 from .._core.kinds import REAL
-from .._core.primitive import Primitive, apply, as_tensors, public_function
+from .._core.primitive import Primitive, as_tensors, public_function
 from .._core.tensor import Aval, Tensor
 from ..errors import DerivativeOrderError
 from .comparison import equal, logical_or
@@ -27,7 +27,7 @@ from .elementwise import (
     multiply,
     multiply_upstream,
     negative,
-    of_reals,
+    of_order,
     subtract,
     where,
 )
@@ -37,7 +37,7 @@ _SHARE = Real(0.15, 0.85)
 _OF_GAMMA, _OF_BETA = 4, 2
 """The orders by parameters that the kernels know."""
 
-igamma = of_reals(
+igamma = of_order(
     "igamma",
     kernel=kernels.igamma,
     doc="Return the regularized lower incomplete gamma function of `x` and `y` (a and x in most "
@@ -47,11 +47,9 @@ igamma = of_reals(
         lambda dy, x, y: multiply_upstream(dy, _igamma_derivative(x, y, 1)),
         lambda dy, x, y: multiply_upstream(dy, _gamma_density(x, y, 0)),
     ),
-    ulps=None,
     samples=(_PARAMETER, _PARAMETER),
-    spellings=(),
 )
-igammac = of_reals(
+igammac = of_order(
     "igammac",
     kernel=kernels.igammac,
     doc="Return 1 - igamma(x, y), accurate for small results. Both have gradients: "
@@ -60,9 +58,7 @@ igammac = of_reals(
         lambda dy, x, y: negative(multiply_upstream(dy, _igamma_derivative(x, y, 1))),
         lambda dy, x, y: negative(multiply_upstream(dy, _gamma_density(x, y, 0))),
     ),
-    ulps=None,
     samples=(_PARAMETER, _PARAMETER),
-    spellings=(),
 )
 
 
@@ -170,13 +166,13 @@ _BETA: dict[str, Any] = {
 def _igamma_derivative(a: Tensor, x: Tensor, order: int) -> Tensor:
     """Return the derivative of a whole order by `a` of igamma."""
     check_order("igamma", "`a`", order, _OF_GAMMA)
-    return apply(_of_order, as_tensors(_of_order, a, x), {"order": order})
+    return _of_order(*as_tensors(_of_order, a, x), order=order)
 
 
 def _gamma_density(a: Tensor, x: Tensor, order: int) -> Tensor:
     """Return the same derivative of the derivative by `x`: x**(a - 1) exp(-x) / gamma(a)."""
     check_order("igamma", "`a`", order, _OF_GAMMA)
-    return apply(_density, as_tensors(_density, a, x), {"order": order})
+    return _density(*as_tensors(_density, a, x), order=order)
 
 
 def _gamma_density_slope(dy: Tensor, a: Tensor, x: Tensor, order: int) -> Tensor:
@@ -215,13 +211,13 @@ _density = by_orders(
 def _betainc_derivative(a: Tensor, b: Tensor, x: Tensor, orders: tuple[int, int]) -> Tensor:
     """Return the derivative of whole orders by `a` and `b` of betainc."""
     check_order("betainc", "`a` and `b`", sum(orders), _OF_BETA)
-    return apply(_of_orders, as_tensors(_of_orders, a, b, x), {"orders": orders})
+    return _of_orders(*as_tensors(_of_orders, a, b, x), orders=orders)
 
 
 def _beta_density(a: Tensor, b: Tensor, x: Tensor, orders: tuple[int, int]) -> Tensor:
     """Return the same derivative of the derivative by `x`."""
     check_order("betainc", "`a` and `b`", sum(orders), _OF_BETA)
-    return apply(_share_density, as_tensors(_share_density, a, b, x), {"orders": orders})
+    return _share_density(*as_tensors(_share_density, a, b, x), orders=orders)
 
 
 def _beta_density_slope(

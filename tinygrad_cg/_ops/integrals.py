@@ -17,8 +17,8 @@ from .elementwise import (
     exp,
     multiply,
     multiply_upstream,
+    of_order,
     of_real,
-    of_reals,
 )
 
 _OWN = "Accurate by our own approximations, and differentiable at every order. After "
@@ -27,9 +27,8 @@ _ORDERS = (
     "the order."
 )
 _of_one = partial(of_real, spellings=())
-_of_order = partial(of_reals, ulps=None, spellings=())
 
-dawson_derivative = _of_order(
+dawson_derivative = of_order(
     "dawson_derivative",
     f"Return the derivative of order `x` of Dawson's integral at `y`, {_ORDERS} The relative "
     "error grows with the order where `y` is from 2 to 6: to 1e-14 at order 1, 1e-12 at order 2.",
@@ -37,7 +36,7 @@ dawson_derivative = _of_order(
     vjp=(None, lambda dy, x, y: multiply_upstream(dy, dawson_derivative(add(x, 1), y))),
     samples=(Real(0.0, 1.0), ANY),
 )
-spence_derivative = _of_order(
+spence_derivative = of_order(
     "spence_derivative",
     f"Return the derivative of order `x` of Spence's function at `y`, {_ORDERS} The first is "
     "-log(y) / (y - 1), which is -1 at 1.",

@@ -14,15 +14,14 @@ from tinygrad_cg_kernels.runtime import promotion
 
 from .._core import devices
 from .._core.conversion import convert, convert_operands
-from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from .comparison import greater
 from .define import Case, operation
 from .elementwise import add, multiply, subtract
 from .factorizations import svdvals
-from .matrices import adjoint, by_lapack, matrices, of_matrices, product, result_dtype, right_sides
+from .matrices import adjoint, by_lapack, matrices, of_matrices, product, result_dtype, solution_of
 from .reductions import reduce_max, reduce_sum
-from .shape import cast, expand_dims, squeeze
+from .shape import cast, expand_dims
 from .validation import broadcast_shapes
 
 _TALL = np.array([[1.0, 0.5], [-0.25, 2.0], [0.75, -1.0]])
@@ -63,7 +62,7 @@ def pinv(x: Any, rtol: Any = None) -> Tensor:
     """
     x = matrices("pinv", x)
     bound = relative_tolerance(x) if rtol is None else float(rtol)
-    return apply(_pinv, (x,), {"rcond": bound})
+    return _pinv(x, rcond=bound)
 
 
 def _run_lstsq(x: np.ndarray, y: np.ndarray, rcond: float) -> np.ndarray:
@@ -84,14 +83,11 @@ _lstsq = operation(
         result_dtype(x.dtype, y.dtype),
     ),
     (
-        lambda dy, x, y, rcond: _pinv_gradient(
-            product(dy, adjoint(y)), x, apply(_pinv, (x,), {"rcond": rcond})
-        ),
-        lambda dy, x, rcond: product(adjoint(apply(_pinv, (x,), {"rcond": rcond})), dy),
+        lambda dy, x, y, rcond: _pinv_gradient(product(dy, adjoint(y)), x, _pinv(x, rcond=rcond)),
+        lambda dy, x, rcond: product(adjoint(_pinv(x, rcond=rcond)), dy),
     ),
     inputs=("x", "y"),
     kind="contraction",
-    batch=lambda params, size: params,
     core=(2, 2),
     analytic=False,
     samples=[
@@ -108,10 +104,8 @@ def lstsq(x: Any, y: Any, rtol: Any = None) -> Tensor:
     `pinv` for `rtol`, the derivative and dtypes. Raises InvalidArgumentError for wrong shapes.
     """
     x, y = convert_operands((x, y))
-    y, column = right_sides("lstsq", matrices("lstsq", x), y)
-    bound = relative_tolerance(x) if rtol is None else float(rtol)
-    solution = apply(_lstsq, (x, y), {"rcond": bound})
-    return squeeze(solution, -1) if column else solution
+    bound = relative_tolerance(matrices("lstsq", x)) if rtol is None else float(rtol)
+    return solution_of(_lstsq, matrices("lstsq", x), y, rcond=bound)
 
 
 def matrix_rank(x: Any, tol: Any = None, rtol: Any = None) -> Tensor:

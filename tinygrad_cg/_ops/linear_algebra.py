@@ -68,7 +68,6 @@ _matmul = operation(
     kind="contraction",
     kernel=kmatmul.matmul,
     on_gpu=lambda x, y: device_runs.on_gpu(kmatmul.matmul)(x, y),
-    batch=lambda params, size: params,
     core=(2, 2),
     ufunc=np.matmul,
     samples=[Case(((2, 3), (3, 2))), Case(((2, 2, 3), (3, 1))), Case(((1, 3), (2, 3, 2)))],
@@ -102,7 +101,6 @@ _matvec = operation(
     kind="contraction",
     kernel=kmatmul.matmul,
     on_gpu=lambda x, y: device_runs.on_gpu(kmatmul.matmul)(x, y[..., None])[..., 0],
-    batch=lambda params, size: params,
     core=(2, 1),
     samples=[Case(((2, 3), (3,))), Case(((2, 2, 3), (3,))), Case(((2, 3), (4, 3)))],
 )

@@ -13,7 +13,7 @@ from .._core.annotations import Axes, TensorLike
 from .._core.conversion import convert, convert_each, convert_operands
 from .._core.kinds import INTEGERS, REAL, is_exact, is_integer
 from .._core.levels import state
-from .._core.primitive import apply
+from .._core.primitive import apply, same_parameters
 from .._core.record import mark_expired
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Aval, Tensor
@@ -70,7 +70,7 @@ operation(
     lambda labels, classes: _check_labels(labels, classes).copy(),
     lambda labels, classes: labels,
     inputs=("labels",),
-    batch=lambda params, size: params,
+    batch=same_parameters,
     samples=[Case(((),), {"classes": 3}, {0: np.array([[0, 2], [1, 1]])})],
 )
 
@@ -107,7 +107,7 @@ _loss = operation(
     kind="normalisation",
     kernel=ksoftmax.cross_entropy,
     on_gpu=_loss_on_gpu,
-    batch=lambda params, size: params,
+    batch=same_parameters,
     decomposition=_loss_by_parts,
     dtypes=REAL,
     samples=[Case(((2, 2, 3), ()), {}, {1: np.array([[0, 2], [1, 1]])})],

@@ -14,7 +14,7 @@ from tinygrad_cg_kernels.runtime.promotion import loop_dtype
 from .._core import devices
 from .._core.conversion import convert, promote
 from .._core.kinds import is_exact
-from .._core.primitive import Primitive, apply
+from .._core.primitive import Primitive
 from .._core.tensor import Aval, ExampleAval, Tensor
 from ..errors import InvalidArgumentError, MatrixError
 from .complex import conj
@@ -22,12 +22,13 @@ from .define import Case, Wrong, operation
 from .elementwise import where
 from .indexing import getitem
 from .linear_algebra import _matmul
-from .shape import expand_dims, swap_last
+from .shape import expand_dims, squeeze, swap_last
 from .validation import broadcast_shapes
 
 MATRIX = np.array([[3.0, 1.0, 0.5], [-1.0, 2.5, 0.25], [0.5, -0.5, 2.0]])
 STACK = np.stack([MATRIX, np.eye(3) - 0.25 * MATRIX])
 POSITIVE = np.stack([MATRIX @ MATRIX.T, np.eye(3) + 0.1 * MATRIX.T @ MATRIX])
+product = _matmul  # of matrices alone
 NOT_SQUARE = Wrong(InvalidArgumentError, "needs square matrices", (np.ones((2, 3)),))
 
 
@@ -86,7 +87,6 @@ def of_matrices(
         lambda x, **params: Aval(tuple(shape(x.shape, **params)), dtype_of(x.dtype)),
         None if vjp is None else (vjp,),
         kind="contraction",
-        batch=lambda params, size: params,
         core=(2,),
         samples=[
             Case((sample.shape,), dict(settings), {0: sample})
@@ -94,6 +94,27 @@ def of_matrices(
             for settings in params
         ],
         label=label,
+        **record,
+    )
+
+
+def of_systems(
+    name: str, run: Any, vjp: Any, inputs: tuple[str, str] = ("x", "y"), **record: Any
+) -> Primitive:
+    """Return an operation on matrices and right-hand sides, whose leading axes broadcast."""
+
+    def abstract(x: Aval, y: Aval, **params: Any) -> Aval:
+        leading = broadcast_shapes(name, x.shape[:-2], y.shape[:-2])
+        return Aval((*leading, *y.shape[-2:]), result_dtype(x.dtype, y.dtype))
+
+    return operation(
+        name,
+        by_lapack(name, run),
+        abstract,
+        vjp,
+        inputs=inputs,
+        kind="contraction",
+        core=(2, 2),
         **record,
     )
 
@@ -139,10 +160,6 @@ def copied_aval(x: Aval, *others: Aval, **params: Any) -> Aval:
     return Aval((*leading, *x.shape[-2:]), x.dtype)
 
 
-def product(x: Tensor, y: Tensor) -> Tensor:
-    return apply(_matmul, (x, y), {})
-
-
 def adjoint(x: Tensor) -> Tensor:
     """Return the conjugate transpose of each matrix."""
     return conj(swap_last(x))
@@ -180,17 +197,18 @@ def matrices(name: str, x: Any) -> Tensor:
     return x
 
 
-def right_sides(name: str, x: Tensor, y: Tensor) -> tuple[Tensor, bool]:
-    """Return the right-hand sides of systems with the matrices `x`, and whether they were a vector;
-    InvalidArgumentError for other shapes."""
+def solution_of(systems: Primitive, x: Tensor, y: Tensor, **params: Any) -> Tensor:
+    """Return the solutions for right-hand sides, matrices or a vector; InvalidArgumentError for
+    other shapes."""
     column, rows = y._data.ndim == 1, x.shape[-2]
     columns = expand_dims(y, 1) if column else y
     if columns._data.ndim < 2 or columns._data.shape[-2] != rows:
         raise InvalidArgumentError(
-            f"{name}: for a matrix of shape {tuple(x.shape)}, the right-hand side must have shape "
-            f"({rows},) or (..., {rows}, k), got {tuple(y.shape)}"
+            f"{systems.name}: for a matrix of shape {tuple(x.shape)}, the right-hand side must "
+            f"have shape ({rows},) or (..., {rows}, k), got {tuple(y.shape)}"
         )
-    return columns, column
+    solution = systems(x, columns, **params)
+    return squeeze(solution, -1) if column else solution
 
 
 def shape_in_words(x: Tensor) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from .._core import devices
-from .._core.primitive import Primitive, apply
+from .._core.primitive import Primitive
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
 from .creation import zeros_like
@@ -154,7 +154,7 @@ def _rule_of(primitive: Callable[[], Primitive]) -> Callable[..., Tensor]:
         transposed, size = swap_last(x), x._data.shape[-1]
         above = concatenate([transposed, dy], -1)
         below = concatenate([zeros_like(transposed), transposed], -1)
-        result = apply(primitive(), (concatenate([above, below], -2),), {})
+        result = primitive()(concatenate([above, below], -2))
         return rows(columns(result, size), 0, size)
 
     return rule
@@ -189,7 +189,7 @@ def expm(x: Any) -> Tensor:
 
     `x` has shape (..., n, n); integers become float64.
     """
-    return apply(_expm, (square_matrices("expm", x),), {})
+    return _expm(square_matrices("expm", x))
 
 
 @public(_sqrtm)
@@ -199,7 +199,7 @@ def sqrtm(x: Any) -> Tensor:
     `x` has shape (..., n, n); integers become float64. Raises errors.MatrixError for a matrix
     with an eigenvalue that is 0 or a negative number, since it has no principal square root.
     """
-    return apply(_sqrtm, (square_matrices("sqrtm", x),), {})
+    return _sqrtm(square_matrices("sqrtm", x))
 
 
 @public(_logm)
@@ -208,4 +208,4 @@ def logm(x: Any) -> Tensor:
 
     Shapes, dtypes and errors as for `sqrtm`.
     """
-    return apply(_logm, (square_matrices("logm", x),), {})
+    return _logm(square_matrices("logm", x))

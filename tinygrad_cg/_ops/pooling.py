@@ -12,7 +12,7 @@ from tinygrad_cg_kernels.linear.pool import Window
 
 from .._core.conversion import convert
 from .._core.kinds import REAL
-from .._core.primitive import Primitive, apply
+from .._core.primitive import Primitive, apply, same_parameters
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
 from .define import Case, operation
@@ -33,7 +33,7 @@ def _pooled_shape(shape: tuple[int, ...], window: Window) -> tuple[int, ...]:
 
 def _max_rule(dy: Tensor, x: Tensor, window: Window) -> Tensor:
     """Return each upstream gradient at the position that its element came from."""
-    indices = apply(_max_indices, (x,), {"window": window})
+    indices = _max_indices(x, window=window)
     (*lead, height, width, channels), out = x.shape, dy.shape
     flat = (*lead, out[-3] * out[-2], channels)
     scattered = add_along_axis(
@@ -52,7 +52,7 @@ def _of_images(
         lambda x, **params: Aval(shape(x.shape, **params), dtype(x.dtype)),
         None if vjp is None else (vjp,),
         kernel=kernel,
-        batch=lambda params, size: params,
+        batch=same_parameters,
         samples=samples,
         **record,
     )
@@ -66,16 +66,14 @@ _mean_pool = _of_images(
     kpool.mean_pool,
     _pooled_shape,
     kpool.mean_dtype,
-    lambda dy, shape, window: apply(
-        _mean_pool_adjoint, (dy,), {"window": window, "size": (shape[-3], shape[-2])}
-    ),
+    lambda dy, shape, window: _mean_pool_adjoint(dy, window=window, size=(shape[-3], shape[-2])),
     linear=True,
 )
 _mean_pool_adjoint = _of_images(
     kpool.mean_pool_adjoint,
     lambda shape, window, size: (*shape[:-3], *size, shape[-1]),
     kpool.mean_dtype,
-    lambda dy, window: apply(_mean_pool, (dy,), {"window": window}),
+    lambda dy, window: _mean_pool(dy, window=window),
     [
         Case(((2, 3, 3, 2),), {"window": _OVERLAPPING, "size": (3, 5)}),
         Case(((2, 2, 3),), {"window": _APART, "size": (4, 5)}),

@@ -36,7 +36,7 @@ from .comparison import equal, isfinite, logical_or
 from .complex import imag, real
 from .composition import ARRAYS, TENSORS, Operations
 from .creation import ones
-from .define import Case, Wrong, operation, public, reduced_shape, reduction
+from .define import Case, Wrong, later_axis, operation, public, reduced_shape, reduction
 from .elementwise import (
     add,
     divide,
@@ -377,7 +377,7 @@ def _axis_operation(name: str, kernel: Any, abstract: Any, **record: Any) -> Pri
         abstract,
         kind="reduction",
         kernel=kernel,
-        batch=lambda params, size: {"axis": params["axis"] + 1},
+        batch=later_axis,
         dtypes=REAL,
         samples=_ALONG,
         errors=(
@@ -416,7 +416,7 @@ def _pull(name: str, kernel: Any, decomposition: Any, vjp: Any, jvp: Any) -> Pri
         inputs=("g", "y"),
         kind="normalisation",
         kernel=kernel,
-        batch=lambda params, size: {"axis": params["axis"] + 1},
+        batch=later_axis,
         decomposition=decomposition,
         dtypes=REAL,
         samples=[Case(case.shapes * 2, case.params) for case in _ALONG],
@@ -455,18 +455,14 @@ _softmax_pull = _pull(
         ops.subtract(g, _total(ops, ops.multiply_upstream(g, y), axis)), y
     ),
     (
-        lambda dy, g, y, axis: _apply_softmax_pull(dy, _unmasked(y, g, axis), axis),
+        lambda dy, g, y, axis: _softmax_pull(dy, _unmasked(y, g, axis), axis=axis),
         _softmax_pull_by_result,
     ),
     (
-        lambda dg, g, y, out, axis: _apply_softmax_pull(dg, _unmasked(y, g, axis), axis),
+        lambda dg, g, y, out, axis: _softmax_pull(dg, _unmasked(y, g, axis), axis=axis),
         lambda dy, g, y, out, axis: _softmax_pull_along_result(dy, g, y, axis),
     ),
 )
-
-
-def _apply_softmax_pull(g: Tensor, y: Tensor, axis: int) -> Tensor:
-    return apply(_softmax_pull, (g, y), {"axis": axis})
 
 
 def _log_softmax_pull_by_upstream(dy: Tensor, g: Tensor, y: Tensor, axis: int) -> Tensor:

@@ -11,7 +11,6 @@ import numpy as np
 
 from .._core import devices
 from .._core.kinds import is_complex
-from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from .creation import constant
 from .define import Case, operation
@@ -98,7 +97,6 @@ _search = operation(
     on_gpu=_search_rows,
     mixes_devices=True,
     core=(1, 1),
-    batch=lambda params, size: params,
     samples=[
         Case(((4,), (3,)), {"side": "left"}, {0: np.array([-1.0, 0.0, 0.0, 1.5])}),
         Case(((2, 3), (2, 4)), {"side": "right"}, {0: np.arange(-3.0, 3.0).reshape(2, 3)}),
@@ -108,7 +106,7 @@ _search = operation(
 
 def searchsorted(table: Tensor, values: Tensor, side: Any) -> Tensor:
     """Return the indices (int64) of values in sorted rows, which have the same first axes."""
-    return apply(_search, (table, values), {"side": side})
+    return _search(table, values, side=side)
 
 
 def unique(x: Any, axis: int | None = None, equal_nan: bool = True) -> tuple[Any, Any, Any]:

@@ -13,7 +13,7 @@ from tinygrad_cg_kernels.move import scatter as kscatter
 from .._core import devices
 from .._core.conversion import convert
 from .._core.kinds import REAL, is_exact
-from .._core.primitive import apply
+from .._core.primitive import same_parameters
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
 from .comparison import equal, not_equal
@@ -67,7 +67,7 @@ _segment_extremum = operation(
 
 def segment_extremum(x: Tensor, rows: Tensor, size: int, largest: bool) -> Tensor:
     """Return the largest or smallest rows by segment: `rows` says where each row of `x` goes."""
-    return apply(_segment_extremum, (x, rows), {"size": size, "largest": largest, "batch_dims": 0})
+    return _segment_extremum(x, rows, size=size, largest=largest, batch_dims=0)
 
 
 def _rows(ids: np.ndarray, size: int, name: str) -> np.ndarray:
@@ -90,7 +90,7 @@ _segment_rows = operation(
     _rows,
     lambda ids, size, name: Aval(ids.shape, np.dtype(np.int64)),
     inputs=("ids",),
-    batch=lambda params, size: params,
+    batch=same_parameters,
     samples=[Case(((),), {"size": 4, "name": "segment_sum"}, {0: np.array([3, -1, 0])})],
 )
 
@@ -178,7 +178,7 @@ def unsorted_segments(how: str, data: Any, segment_ids: Any, num_segments: Any =
         num_segments = int(values.max(initial=-1)) + 1
     size = as_count(name, "num_segments", num_segments)
     tail = shape[len(leading) :]
-    rows = apply(_segment_rows, (reshape(ids, (-1,)),), {"size": size, "name": name})
+    rows = _segment_rows(reshape(ids, (-1,)), size=size, name=name)
     count = rows._data.shape[0]
     result = _REDUCTIONS[how](reshape(data, (count, *tail)), rows, size + 1)
     return getitem(result, slice(0, size))

@@ -14,10 +14,10 @@ from .._core import conversion
 from .._core.conversion import as_dtype, convert, convert_operands, unrounded
 from .._core.kinds import is_bool, is_complex, is_inexact
 from .._core.levels import state
-from .._core.primitive import apply, public_function
+from .._core.primitive import apply, public_function, same_parameters
 from .._core.tensor import Aval, Tensor
 from ..errors import ArgumentTypeError, InvalidArgumentError
-from .define import Case, operation, public
+from .define import Case, later_axis, operation, public
 from .indexing import getitem
 from .validation import (
     as_count,
@@ -36,7 +36,7 @@ def _same(name: str, **record: Any) -> Any:
         lambda x: x.view(),
         lambda x: x,
         aliases=True,
-        batch=lambda params, size: params,
+        batch=same_parameters,
         samples=[Case(((2, 3),))],
         **record,
     )
@@ -66,7 +66,7 @@ _cast = operation(
     lambda x, dtype: Aval(x.shape, dtype),
     (lambda dy: dy,),  # the sweep casts every gradient to its operand's dtype
     linear=True,
-    batch=lambda params, size: params,
+    batch=same_parameters,
     samples=[Case(((2, 3),), {"dtype": np.dtype(np.float64)})],
 )
 
@@ -167,7 +167,7 @@ _expand_dims = operation(
     (lambda dy, axis: squeeze(dy, axis),),
     linear=True,
     aliases=True,
-    batch=lambda params, size: {"axis": params["axis"] + 1},
+    batch=later_axis,
     samples=[Case(((2, 3),), {"axis": 1}), Case(((),), {"axis": 0})],
 )
 _squeeze = operation(
@@ -351,7 +351,7 @@ _concatenate = operation(
     ),
     rule=_concatenate_rule,
     linear=True,
-    batch=lambda params, size: {"axis": params["axis"] + 1},
+    batch=later_axis,
     samples=[Case(((2, 3), (1, 3)), {"axis": 0}), Case(((2, 1), (2, 3)), {"axis": 1})],
 )
 
@@ -374,7 +374,7 @@ _stack = operation(
     save=lambda inputs, params, out: params["axis"],
     rule=_stack_rule,
     linear=True,
-    batch=lambda params, size: {"axis": params["axis"] + 1},
+    batch=later_axis,
     samples=[Case(((2, 3), (2, 3)), {"axis": 1}), Case(((), ()), {"axis": 0})],
 )
 

@@ -14,7 +14,7 @@ from .._core.primitive import apply
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
 from .comparison import greater, greater_equal, isfinite, less, logical_and
-from .define import Case, operation
+from .define import Case, later_axis, operation
 from .elementwise import where
 from .indexing import getitem
 from .reductions import reduce_sum
@@ -38,7 +38,7 @@ _take_along_axis = operation(
     inputs=("x", "indices"),
     linear=True,
     kernel=korder.take_along_axis,
-    batch=lambda params, size: {"axis": params["axis"] + 1},
+    batch=later_axis,
     samples=[
         Case(((3, 2), ()), {"axis": 0}, {1: _INDICES}),
         Case(((2, 2, 3), ()), {"axis": 2}, {1: np.array([[[2], [0]], [[1], [-2]]])}),
@@ -106,7 +106,7 @@ _sort = operation(
         ),
     ),
     kernel=korder.sort,
-    batch=lambda params, size: params | {"axis": params["axis"] + 1},
+    batch=later_axis,
     samples=[
         Case(((2, 5),), {"axis": 1, "descending": False}),
         Case(((4, 2),), {"axis": 0, "descending": True}),
@@ -117,7 +117,7 @@ _argsort = operation(
     lambda x, axis, descending, stable: kernel_for(x, korder.argsort)(x, axis, descending, stable),
     lambda x, axis, descending, stable: Aval(x.shape, np.dtype(np.int64)),
     kernel=korder.argsort,
-    batch=lambda params, size: params | {"axis": params["axis"] + 1},
+    batch=later_axis,
     samples=[
         Case(((2, 5),), {"axis": 1, "descending": False, "stable": True}),
         Case(((4, 2),), {"axis": 0, "descending": True, "stable": True}),
@@ -186,7 +186,7 @@ _one_hot = operation(
     ),
     inputs=("indices",),
     kernel=korder.one_hot,
-    batch=lambda params, size: params | {"axis": params["axis"] + 1},
+    batch=later_axis,
     samples=[
         Case(
             ((),),

@@ -17,8 +17,8 @@ from .elementwise import (
     multiply,
     multiply_upstream,
     negative,
+    of_order,
     of_real,
-    of_reals,
     sign,
     square,
     subtract,
@@ -107,23 +107,19 @@ digamma = of_real(
     spellings=("math.digamma",),
     samples=(POSITIVE,),
 )
-polygamma = of_reals(
+polygamma = of_order(
     "polygamma",
     "Return the derivative of order `x` of digamma at `y`, for whole orders from 0 to 170; "
     "NaN for others. Integers give float64. No gradient flows to the order.",
     vjp=(None, lambda dy, x, y: multiply_upstream(dy, polygamma(add(x, 1), y))),
-    ulps=None,
     samples=(Real(0.0, 1.0), Real(0.5, 3.0)),
-    spellings=(),
 )
-sinc_derivative = of_reals(
+sinc_derivative = of_order(
     "sinc_derivative",
     "Return the derivative of order `x` of sinc at `y`, for whole orders from 0 to 170; NaN "
     "for others. Integers give float64. No gradient flows to the order.",
     vjp=(None, lambda dy, x, y: multiply_upstream(dy, sinc_derivative(add(x, 1), y))),
-    ulps=None,
     samples=(Real(0.0, 1.0), ANY),
-    spellings=(),
 )
 sinc = of_real(
     "sinc",
@@ -139,16 +135,14 @@ def _mean_of_neighbours(function: Any, n: Tensor, x: Tensor) -> Tensor:
     return multiply(add(function(absolute(subtract(n, 1)), x), function(add(n, 1), x)), 0.5)
 
 
-bessel_i = of_reals(
+bessel_i = of_order(
     "bessel_i",
     "Return the modified Bessel function of the first kind of order `x` at `y`, for whole orders "
     "from 0 to 170; NaN for others. Integers give float64. No gradient flows to the order.",
     vjp=(None, lambda dy, x, y: multiply_upstream(dy, _mean_of_neighbours(bessel_i, x, y))),
-    ulps=None,
     samples=(Real(0.0, 1.0), ANY),
-    spellings=(),
 )
-bessel_ie = of_reals(
+bessel_ie = of_order(
     "bessel_ie",
     "Return exp(-abs(y)) times the modified Bessel function of the first kind of order `x` at `y`, "
     "for whole orders from 0 to 170; NaN for others. Integers give float64. No gradient flows to "
@@ -159,7 +153,5 @@ bessel_ie = of_reals(
             dy, subtract(_mean_of_neighbours(bessel_ie, x, y), multiply(sign(y), out))
         ),
     ),
-    ulps=None,
     samples=(Real(0.0, 1.0), POSITIVE),
-    spellings=(),
 )

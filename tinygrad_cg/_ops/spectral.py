@@ -19,7 +19,6 @@ import numpy as np
 from .._core import devices
 from .._core.kinds import is_complex
 from .._core.levels import Token, is_transposing, stack, state
-from .._core.primitive import apply
 from .._core.record import Node, find, nodes_of
 from .._core.tensor import Aval, Tensor
 from ..errors import DerivativeWarning, warn
@@ -44,7 +43,6 @@ def _operation(name: str, run: Any, abstract: Any, vjp: Any, inputs: str, sample
         vjp,
         inputs=names,
         kind="contraction",
-        batch=lambda params, size: params,
         core=(2,) * len(names),
         samples=[sample],
         analytic=False,
@@ -179,8 +177,8 @@ def _run_limits(
 
 
 def _image_rule(dy: Tensor, values: Tensor, direction: Tensor, name: str) -> Tensor:
-    near = cast(apply(_pairs, (values,), {}), values.dtype)
-    return multiply(conj(apply(_weights, (values, direction), {"name": name})), product(dy, near))
+    near = cast(_pairs(values), values.dtype)
+    return multiply(conj(_weights(values, direction, name=name)), product(dy, near))
 
 
 _limits_of = _operation(
@@ -202,7 +200,7 @@ def _limits(
     tokens = _recording(x)
     if not (tokens or tangents) or is_transposing() or not _matters(values, name):
         return nothing
-    direction = apply(_direction, (values,), {"name": name})
+    direction = _direction(values, name=name)
     images = [  # directions, and second derivatives times these and times 1j these
         (direction, *_images(token, x, out, slopes, direction, nothing)) for token in tokens
     ]
@@ -216,7 +214,7 @@ def _limits(
     result = Tensor(arrays.full(values._data.shape, np.nan, values.dtype))
     for direction, image, turned in images:
         operands = (image, turned, values, expand_dims(slopes, -2), direction)
-        limits = apply(_limits_of, operands, {"name": name})
+        limits = _limits_of(*operands, name=name)
         result = where(equal(limits, limits), limits, result)
     return result
 
@@ -342,7 +340,7 @@ def _by_left(
         values._data.shape, np.nan, values.dtype
     )
     operands = (asked, left, values, right, Tensor(unknown))
-    checked = apply(_check, operands, {"name": name, "diagonal": diagonal})
+    checked = _check(*operands, name=name, diagonal=diagonal)
     return multiply(product(checked, right), 0)
 
 
@@ -363,7 +361,7 @@ def _end(x: Tensor, *operands: Tensor, name: str, diagonal: bool) -> Tensor:
     """
     if not _matters(operands[2], name):
         return x
-    return apply(_ending, (x, *operands), {"name": name, "diagonal": diagonal})
+    return _ending(x, *operands, name=name, diagonal=diagonal)
 
 
 # The gradient ----------------------------------------------------------------------------------
@@ -389,12 +387,12 @@ def _matrix_rule(
 ) -> Tensor:
     if not is_transposing():
         operands = (dy, left, values, right, limits)
-        dy = apply(_check, operands, {"name": name, "diagonal": False})
+        dy = _check(*operands, name=name, diagonal=False)
     limits = where(equal(limits, limits), limits, 0)
     inner = product(product(adjoint(left), dy), right)
     back = adjoint(inner)
     gaps = conj(subtract(values, swap_last(values)))
-    near = apply(_pairs, (values,), {})
+    near = _pairs(values)
     quotients = divide(subtract(slopes, swap_last(slopes)), where(near, 1, gaps))
     others = 1 - np.eye(values._data.shape[-1], dtype=values.dtype)
     quotients = multiply(where(near, limits, quotients), others)
@@ -402,7 +400,7 @@ def _matrix_rule(
         both = back if name == "eigvals" else multiply(add(inner, back), 0.5)
         result = product(product(left, multiply(quotients, both)), adjoint(right))
         return _end(result, dy, left, values, right, name=name, diagonal=True)
-    zero = apply(_zeros, (values,), {"name": name})
+    zero = _zeros(values, name=name)
     zeros = logical_and(zero, swap_last(zero))
     sums = divide(add(slopes, swap_last(slopes)), where(zeros, 1, add(values, swap_last(values))))
     sums = where(zeros, limits, sums)
@@ -454,6 +452,6 @@ def gradient_by_values(
     for tangent in () if is_transposing() else _tangents(x).values():
         if _matters(values, name):
             operands = (tangent, left, values, right, limits)
-            apply(_check, operands, {"name": name, "diagonal": False})
+            _check(*operands, name=name, diagonal=False)
     operands = (x, expand_dims(slopes, -2), left, values, right, limits)
-    return apply(_gradient, operands, {"name": name})
+    return _gradient(*operands, name=name)

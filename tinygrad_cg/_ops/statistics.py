@@ -11,7 +11,6 @@ from .._core import devices
 from .._core.annotations import Axes, TensorLike
 from .._core.conversion import convert, convert_operands
 from .._core.kinds import is_exact, is_floating
-from .._core.primitive import apply
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
@@ -111,7 +110,6 @@ _blocks = operation(
     "isotonic_blocks",
     _run_blocks,
     lambda x, decreasing: Aval(x.shape, np.dtype(np.int32)),
-    batch=lambda params, size: params,
     core=(1,),
     dtypes=(is_floating,),
     samples=[Case(((2, 5),), {"decreasing": True}), Case(((4,),), {"decreasing": False})],
@@ -137,7 +135,7 @@ def isotonic_regression(
     order = [*[i for i in range(x.ndim) if i != dim], dim]
     back = np.argsort(order).tolist()
     moved = transpose(cast(x, np.float64) if is_exact(x.dtype) else x, order)
-    ids = apply(_blocks, (moved,), {"decreasing": bool(decreasing)})
+    ids = _blocks(moved, decreasing=bool(decreasing))
     count, size = prod(moved.shape[:-1]), moved.shape[-1]
     starts = (np.arange(count) * size).reshape(*moved.shape[:-1], 1)
     flat = reshape(add(cast(ids, np.int64), starts), (-1,))

@@ -18,17 +18,16 @@ from .._core import devices
 from .._core.annotations import Axes, TensorLike
 from .._core.conversion import convert, convert_operands, is_tensor
 from .._core.kinds import is_complex
-from .._core.primitive import apply
-from .._core.tensor import Aval, Tensor
+from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError, MatrixError
 from .complex import conj, real
 from .decompositions import triangular_solve
-from .define import Case, Wrong, operation, public
+from .define import Case, Wrong, public
 from .diagonals import band_part, matrix_diag, matrix_diag_part, matrix_set_diag
 from .elementwise import add, multiply, negative
 from .factorizations import eigh, eigvalsh
 from .indexing import gather, getitem
-from .matrices import by_lapack, matrices, product, result_dtype, square_matrices
+from .matrices import matrices, of_systems, product, result_dtype, square_matrices
 from .padding import pad
 from .reductions import reduce_sum
 from .shape import broadcast_to, cast, expand_dims, squeeze, stack, swap_last
@@ -47,7 +46,7 @@ def _choose(condition: Any, x: Any, y: Any) -> Any:
     return x if condition else y
 
 
-def _by_rows(name: str, solve: Callable[..., list]) -> Callable[..., np.ndarray]:
+def _by_rows(solve: Callable[..., list]) -> Callable[..., np.ndarray]:
     """Return a kernel on stacks of coefficients (c, m) and right sides (m, k).
 
     `solve` takes lists: for each of c a list of m coefficients, and the m rows of the right side.
@@ -77,7 +76,7 @@ def _by_rows(name: str, solve: Callable[..., list]) -> Callable[..., np.ndarray]
                     row[...] = np.reshape(solution, row.shape)
         return out.reshape(*lead, size, width).astype(result_dtype(coefficients.dtype, rhs.dtype))
 
-    return by_lapack(name, run)
+    return run
 
 
 def _divide(x: Any, pivot: Any) -> Any:
@@ -129,14 +128,6 @@ def _substitute(coefficients: list, rhs: list, choose: Callable) -> list:
     return solution
 
 
-def _aval(name: str) -> Callable[..., Aval]:
-    def abstract(bands: Aval, rhs: Aval) -> Aval:
-        lead = broadcast_shapes(name, bands.shape[:-2], rhs.shape[:-2])
-        return Aval((*lead, *rhs.shape[-2:]), result_dtype(bands.dtype, rhs.dtype))
-
-    return abstract
-
-
 def _rows_moved(x: Tensor, steps: int) -> Tensor:
     """Return matrices with their rows `steps` further down (up if negative), and zeros there."""
     size = x._data.shape[-2]
@@ -168,10 +159,6 @@ def _transposed(bands: Tensor) -> Tensor:
     return stack([_moved(below, -1), main, _moved(above, 1)], -2)
 
 
-def _solve_three(bands: Tensor, rhs: Tensor) -> Tensor:
-    return apply(_tridiagonal, (bands, rhs), {})
-
-
 def _transpose_lower(bands: Tensor) -> Tensor:
     """Return the transposes of lower triangular matrices, with rows and columns in reverse order.
 
@@ -185,27 +172,19 @@ def _upside_down(x: Tensor) -> Tensor:
     return getitem(x, (Ellipsis, slice(None, None, -1), slice(None)))
 
 
-def _solve_lower(bands: Tensor, rhs: Tensor) -> Tensor:
-    return apply(_lower_banded, (bands, rhs), {})
-
-
 def _solve_transpose(bands: Tensor, rhs: Tensor) -> Tensor:
-    return _upside_down(_solve_lower(_transpose_lower(bands), _upside_down(rhs)))
+    return _upside_down(_lower_banded(_transpose_lower(bands), _upside_down(rhs)))
 
 
 _THREE = np.array([[1.0, -1.0, 1.25, 7.0], [2.0, 1.1, 1.5, -2.0], [9.0, 1.5, 1.75, 1.5]])
-_tridiagonal = operation(
+_tridiagonal = of_systems(
     "tridiagonal_solve",
-    _by_rows("tridiagonal_solve", _eliminate),
-    _aval("tridiagonal_solve"),
+    _by_rows(_eliminate),
     (
-        lambda dy, bands, out: _slopes(_solve_three(_transposed(bands), dy), out, [1, 0, -1]),
-        lambda dy, bands: _solve_three(_transposed(bands), dy),
+        lambda dy, bands, out: _slopes(_tridiagonal(_transposed(bands), dy), out, [1, 0, -1]),
+        lambda dy, bands: _tridiagonal(_transposed(bands), dy),
     ),
     inputs=("bands", "rhs"),
-    kind="contraction",
-    batch=lambda params, size: params,
-    core=(2, 2),
     samples=[
         Case(((3, 4), (4, 2)), {}, {0: _THREE}),
         Case(((2, 3, 4), (4, 1)), {}, {0: np.stack([_THREE, 3.5 - _THREE])}),
@@ -215,10 +194,9 @@ _tridiagonal = operation(
         Wrong(InvalidArgumentError, "tridiagonal_solve: rhs must have shape", (_THREE, np.ones(3))),
     ),
 )
-_lower_banded = operation(
+_lower_banded = of_systems(
     "banded_triangular_solve",
-    _by_rows("banded_triangular_solve", _substitute),
-    _aval("banded_triangular_solve"),
+    _by_rows(_substitute),
     (
         lambda dy, bands, out: _slopes(
             _solve_transpose(bands, dy), out, [-k for k in range(bands._data.shape[-2])]
@@ -226,9 +204,6 @@ _lower_banded = operation(
         lambda dy, bands: _solve_transpose(bands, dy),
     ),
     inputs=("bands", "rhs"),
-    kind="contraction",
-    batch=lambda params, size: params,
-    core=(2, 2),
     samples=[
         Case(((3, 4), (4, 2)), {}, {0: _THREE[::-1]}),
         Case(((2, 2, 4), (4, 1)), {}, {0: np.stack([_THREE[1:], 3.5 - _THREE[:2]])}),
@@ -314,7 +289,7 @@ def tridiagonal_solve(
     elif transpose_rhs:
         y = swap_last(matrices(op_name, y))
     _fit(op_name, bands, y)
-    solution = _solve_three(bands, conj(y) if conjugate_rhs else y)
+    solution = _tridiagonal(bands, conj(y) if conjugate_rhs else y)
     return squeeze(solution, -1) if column else solution
 
 
@@ -351,11 +326,11 @@ def banded_triangular_solve(
     _fit(op_name, diagonals, y)
     if adjoint:
         diagonals = conj(diagonals)
+    solve = _solve_transpose if adjoint else _lower_banded
     if lower:
-        return (_solve_transpose if adjoint else _solve_lower)(diagonals, y)
+        return solve(diagonals, y)
     # Rows and columns in reverse order make it lower triangular.
     turned = getitem(diagonals, (Ellipsis, slice(None, None, -1), slice(None, None, -1)))
-    solve = _solve_transpose if adjoint else _solve_lower
     return _upside_down(solve(turned, _upside_down(y)))
 
 

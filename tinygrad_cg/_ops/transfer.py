@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from .._core import devices, levels
-from .._core.primitive import Primitive, apply
+from .._core.primitive import Primitive, same_parameters
 from .._core.tensor import Tensor, transfers
 from ..errors import DeviceError
 
@@ -26,7 +26,7 @@ _transfer = Primitive(
     _refuse_trace,
     (lambda dy, source: to_device(dy, source),),
     linear=True,
-    batch=lambda params, size: params,
+    batch=same_parameters,
     on_gpu=lambda x, device, source: devices.move(x, device),
 )
 
@@ -49,7 +49,7 @@ def to_device(x: Tensor, device: str) -> Tensor:
         return x
     if type(x) is Tensor and x._rec is None and _is_tracing():  # a constant of the program
         return Tensor(devices.move(x._data, device))
-    return apply(_transfer, (x,), {"device": device, "source": source})
+    return _transfer(x, device=device, source=source)
 
 
 transfers.to_device = to_device

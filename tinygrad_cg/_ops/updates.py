@@ -15,7 +15,7 @@ from .._core import devices
 from .._core.conversion import any_tensor, convert, convert_operands
 from .._core.device_runs import check_devices, kernel_for
 from .._core.kinds import is_bool, is_integer
-from .._core.primitive import apply
+from .._core.primitive import same_parameters
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
 from .comparison import greater_equal
@@ -48,7 +48,7 @@ _flat_positions = operation(
     _positions,
     lambda indices, sizes, name: Aval(indices.shape[:-1], np.dtype(np.int64)),
     inputs=("indices",),
-    batch=lambda params, size: params,
+    batch=same_parameters,
     samples=[
         Case(((),), {"sizes": (4, 5), "name": "gather_nd"}, {0: np.array([[[0, 2], [1, 0]]])})
     ],
@@ -66,7 +66,7 @@ _last_sources = operation(
 def _replace_rows(x: Tensor, rows: Tensor, values: Tensor) -> Tensor:
     """Return `x` with rows replaced by those of `values`; the last one for a row counts."""
     size = x._data.shape[0]
-    sources = apply(_last_sources, (rows,), {"size": size, "batch_dims": 0})
+    sources = _last_sources(rows, size=size, batch_dims=0)
     if not values._data.shape[0]:
         return x
     taken = gather(values, maximum(sources, 0))
@@ -102,7 +102,7 @@ def _read_indices(name: str, indices: Any, shape: tuple[int, ...], shared: int =
             f"for shape {tuple(shape)}, got indices of shape {tuple(index_shape)}"
         )
     sizes = tuple(shape[shared : shared + index_shape[-1]])
-    return apply(_flat_positions, (indices,), {"sizes": sizes, "name": name})
+    return _flat_positions(indices, sizes=sizes, name=name)
 
 
 def gather_nd(params: Any, indices: Any, batch_dims: Any = 0) -> Tensor:
