@@ -332,14 +332,12 @@ def svd(
     return values, left, right
 
 
-@hides_others
 def norm(
     tensor: TensorLike,
     ord: str = "euclidean",
     axis: Axes = None,
     keepdims: bool = False,
     name: str | None = None,
-    **others: Never,
 ) -> Tensor:
     """Return the norm of vectors along one axis or of all elements; of matrices along two.
 
@@ -348,8 +346,6 @@ def norm(
     `tensor`; integers become float64. Raises InvalidArgumentError for other orders; `vector_norm`
     and `matrix_norm` have more.
     """
-    if others:
-        refuse_call(norm, others)
     return _norms.norm(tensor, ord, axis, keepdims)
 
 

@@ -676,13 +676,9 @@ def expand_dims(x: TensorLike, axis: Axes = REQUIRED, **others: Never) -> Tensor
     return numpy.expand_dims(convert(x), axis)
 
 
-@hides_others
-def eye(
-    N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, **others: Never
-) -> Tensor:
+@reads_own_arguments
+def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Tensor:
     """Return `N` by `M` zeros (square by default) with ones on diagonal `k`, float32 by default."""
-    if others:
-        refuse_call(eye, others)
     return _eye(N, M, k, dtype)
 
 
@@ -1168,11 +1164,8 @@ def transpose(x: TensorLike, axes: Any = None) -> Tensor:
     return _shape.transpose(x, axes)
 
 
-@hides_others
-def unstack(x: TensorLike, num: int | None = None, axis: Axes = 0, **others: Never) -> list[Tensor]:
+def unstack(x: TensorLike, num: int | None = None, axis: Axes = 0) -> list[Tensor]:
     """Return the slices of `x` along `axis`, as a list, which must have `num` parts if given."""
-    if others:
-        refuse_call(unstack, others)
     return check_count(_shape.unstack(x, axis), num)
 
 

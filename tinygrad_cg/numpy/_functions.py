@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core.annotations import Axes, DTypeLike, Shape, TensorLike
 from .._core.conversion import convert
-from .._core.suggestions import REQUIRED, hides_others, refuse_call
+from .._core.suggestions import REQUIRED, hides_others, reads_own_arguments, refuse_call
 from .._core.tensor import Tensor
 from .._ops import comparison as _comparison
 from .._ops import complex as _complex
@@ -348,7 +348,7 @@ ones = _filled("ones", _creation.ones, "Return a tensor of ones, float64 by defa
 zeros = _filled("zeros", _creation.zeros, "Return a tensor of zeros, float64 by default.")
 
 
-@hides_others
+@reads_own_arguments
 def empty_like(
     prototype: Any,
     dtype: DTypeLike | None = None,
@@ -357,11 +357,8 @@ def empty_like(
     shape: Shape | None = None,
     *,
     device: Any = None,
-    **others: Never,
 ) -> Tensor:
     """Return a tensor of the shape (and dtype) of `prototype` with any values: here zeros."""
-    if others:
-        refuse_call(empty_like, others)
     return _filled_like("empty_like", prototype, 0, dtype, shape, device)
 
 
@@ -432,7 +429,7 @@ def full(
     return _on("full", device, _as(_shape.broadcast_to(_array(fill_value), shape), dtype))
 
 
-@hides_others
+@reads_own_arguments
 def full_like(
     a: TensorLike,
     fill_value: TensorLike,
@@ -442,12 +439,9 @@ def full_like(
     shape: Shape | None = None,
     *,
     device: Any = None,
-    **others: Never,
 ) -> Tensor:
     """Return `fill_value`, which broadcasts, with the shape and the dtype of `a`, unless `shape` or
     `dtype` are given. Its gradient is the gradient of a broadcast value."""
-    if others:
-        refuse_call(full_like, others)
     return _filled_like("full_like", a, fill_value, dtype, shape, device)
 
 
@@ -641,7 +635,6 @@ def nanpercentile(
 
 
 def _of_others(reduce: Callable[..., Tensor], neutral: int, what: str):
-    @hides_others
     def total(
         a: TensorLike,
         axis: Axes = None,
@@ -650,10 +643,7 @@ def _of_others(reduce: Callable[..., Tensor], neutral: int, what: str):
         keepdims: bool = False,
         initial: Any = None,
         where: Any = None,
-        **others: Never,
     ) -> Tensor:
-        if others:
-            refuse_call(total, others)
         x = _without_nan(a, dtype, neutral)
         return reduce(x, axis, None, out, keepdims, initial, where)
 
@@ -676,7 +666,6 @@ def nonzero(a: TensorLike) -> tuple[Tensor, ...]:
 
 
 def _like(name: str, value: int, doc: str):
-    @hides_others
     def like(
         a: TensorLike,
         dtype: DTypeLike | None = None,
@@ -685,14 +674,11 @@ def _like(name: str, value: int, doc: str):
         shape: Shape | None = None,
         *,
         device: Any = None,
-        **others: Never,
     ) -> Tensor:
-        if others:
-            refuse_call(like, others)
         return _filled_like(name, a, value, dtype, shape, device)
 
     like.__doc__ = doc
-    return spelled(like, name)
+    return reads_own_arguments(spelled(like, name))
 
 
 ones_like = _like(
@@ -937,11 +923,8 @@ def unique_values(x: TensorLike) -> Tensor:
     return _manipulation.unique(x, equal_nan=False)
 
 
-@hides_others
-def unstack(x: TensorLike, /, *, axis: Axes = 0, **others: Never) -> tuple[Tensor, ...]:
+def unstack(x: TensorLike, /, *, axis: Axes = 0) -> tuple[Tensor, ...]:
     """Return the slices of `x` along `axis`, as a tuple."""
-    if others:
-        refuse_call(unstack, others)
     return tuple(_shape.unstack(_array(x), axis))
 
 

@@ -196,7 +196,6 @@ def mean(
 
 
 def _of_squares(name: str, finish: Callable[[Callable, Tensor], Tensor], doc: str):
-    @hides_others
     def spread(
         a: Any,
         axis: Any = None,
@@ -208,10 +207,7 @@ def _of_squares(name: str, finish: Callable[[Callable, Tensor], Tensor], doc: st
         where: Any = None,
         mean: Any = None,
         correction: Any = None,
-        **others: Never,
     ) -> Tensor:
-        if others:
-            refuse_call(spread, others)
         less = _degrees(name, ddof, correction)
 
         def of_squares(x: Tensor) -> Tensor:
@@ -323,7 +319,7 @@ def _extremum(
     if initial is not None and not x.size and zeros(shape).size:
         nothing = broadcast_to(cast(_array(initial), x.dtype), shape)
         return _no_out(name, out, nothing)
-    end = _lowest(x.dtype) if reduce is reduce_max else _highest(x.dtype)
+    end = _limit(x.dtype, reduce is reduce_min)
     if is_complex(x.dtype):
         reduce = partial(_complex_extremum, reduce, end)
     return _total(name, reduce, larger, end, x, axis, out, keepdims, initial, where)
@@ -338,13 +334,10 @@ def _complex_extremum(reduce: Callable, end: float, x: Tensor, axis: Any, keepdi
     return complex_of(*[reduce(choose(chosen, part, end), axis, keepdims) for part in (a, b)])
 
 
-def _lowest(dtype: np.dtype) -> Any:
+def _limit(dtype: np.dtype, highest: bool) -> Any:
+    """Return the largest number of a dtype, or the smallest one; infinite for floats."""
     if is_inexact(dtype):
-        return -np.inf
-    return False if is_bool(dtype) else np.iinfo(dtype).min
-
-
-def _highest(dtype: np.dtype) -> Any:
-    if is_inexact(dtype):
-        return np.inf
-    return True if is_bool(dtype) else np.iinfo(dtype).max
+        return np.inf if highest else -np.inf
+    if is_bool(dtype):
+        return highest
+    return np.iinfo(dtype).max if highest else np.iinfo(dtype).min

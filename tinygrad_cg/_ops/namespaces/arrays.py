@@ -156,7 +156,6 @@ def fill(dims: Shape, value: TensorLike, name: str | None = None, **others: Neve
     return _creation.full(dims, value)
 
 
-@hides_others
 def gather(
     params: TensorLike,
     indices: TensorLike,
@@ -164,12 +163,9 @@ def gather(
     axis: Axes = None,
     batch_dims: int = 0,
     name: str | None = None,
-    **others: Never,
 ) -> Tensor:
     """Return slices of `params` along `axis`, by default the first not shared, at integer
     `indices`; the first `batch_dims` axes are common to both."""
-    if others:
-        refuse_call(gather, others)
     return _indexing.gather(params, indices, batch_dims if axis is None else axis, batch_dims)
 
 
@@ -193,7 +189,6 @@ def linspace(start: TensorLike, stop: TensorLike, num: int, name: str | None = N
     return _creation.linspace(start, stop, num, FLOAT64 if between_integers else None)
 
 
-@hides_others
 def one_hot(
     indices: TensorLike,
     depth: int,
@@ -202,13 +197,10 @@ def one_hot(
     axis: Axes = None,
     dtype: DTypeLike | None = None,
     name: str | None = None,
-    **others: Never,
 ) -> Tensor:
     """Return `on_value` (1) at `indices` along a new axis of size `depth`, by default the last, and
     `off_value` (0) elsewhere: everywhere for an index outside 0 .. depth - 1. float32 unless the
     values or `dtype` say otherwise."""
-    if others:
-        refuse_call(one_hot, others)
     dim = -1 if axis is None else axis
     if on_value is None and off_value is None:
         return _sorting.one_hot(indices, depth, dim, FLOAT32 if dtype is None else dtype)
@@ -269,22 +261,19 @@ def pad(
     return _ops.padding.pad(tensor, paddings, mode.lower(), constant_values)
 
 
-@hides_others
+@reads_own_arguments
 def range(
     start: TensorLike,
     limit: TensorLike | None = None,
     delta: TensorLike = 1,
     dtype: DTypeLike | None = None,
     name: str | None = None,
-    **others: Never,
 ) -> Tensor:
     """Return numbers from `start` (0 if only one bound is given) to below `limit`, in steps.
 
     Modelled on ``tf.range``: 1-D, of the common dtype of the three; it has no gradient. Raises
     InvalidArgumentError for arrays, a step of 0, and bounds that are not finite.
     """
-    if others:
-        refuse_call(range, others)
     return _creation.arange(start, limit, delta, dtype)
 
 
@@ -379,14 +368,12 @@ def sort(
     return _sorting.sort(values, axis, _descending(direction))
 
 
-@hides_others
 def split(
     value: TensorLike,
     num_or_size_splits: Any,
     axis: Axes = 0,
     num: int | None = None,
     name: str | None = None,
-    **others: Never,
 ) -> list[Tensor]:
     """Return consecutive parts of `value` along `axis`: a number of equal parts, or parts of given
     sizes.
@@ -394,8 +381,6 @@ def split(
     Modelled on ``tf.split``: one size may be -1. Raises InvalidArgumentError for sizes that are not
     those of the axis, and for an axis that `value` does not have.
     """
-    if others:
-        refuse_call(split, others)
     return _shape.split(value, num_or_size_splits, axis)
 
 
@@ -447,17 +432,10 @@ def transpose(
     return _complex.conj(transposed) if conjugate else transposed
 
 
-@hides_others
 def unstack(
-    value: TensorLike,
-    num: int | None = None,
-    axis: Axes = 0,
-    name: str | None = None,
-    **others: Never,
+    value: TensorLike, num: int | None = None, axis: Axes = 0, name: str | None = None
 ) -> list[Tensor]:
     """Return the slices of `value` along `axis` as a list, of `num` parts if given."""
-    if others:
-        refuse_call(unstack, others)
     return check_count(_shape.unstack(value, axis), num)
 
 
