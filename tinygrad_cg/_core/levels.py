@@ -188,6 +188,8 @@ class State(threading.local):
     """The state of one thread; `frame` is the innermost of its levels."""
 
     base: Any = None  # the graph that each thread starts in, if eager execution is disabled
+    assigned: dict[int, tuple] | None = None  # Variables as they were before recorded assignments
+    refuses_units = False  # whether a transpose by unit vectors raises UnitVectorsNeeded
 
     def __init__(self) -> None:
         self.frame: Any = None
@@ -201,6 +203,9 @@ class State(threading.local):
         self.draws: Any = None  # what gives random numbers here, instead of the generator
         self.consumed: Any = None  # since when a case is traced, and the tapes it used up
         self.device: str | None = None  # where new tensors are; None is the processor's memory
+        self.names = [""]  # what names of new Variables begin with, by name scopes
+        self.scopes: list[Any] = []  # of compat.v1.variable_scope
+        self.transposed: list[tuple] = []  # the jvps whose transposes are computed
         self.base_graph = base = State.base
         if base is not None:
             self.frame = add_level(None, base._token)

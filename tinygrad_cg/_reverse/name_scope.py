@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
-
-class _NameScopes(threading.local):
-    def __init__(self) -> None:
-        self.names = [""]
-
-
-_scopes = _NameScopes()
+from .._core.levels import state
 
 
 class name_scope:
@@ -40,17 +33,17 @@ class name_scope:
 
     def __enter__(self) -> str:
         name = self._name
-        nested = name if name.endswith("/") or not name else f"{_scopes.names[-1]}{name}/"
-        _scopes.names.append(nested)
+        nested = name if name.endswith("/") or not name else f"{state.names[-1]}{name}/"
+        state.names.append(nested)
         return nested
 
     def __exit__(self, *error: Any) -> None:
-        _scopes.names.pop()
+        state.names.pop()
 
 
 def current_scope() -> str:
     """Return what the names of new Variables begin with in this thread: "" or "a/b/"."""
-    return _scopes.names[-1]
+    return state.names[-1]
 
 
 def get_current_name_scope() -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import prod
@@ -38,14 +37,6 @@ from .._ops.shape import cast, expand_dims, identity, reshape
 from ..errors import ArgumentTypeError
 from .name_scope import current_scope
 
-
-class _Recording(threading.local):
-    """The Variables that were assigned while assignments are recorded, as they were before."""
-
-    before: dict[int, tuple[Variable, Any, Any]] | None = None
-
-
-_recording = _Recording()
 _next_serial = itertools.count().__next__
 assigning = ForkLock()  # read, change and write are one step for other threads
 
@@ -122,7 +113,7 @@ class Variable(ArrayLike):
             )
         self._data = data
         self._rec: Any = None
-        if _recording.before is not None and isinstance(initial_value, ArrayLike):
+        if state.assigned is not None and isinstance(initial_value, ArrayLike):
             self._rec = cast(convert(initial_value), data.dtype)._rec
         self._serial = _next_serial()
         self._name = current_scope() + ("Variable" if name is None else name)
@@ -199,7 +190,7 @@ class Variable(ArrayLike):
     ) -> Variable:
         """Replace the value; returns the Variable. Shape and dtype stay."""
         value = self._join_tensors(value)
-        if _recording.before is not None:
+        if state.assigned is not None:
             return self._assign_recorded(value)
         return self._assign(self._fit_value(value))
 
@@ -218,14 +209,14 @@ class Variable(ArrayLike):
     def _scatter(self, how: str, indices: Any, updates: Any) -> Variable:
         from .._ops.updates import tensor_scatter  # most programs do without
 
-        recorded = _recording.before is not None
+        recorded = state.assigned is not None
         with assigning:
             present = self._read() if recorded else _tensor(self._current())
             return self.assign(tensor_scatter(how, present, indices, updates))
 
     def _update(self, change: Any, value: Any) -> Variable:
         value = self._join_tensors(value)
-        if _recording.before is not None:
+        if state.assigned is not None:
             if not isinstance(value, ArrayLike):
                 value = Tensor(self._fit_value(value))  # which refuses what does not fit
             return self._assign_recorded(change(self._read(), value))
@@ -256,7 +247,7 @@ class Variable(ArrayLike):
         value = value if tensor is None else tensor
         # Without its record a tensor does not warn of derivatives that are lost.
         data = self._fit_value(Tensor(value._data) if type(value) is Tensor else value)
-        before: Any = _recording.before
+        before: Any = state.assigned
         if id(self) not in before:
             before[id(self)] = self, self._kept_value(), self._rec
         self._assign(data)
@@ -410,27 +401,27 @@ for _how in ("add", "sub", "mul", "div", "max", "min", "update"):
 
 def records_assignments() -> bool:
     """Return whether gradients flow through assignments here: see `recorded_assignments`."""
-    return _recording.before is not None
+    return state.assigned is not None
 
 
 def recorded_variables() -> list[Variable]:
     """Return the Variables that were assigned while gradients flow through assignments."""
-    return [variable for variable, _, _ in (_recording.before or {}).values()]
+    return [variable for variable, _, _ in (state.assigned or {}).values()]
 
 
 def is_recorded(variable: Variable) -> bool:
     """Return whether gradients flow to the value assigned here instead of to the Variable."""
-    return _recording.before is not None and id(variable) in _recording.before
+    return state.assigned is not None and id(variable) in state.assigned
 
 
 @contextmanager
 def unrecorded_assignments() -> Iterator[None]:
     """Do not record assignments inside: a trace does not carry them out."""
-    outer, _recording.before = _recording.before, None
+    outer, state.assigned = state.assigned, None
     try:
         yield
     finally:
-        _recording.before = outer
+        state.assigned = outer
 
 
 @contextmanager
@@ -457,8 +448,8 @@ def recorded_assignments(restore: bool = False) -> Iterator[None]:
     >>> round(float(outer.gradient(meta_loss, w)), 4)  # through the step: 2 (1 - 0.2)**2
     1.28
     """
-    outer = _recording.before
-    _recording.before = before = {}
+    outer = state.assigned
+    state.assigned = before = {}
     try:
         yield
         if outer is None and not restore:
@@ -468,7 +459,7 @@ def recorded_assignments(restore: bool = False) -> Iterator[None]:
                     listener.record_kept(variable)
             restore = False
     finally:
-        _recording.before = outer
+        state.assigned = outer
         for key, (variable, data, record) in before.items():
             if restore:
                 variable._assign(data)
@@ -514,7 +505,7 @@ class VariableSlice(Tensor):
         value = variable._join_tensors(value)
         plain = Tensor(value._data) if type(value) is Tensor else value
         new = variable._fit_value(plain, self._data.shape)
-        if _recording.before is not None:
+        if state.assigned is not None:
             part: Any = value if isinstance(value, ArrayLike) else Tensor(new)
             part = part._read() if isinstance(part, Variable) else part
             if change is not None:

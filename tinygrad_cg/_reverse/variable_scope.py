@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from .._core.conversion import FLOAT32, as_dtype
 from .._core.kinds import is_inexact
+from .._core.levels import state
 from .._ops import sampling as random
 from .._ops.validation import as_shape
 from .graph_mode import default_graph
@@ -41,17 +41,12 @@ class VariableScope:
         self.initializer, self.constraint = initializer, constraint
 
 
-class _VariableScopes(threading.local):
-    def __init__(self) -> None:
-        self.stack = [VariableScope("", False, True, None, None)]
-
-
-_scopes = _VariableScopes()
+_OUTERMOST = VariableScope("", False, True, None, None)
 
 
 def get_variable_scope() -> VariableScope:
     """Return the innermost variable scope of this thread."""
-    return _scopes.stack[-1]
+    return state.scopes[-1] if state.scopes else _OUTERMOST
 
 
 @contextlib.contextmanager
@@ -91,11 +86,11 @@ def variable_scope(
         outer.initializer if initializer is None else initializer,
         outer.constraint if constraint is None else constraint,
     )
-    _scopes.stack.append(scope)
+    state.scopes.append(scope)
     try:
         yield scope
     finally:
-        _scopes.stack.remove(scope)
+        state.scopes.remove(scope)
 
 
 def get_variable(

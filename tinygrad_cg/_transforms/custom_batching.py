@@ -17,8 +17,8 @@ from typing import Any, Generic, NoReturn, ParamSpec, TypeVar
 from .. import nest
 from .._core.conversion import convert, is_tensor
 from .._core.kinds import is_differentiable
-from .._core.levels import run_on, stack, state, tokens_of
-from .._core.record import find, with_wholes
+from .._core.levels import run_on, state
+from .._core.record import with_wholes
 from .._core.tensor import Tensor
 from .._ops.shape import identity
 from .._reverse.sweep import gradients_of_call
@@ -26,6 +26,7 @@ from .._rules.definition import Definition
 from .._rules.rebinding import TransformedCall, rebind_outputs
 from ..errors import InvalidArgumentError
 from .batching import Batch, BatchTensor, vmap
+from .declared import detach, is_recorded_here
 from .forward import ForwardAccumulator
 from .transposition import no_unit_vectors
 
@@ -182,13 +183,6 @@ def _batch_of(frame: Any, leaves: Sequence) -> Batch | None:
     return None
 
 
-def _bare(tensor: Any) -> Tensor:
-    """Return a tensor without the records of any level."""
-    if isinstance(tensor, BatchTensor):
-        return BatchTensor(_bare(tensor.physical), tensor.level)
-    return tensor._with_record(None)
-
-
 class _BatchedOperation:
     """A function of the tensors of all examples, as one operation on each example.
 
@@ -204,7 +198,7 @@ class _BatchedOperation:
     def apply(self, inputs: Sequence[Tensor]) -> list:
         """Return the results for one example, with a rule for all levels that record."""
         frame = state.frame
-        values = list(map(_bare, inputs))
+        values = list(map(detach, inputs))
         outputs = self._compute(frame, values, self.run)
 
         def vjp(dys: Sequence, targets: Sequence) -> list:
@@ -307,11 +301,9 @@ class _BatchedOperation:
 
     def _refuse_captured(self, output: Any) -> None:
         """Raise TypeError if a result depends on a watched tensor that is not an input."""
-        for token in tokens_of(stack(state.frame)):
-            is_recorded = any(find(tensor._rec, token) for tensor in with_wholes(output))
-            if is_recorded and not token.everything:
-                raise TypeError(
-                    f"custom_vmap: the rule for batches of `{self.definition.name}` captures a "
-                    "tensor or Variable that is watched: pass it as an argument "
-                    f"({self.definition.where()})"
-                )
+        if any(map(is_recorded_here, with_wholes(output))):
+            raise TypeError(
+                f"custom_vmap: the rule for batches of `{self.definition.name}` captures a "
+                "tensor or Variable that is watched: pass it as an argument "
+                f"({self.definition.where()})"
+            )

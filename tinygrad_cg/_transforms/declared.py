@@ -11,6 +11,7 @@ import numpy as np
 
 from .._core.conversion import convert, is_tensor, is_weak
 from .._core.levels import stack, state, tokens_of
+from .._core.record import find
 from .._core.tensor import Tensor
 from .._rules.definition import Definition, source_line
 from ..errors import DerivativeOrderError, is_ours
@@ -89,14 +90,16 @@ def detach(value: Any) -> Any:
     return value._with_record(None) if isinstance(value, Tensor) else value
 
 
+def is_recorded_here(tensor: Tensor) -> bool:
+    """Return whether a tape or accumulator on this thread's stack has a record of `tensor`."""
+    tokens = tokens_of(stack(state.frame))
+    return any(find(tensor._rec, token) and not token.everything for token in tokens)
+
+
 def refuse_captured(definition: Definition, value: Tensor) -> None:
     """Raise TypeError if `value` has a record although its inputs have none."""
-    record = value._rec
-    while record is not None:
-        for token in tokens_of(stack(state.frame)):
-            if token in record.group and not token.everything:
-                raise TypeError(
-                    f"`{definition.name}` captures a tensor or Variable that is watched, and "
-                    f"declares no derivative for it: pass it as an argument ({definition.where()})"
-                )
-        record = record.next
+    if is_recorded_here(value):
+        raise TypeError(
+            f"`{definition.name}` captures a tensor or Variable that is watched, and declares no "
+            f"derivative for it: pass it as an argument ({definition.where()})"
+        )

@@ -8,7 +8,6 @@ each has a known rule.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -61,27 +60,19 @@ class Products(Declared):
         return nest.pack_sequence_as(y, results)
 
 
-class _Transposed(threading.local):
-    def __init__(self) -> None:
-        self.running: list[tuple] = []
-
-
-_transposed = _Transposed()
-
-
 @contextmanager
 def _transposed_once(*key: Any) -> Iterator[None]:
     """Transpose a jvp inside; raise NoGradientError if that needs the same transpose.
 
     It does if the jvp calls its own function on the direction, as for a linear function.
     """
-    if key in _transposed.running:
+    if key in state.transposed:
         raise NoGradientError(f"the jvp of `{key[0].definition.name}` calls its own function")
-    _transposed.running.append(key)
+    state.transposed.append(key)
     try:
         yield
     finally:
-        _transposed.running.pop()
+        state.transposed.pop()
 
 
 def _aval(tensor: Tensor) -> Aval:

@@ -6,7 +6,6 @@ mode needs. Users' rules are checked for linearity.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from math import prod
@@ -14,10 +13,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .._core import devices
 from .._core.devices import device_of, move, on_device_of, to_current, to_host
 from .._core.kinds import is_complex, is_differentiable
-from .._core.levels import Token, run_on, unrecorded_frame
+from .._core.levels import Token, run_on, state, unrecorded_frame
 from .._core.record import Node, run_recorded
 from .._core.tensor import Tensor
 from .._ops.comparison import greater
@@ -57,43 +55,29 @@ def transpose_vjp(
     if it is `diagonal`, that of a real elementwise operation. If it is to be taken as a `whole`,
     what it calls is not called so.
     """
-    asked = vjp, outputs, tangents, definition, diagonal, whole
-    if not devices.array_types:
-        return _transpose_vjp(*asked)
     first = next((tangent for tangent in tangents if tangent is not None), None)
     with nullcontext() if first is None else on_device_of(first):
-        return _transpose_vjp(*asked)
-
-
-def _transpose_vjp(
-    vjp: Vjp,
-    outputs: Sequence,
-    tangents: Sequence,
-    definition: Definition | None,
-    diagonal: bool,
-    whole: bool,
-) -> list[Tensor | None]:
-    for natural in (False, True):
-        try:
-            with no_unit_vectors() if whole else nullcontext():
-                transposition = Transposition(vjp, outputs, natural)
-                results = transposition(tangents)
-        except UnitVectorsNeeded:
-            if not whole:
-                raise
-            continue
-        except NoGradientError:  # of an operation that may be linear
-            if definition is None:
-                raise
-            continue
-        arguments = vjp, transposition, tangents, results
-        if definition is None or run_on(unrecorded_frame(), _is_transpose, *arguments):
-            return results
-    if not run_on(unrecorded_frame(), _is_linear, vjp, outputs):
-        raise _not_linear(definition)
-    if diagonal:
-        return [_along_diagonal(vjp, outputs, tangents)]
-    return UnitTransposition(vjp, outputs)(tangents)
+        for natural in (False, True):
+            try:
+                with no_unit_vectors() if whole else nullcontext():
+                    transposition = Transposition(vjp, outputs, natural)
+                    results = transposition(tangents)
+            except UnitVectorsNeeded:
+                if not whole:
+                    raise
+                continue
+            except NoGradientError:  # of an operation that may be linear
+                if definition is None:
+                    raise
+                continue
+            arguments = vjp, transposition, tangents, results
+            if definition is None or run_on(unrecorded_frame(), _is_transpose, *arguments):
+                return results
+        if not run_on(unrecorded_frame(), _is_linear, vjp, outputs):
+            raise _not_linear(definition)
+        if diagonal:
+            return [_along_diagonal(vjp, outputs, tangents)]
+        return UnitTransposition(vjp, outputs)(tangents)
 
 
 def _along_diagonal(vjp: Vjp, outputs: Sequence, tangents: Sequence) -> Tensor:
@@ -110,21 +94,14 @@ class UnitVectorsNeeded(Exception):
     """A transpose would need unit vectors; another method may be better."""
 
 
-class _Refused(threading.local):
-    units = False
-
-
-_refused = _Refused()
-
-
 @contextmanager
 def no_unit_vectors() -> Iterator[None]:
     """Return a context in which a transpose by unit vectors raises UnitVectorsNeeded."""
-    before, _refused.units = _refused.units, True
+    before, state.refuses_units = state.refuses_units, True
     try:
         yield
     finally:
-        _refused.units = before
+        state.refuses_units = before
 
 
 class UnitTransposition:
@@ -134,7 +111,7 @@ class UnitTransposition:
     """
 
     def __init__(self, vjp: Vjp, outputs: Sequence[Any]):
-        if _refused.units:
+        if state.refuses_units:
             raise UnitVectorsNeeded
         self.vjp = vjp
         self.avals = [(tuple(output.shape), np.dtype(output.dtype)) for output in outputs]
@@ -222,23 +199,17 @@ def transpose_sweep(
     unit vectors if a rule is not made of operations. TypeError if a rule is not linear.
     """
     with on_device_of(targets[0]):
-        return _transpose_sweep(vjp, targets, visited)
-
-
-def _transpose_sweep(
-    vjp: Vjp, targets: Sequence[Tensor], visited: Sequence[Node]
-) -> Transposition | UnitTransposition:
-    transposition = Transposition(vjp, targets)
-    nodes = [node for node in tuple(visited) if getattr(node.saved, "definition", None)]
-    here = unrecorded_frame()
-    if all(run_on(here, _transposes, node, False) for node in nodes):
-        return transposition
-    if all(run_on(here, _transposes, node, True) for node in nodes):
-        return Transposition(vjp, targets, natural=True)
-    for node in nodes:
-        if not run_on(here, _is_linear, *_vjp_of(node)):
-            raise _not_linear(getattr(node.saved, "definition", None))
-    return UnitTransposition(vjp, targets)
+        transposition = Transposition(vjp, targets)
+        nodes = [node for node in tuple(visited) if getattr(node.saved, "definition", None)]
+        here = unrecorded_frame()
+        if all(run_on(here, _transposes, node, False) for node in nodes):
+            return transposition
+        if all(run_on(here, _transposes, node, True) for node in nodes):
+            return Transposition(vjp, targets, natural=True)
+        for node in nodes:
+            if not run_on(here, _is_linear, *_vjp_of(node)):
+                raise _not_linear(getattr(node.saved, "definition", None))
+        return UnitTransposition(vjp, targets)
 
 
 def _vjp_of(node: Any) -> tuple[Vjp, Sequence]:
