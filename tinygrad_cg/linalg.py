@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Never
+from typing import Any
 
 import numpy as np
 
 from ._core.annotations import Axes, DTypeLike, Shape, TensorLike
 from ._core.conversion import FLOAT32, INT32, convert, convert_operands
-from ._core.suggestions import hides_others, refuse_call
+from ._core.suggestions import reads_own_arguments
 from ._core.tensor import Tensor
 from ._ops import creation as _creation
 from ._ops import decompositions as _decompositions
@@ -164,19 +164,16 @@ def einsum(
     return _einsum.einsum(equation, *inputs)
 
 
-@hides_others
+@reads_own_arguments
 def eye(
     num_rows: int,
     num_columns: int | None = None,
     batch_shape: Shape | None = None,
     dtype: DTypeLike = FLOAT32,
     name: str | None = None,
-    **others: Never,
 ) -> Tensor:
     """Return the identity matrix of `num_rows` by `num_columns` (square by default), repeated to
     `batch_shape`."""
-    if others:
-        refuse_call(eye, others)
     matrix = _creation.eye(num_rows, num_columns, dtype)
     if batch_shape is None:
         return matrix

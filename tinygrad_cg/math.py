@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Never
 from . import _ops
 from ._core.annotations import Axes, DTypeLike, Shape, TensorLike
 from ._core.conversion import FLOAT32, INT32, INT64
-from ._core.suggestions import hides_others, refuse_call, refuse_name
+from ._core.suggestions import hides_others, reads_own_arguments, refuse_call, refuse_name
 from ._core.tensor import Tensor
 from ._ops import comparison as _comparison
 from ._ops import complex as _complex
@@ -68,12 +68,7 @@ def _find(name: str) -> Any:
     return function
 
 
-def accumulate_n(
-    inputs: TensorLike,
-    shape: Shape | None = None,
-    tensor_dtype: Any = None,
-    name: str | None = None,
-) -> Tensor:
+def add_n(inputs: TensorLike, name: str | None = None) -> Tensor:
     """Return the sum of a list of tensors of the same shape.
 
     Modelled on ``tf.add_n``. Raises InvalidArgumentError for no tensors or different shapes.
@@ -81,11 +76,13 @@ def accumulate_n(
     return _elementwise.add_n(inputs)
 
 
-def add_n(inputs: TensorLike, name: str | None = None) -> Tensor:
-    """Return the sum of a list of tensors of the same shape.
-
-    Modelled on ``tf.add_n``. Raises InvalidArgumentError for no tensors or different shapes.
-    """
+@restates(add_n)
+def accumulate_n(
+    inputs: TensorLike,
+    shape: Shape | None = None,
+    tensor_dtype: Any = None,
+    name: str | None = None,
+) -> Tensor:
     return _elementwise.add_n(inputs)
 
 
@@ -147,18 +144,15 @@ def atan2(y: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     return _trigonometry.arctan2(y, x)
 
 
-@hides_others
+@reads_own_arguments
 def count_nonzero(
     input: TensorLike,
     axis: Axes = None,
     keepdims: bool | None = None,
     dtype: DTypeLike = INT64,
     name: str | None = None,
-    **others: Never,
 ) -> Tensor:
     """Return how many elements over axes are not 0, as int64 by default."""
-    if others:
-        refuse_call(count_nonzero, others)
     return _reductions.reduce_sum(
         _shape.cast(_comparison.not_equal(input, 0), dtype), axis, bool(keepdims)
     )

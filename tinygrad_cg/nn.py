@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Never
+from typing import TYPE_CHECKING, Any
 
 from . import _ops
 from ._core.annotations import Axes, Shape, TensorLike
 from ._core.conversion import convert_each
-from ._core.suggestions import hides_others, refuse_call, refuse_name
+from ._core.suggestions import reads_own_arguments, refuse_name
 from ._core.tensor import Tensor
 from ._ops import elementwise as _elementwise
 from ._ops import reductions as _reductions
 from ._ops.elementwise import add
-from ._ops.namespaces.namespace import export_functions, spelled, unary_of_features
+from ._ops.namespaces.namespace import export_functions, restates, spelled, unary_of_features
 from ._ops.shape import reshape
 from .errors import InvalidArgumentError
 from .math import (
@@ -209,26 +209,6 @@ def bias_add(
     return _add_bias(value, bias, data_format)
 
 
-def conv1d(
-    input: TensorLike,
-    filters: TensorLike,
-    stride: Any,
-    padding: Any,
-    data_format: str | None = "NWC",
-    dilations: Any = None,
-    name: str | None = None,
-) -> Tensor:
-    """Return the convolution (without flipping) of images with filters, along one axis or two.
-
-    Modelled on ``tf.nn.convolution``: `input` is (batch, height, width, channels), or channels
-    first if `data_format` says so; `filters` are (height, width, channels of a group, outputs),
-    without the height in one dimension. The channels are divided into groups of this size, each
-    with its share of the outputs. `padding` is "VALID", "SAME", or (before, after) pairs. The
-    dtypes promote. Raises InvalidArgumentError for shapes that do not fit, TypeError for bool.
-    """
-    return _ops.convolution.conv(input, filters, stride, padding, data_format, dilations)
-
-
 def _conv_transpose(name: str, layout: str):
     def transpose(
         input: TensorLike,
@@ -275,6 +255,19 @@ def conv2d(
     dtypes promote. Raises InvalidArgumentError for shapes that do not fit, TypeError for bool.
     """
     return _ops.convolution.conv(input, filters, strides, padding, data_format, dilations)
+
+
+@restates(conv2d)
+def conv1d(
+    input: TensorLike,
+    filters: TensorLike,
+    stride: Any,
+    padding: Any,
+    data_format: str | None = "NWC",
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    return _ops.convolution.conv(input, filters, stride, padding, data_format, dilations)
 
 
 def conv_transpose(
@@ -355,17 +348,13 @@ def space_to_depth(
     return _ops.block_moves.space_to_depth(input, block_size, data_format)
 
 
-@hides_others
-def crelu(
-    features: TensorLike, axis: Axes = -1, name: str | None = None, **others: Never
-) -> Tensor:
+@reads_own_arguments
+def crelu(features: TensorLike, axis: Axes = -1, name: str | None = None) -> Tensor:
     """Return ``relu(features)`` and ``relu(-features)``, joined along `axis`.
 
     After W. Shang et al., "Understanding and improving convolutional neural networks via
     concatenated rectified linear units" (2016).
     """
-    if others:
-        refuse_call(crelu, others)
     return _ops.activation_functions.crelu(features, axis)
 
 

@@ -182,7 +182,9 @@ class Optimizer(ABC):
         """
         is_bare = isinstance(grads_and_vars, ArrayLike)
         pairs = _check_pairs([grads_and_vars] if is_bare else [*grads_and_vars], self.sums_rows)
-        gradients = self._clip([_parts(gradient) for gradient, _ in pairs])
+        gradients = self._clip(
+            [part.values if isinstance(part, IndexedSlices) else part for part, _ in pairs]
+        )
         rate = self.learning_rate
         for shared, value in zip(self._shared, self._next_shared(), strict=True):
             shared.assign(value)
@@ -298,26 +300,17 @@ def _check_pairs(pairs: list, sums_rows: bool) -> list[tuple[Any, Variable]]:
             gradient = IndexedSlices(gradient.values, gradient.indices, variable.shape)
         if gradient is None:
             continue
-        tensor = _fit_gradient(gradient, variable)
+        tensor = cast(gradient, variable.dtype)
+        if tensor.shape != variable.shape:
+            raise InvalidArgumentError(
+                f"apply_gradients: the gradient has shape {tuple(tensor.shape)}, variable "
+                f"{variable.name!r} has shape {tuple(variable.shape)}"
+            )
         if isinstance(gradient, IndexedSlices) and not sums_rows:
             values = cast(gradient.values, variable.dtype)
             tensor = IndexedSlices(values, gradient.indices, gradient.dense_shape)
         checked.append((tensor, variable))
     return checked
-
-
-def _parts(gradient: Tensor | IndexedSlices) -> Tensor:
-    return gradient.values if isinstance(gradient, IndexedSlices) else gradient
-
-
-def _fit_gradient(gradient: Any, variable: Variable) -> Tensor:
-    tensor = cast(gradient, variable.dtype)
-    if tensor.shape != variable.shape:
-        raise InvalidArgumentError(
-            f"apply_gradients: the gradient has shape {tuple(tensor.shape)}, variable "
-            f"{variable.name!r} has shape {tuple(variable.shape)}"
-        )
-    return tensor
 
 
 class SGD(Optimizer):
@@ -357,10 +350,8 @@ class SGD(Optimizer):
             return
         (velocity,) = self._slots(variable)
         velocity.assign(subtract(multiply(velocity, self.momentum), step))
-        if self.nesterov:
-            variable.assign_add(subtract(multiply(velocity, self.momentum), step))
-        else:
-            variable.assign_add(velocity)
+        ahead = subtract(multiply(velocity, self.momentum), step) if self.nesterov else velocity
+        variable.assign_add(ahead)
 
 
 class _OfMoments(Optimizer):
@@ -535,11 +526,8 @@ class RMSprop(Optimizer):
         self.momentum = momentum
         self.epsilon = epsilon
         self.centered = centered
-        self.slots = (
-            "velocity",
-            *(["momentum"] if momentum else []),
-            *(["average_gradient"] if centered else []),
-        )
+        kept = {"velocity": True, "momentum": momentum, "average_gradient": centered}
+        self.slots = tuple(slot for slot, is_kept in kept.items() if is_kept)
 
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
         squares, *more = self._slots(variable)

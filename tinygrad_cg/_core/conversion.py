@@ -7,7 +7,7 @@ dtype of the tensor they meet; arrays are not.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from numbers import Number
 from typing import Any
 
@@ -21,7 +21,7 @@ from ..errors import ArgumentTypeError
 from . import devices
 from .kinds import is_bool, is_complex, is_exact, is_floating, is_inexact, is_integer
 from .levels import state
-from .tensor import ArrayLike, Tensor
+from .tensor import ArrayLike, Tensor, operations
 
 BOOL, INT32, INT64 = np.dtype(np.bool_), np.dtype(np.int32), np.dtype(np.int64)
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -43,16 +43,6 @@ class Weak:
     def strong(self, dtype: np.dtype | None = None) -> Tensor:
         """Return the number as a tensor, of the dtype of a Python float unless another is given."""
         raise TypeError(f"{type(self).__name__} does not define strong()")
-
-
-class _LateOperations:
-    """The operations that conversion needs; their modules, which need it, set them."""
-
-    stack: Callable[[Any], Tensor]
-    scatter_slices: Callable[[Tensor, Tensor, tuple[int, ...]], Tensor]
-
-
-operations = _LateOperations()
 
 
 def as_dtype(dtype: Any) -> np.dtype:

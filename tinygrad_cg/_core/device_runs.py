@@ -21,7 +21,7 @@ from numpy import ndarray
 from ..errors import ArgumentTypeError, DeviceError
 from . import devices
 from .kinds import is_native_float
-from .tensor import transfers
+from .tensor import operations
 
 
 def operands_on_gpu(tensors: Sequence[Any], moves: bool) -> Sequence[Any] | None:
@@ -41,7 +41,7 @@ def move_scalar(tensor: Any) -> Any:
     """Return a recorded single value on the GPU, which is recorded; other tensors as they are."""
     if tensor._rec is None or type(tensor._data) is not ndarray or tensor._data.ndim:
         return tensor
-    return transfers.to_device(tensor, devices.GPU)
+    return operations.to_device(tensor, devices.GPU)
 
 
 def run(primitive: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:

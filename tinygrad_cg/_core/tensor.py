@@ -189,13 +189,18 @@ def leaked_from_trace(tensor: Any) -> InaccessibleTensorError:
     )
 
 
-class _Transfers:
-    """The operation that moves tensors between devices; its module, which needs it, sets it."""
+class _LateOperations:
+    """The operations that tensors and conversion need; their modules, which need these, set them.
+
+    They move a tensor between devices, stack tensors, and add slices at indices to zeros.
+    """
 
     to_device: Callable[[Tensor, str], Tensor]
+    stack: Callable[[Any], Tensor]
+    scatter_slices: Callable[[Tensor, Tensor, tuple[int, ...]], Tensor]
 
 
-transfers = _Transfers()
+operations = _LateOperations()
 
 
 class Reference:
@@ -507,13 +512,13 @@ class ArrayLike(NamesOfOtherLibraries):
     def _on(self, device: Any, function: str) -> Tensor:
         """Return the value on a device; one on a hidden GPU may stay there."""
         x = self._read()
-        return transfers.to_device(
+        return operations.to_device(
             x, devices.find(device, function, devices.home(x) == devices.GPU)
         )
 
     def cpu(self) -> Tensor:
         """Return the value in the processor's memory: itself if it is there."""
-        return transfers.to_device(self._read(), devices.CPU)
+        return operations.to_device(self._read(), devices.CPU)
 
     def item(self, *index: Any) -> Any:
         """Return an element as a Python number: the only one, or that at `index`.

@@ -31,15 +31,11 @@ imag = unary(
 )
 
 
-def _conjugate(dy: Any) -> Tensor:
-    return conj(dy)
-
-
 _conj = unary(
     "conj",
     "Return the complex conjugate of x.",
     kind="same",
-    vjp=_conjugate,
+    vjp=lambda dy: conj(dy),
     analytic=False,
     spellings=("keras.ops.conj", "keras.ops.conjugate", "numpy.conj", "numpy.conjugate"),
 )

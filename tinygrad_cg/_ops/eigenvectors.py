@@ -190,7 +190,6 @@ _lu = of_matrices(
     "lu",
     lambda x: _eliminate(x, False)[0].reshape(x.shape),
     _lu_rule,
-    samples=(MATRIX, STACK),
     analytic=False,
 )
 

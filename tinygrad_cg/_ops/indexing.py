@@ -12,12 +12,12 @@ from tinygrad_cg_kernels.move import gather as kmove
 from tinygrad_cg_kernels.runtime import promotion
 from tinygrad_cg_kernels.runtime.errstate import ignore_errors
 
-from .._core import conversion, device_runs, devices
+from .._core import device_runs, devices
 from .._core.conversion import convert, is_tensor, refuse_masked
 from .._core.device_runs import kernel_for
 from .._core.kinds import is_bool, is_integer
 from .._core.primitive import OPS, apply
-from .._core.tensor import Aval, NoValueError, Tensor
+from .._core.tensor import Aval, NoValueError, Tensor, operations
 from ..errors import InvalidArgumentError, OperatorNotAllowedInGraphError, users_expression
 from .define import Case, operation
 from .validation import as_int, as_integers, normalize_axis
@@ -405,6 +405,6 @@ def scatter_rows(values: Tensor, indices: Tensor, size: int, batch_dims: int = 0
     return apply(_gather_adjoint, (values, indices), params)
 
 
-conversion.operations.scatter_slices = lambda values, indices, shape: apply(
+operations.scatter_slices = lambda values, indices, shape: apply(
     _gather_adjoint, (values, indices), {"shape": shape, "axis": 0, "batch_dims": 0}
 )

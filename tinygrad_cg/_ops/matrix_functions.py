@@ -26,7 +26,6 @@ from .matrices import (
     MATRIX,
     NOT_SQUARE,
     POSITIVE,
-    STACK,
     columns,
     largest,
     of_matrices,
@@ -164,7 +163,6 @@ _expm = of_matrices(
     "expm",
     _each(_exponential),
     _rule_of(lambda: _expm),
-    samples=(MATRIX, STACK),
     errors=(NOT_SQUARE,),
 )
 _sqrtm = of_matrices(

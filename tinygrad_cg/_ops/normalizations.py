@@ -143,11 +143,9 @@ def rms_normalization(x: Any, scale: Any = None, axis: Any = -1, epsilon: Any = 
     x = _floating(x)
     axes = normalize_axes("rms_normalization", axis, x._data.ndim)
     result = multiply(x, rsqrt(add(reduce_mean(_squares(x), axes, True), epsilon)))
-    return (
-        result
-        if scale is None
-        else multiply(result, _along("rms_normalization: scale", x, scale, axes))
-    )
+    if scale is None:
+        return result
+    return multiply(result, _along("rms_normalization: scale", x, scale, axes))
 
 
 @in_float32
@@ -265,16 +263,14 @@ def dropout(
             raise ValueError(f"dropout: rate must be in [0, 1), got {rate}")
         if not rate:
             return x
-    shape = tuple(x._data.shape)
-    if noise_shape is None:
-        sizes = shape
-    else:
-        wanted_sizes = [-1 if size is None else size for size in noise_shape]
-        if len(wanted_sizes) == len(shape):
-            wanted_sizes = [
-                full if size == -1 else size for size, full in zip(wanted_sizes, shape, strict=True)
+    shape = sizes = tuple(x._data.shape)
+    if noise_shape is not None:
+        wanted = [-1 if size is None else size for size in noise_shape]
+        if len(wanted) == len(shape):
+            wanted = [
+                full if size == -1 else size for size, full in zip(wanted, shape, strict=True)
             ]
-        sizes = as_shape("dropout", wanted_sizes)
+        sizes = as_shape("dropout", wanted)
         check_broadcast("dropout", "noise", sizes, shape)
     draws = uniform(sizes, 0, 1, x.dtype if x.dtype != np.float16 else np.float32, seed)
     return where(greater_equal(draws, rate), divide(x, 1 - rate), 0)

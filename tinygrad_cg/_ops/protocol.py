@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from functools import cache
 from sys import _getframe
 from types import ModuleType
 from typing import Any, NoReturn
@@ -58,21 +59,18 @@ ANSWERED_BY_NUMPY: set[Callable] = {
 }
 
 
-class _Packages(dict):
-    """By a module's name, the package that it is of, if its code needs arrays; else None.
+@cache
+def _package_of(name: str | None) -> str | None:
+    """Return the package of a module if its code needs arrays; else None.
 
     It writes into what NumPy's functions give it, and hands that to code in C.
     """
-
-    def __missing__(self, name: str | None) -> str | None:
-        package = (name or "").partition(".")[0]
-        self[name] = needed = package if package in _NEEDING else None
-        return needed
+    package = (name or "").partition(".")[0]
+    return package if package in _NEEDING else None
 
 
 # Whether a package needs arrays of recorded tensors too.
 _NEEDING = {"matplotlib": True, "mpl_toolkits": True, "scipy": False, "sklearn": False}
-_packages = _Packages()
 _ABSENT = np._NoValue
 
 
@@ -89,7 +87,7 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any
     name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
     if options.get("out") is not None:
         return _write(name, ufunc, method, options["out"], inputs, options)
-    package = _packages[_getframe(1).f_globals.get("__name__")]
+    package = _package_of(_getframe(1).f_globals.get("__name__"))
     if package is not None and _gets_arrays(package, inputs, options):
         return getattr(ufunc, method)(*_as_values(inputs), **_as_values(options))
     if method == "at" and is_tensor(inputs[0]):
@@ -98,9 +96,7 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any
             f"np.{name}: the first argument cannot be a tensor, which is immutable: write "
             f"`x = x.at[index].{change}`"
         )
-    if method == "at" and not any(
-        is_tensor(operand) and _is_recorded(operand) for operand in inputs
-    ):
+    if method == "at" and not any(map(_is_recorded, inputs)):
         return _write(name, ufunc, method, inputs[:1], inputs, options)
     call = _METHODS.get(method)
     if op is None or call is None:
@@ -121,14 +117,8 @@ def _call(name: str, ufunc: Any, op: Callable, inputs: tuple, options: dict) -> 
     return op(*[shape.cast(operand, dtype) for operand in inputs])
 
 
-_CHANGES = {
-    name: f"{change}(y)"
-    for name, change in {
-        **{name: name for name in ("add", "subtract", "multiply", "divide", "power")},
-        "maximum": "max",
-        "minimum": "min",
-    }.items()
-}
+_CHANGES = {name: f"{name}(y)" for name in ("add", "subtract", "multiply", "divide", "power")}
+_CHANGES |= {"maximum": "max(y)", "minimum": "min(y)"}
 
 
 def _write(name: str, ufunc: Any, method: str, targets: tuple, inputs: tuple, options: dict) -> Any:
@@ -138,9 +128,7 @@ def _write(name: str, ufunc: Any, method: str, targets: tuple, inputs: tuple, op
             f"np.{name}: out= cannot be a tensor, which is immutable: write `x = np.{name}(...)` "
             "without out="
         )
-    if any(
-        is_tensor(operand) and _is_recorded(operand) for operand in (*inputs, *options.values())
-    ):
+    if any(map(_is_recorded, (*inputs, *options.values()))):
         raise TypeError(
             f"np.{name}: out= cannot be a tensor, and cannot take a recorded one, since an array "
             "would lose the derivative: write `w = w - y` instead of `w -= y`, or take y.numpy()"
@@ -148,10 +136,10 @@ def _write(name: str, ufunc: Any, method: str, targets: tuple, inputs: tuple, op
     return getattr(ufunc, method)(*_as_values(inputs), **_as_values(options))
 
 
-def _is_recorded(tensor: Any) -> bool:
-    """Return whether a tape may still ask for a derivative by way of this tensor."""
-    record = tensor._read()._rec
-    return any(token.alive and not token.silent for token in find_tokens(record))
+def _is_recorded(x: Any) -> bool:
+    """Return whether a tape may still ask for a derivative by way of `x`, if that is a tensor."""
+    tokens = find_tokens(x._read()._rec) if is_tensor(x) else ()
+    return any(token.alive and not token.silent for token in tokens)
 
 
 def _gets_arrays(package: str, args: tuple, kwargs: dict) -> bool:
@@ -238,7 +226,7 @@ def array_function(self: Any, function: Any, types: Any, args: tuple, kwargs: di
     package calls which needs arrays. Raises TypeError for all others, and for parameters that
     ours does not have.
     """
-    package = _packages[_getframe(1).f_globals.get("__name__")]
+    package = _package_of(_getframe(1).f_globals.get("__name__"))
     if package is not None and _gets_arrays(package, args, kwargs):
         return function(*_as_values(args), **_as_values(kwargs))
     function = public(function)

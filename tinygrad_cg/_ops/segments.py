@@ -45,12 +45,7 @@ _segment_extremum = operation(
     lambda x, indices, size, largest, batch_dims: Aval(
         (*x.shape[:batch_dims], size, *x.shape[len(indices.shape) :]), x.dtype
     ),
-    (
-        lambda dy, x, indices, out, size, batch_dims: _extremum_rule(
-            dy, x, indices, out, size, batch_dims
-        ),
-        None,
-    ),
+    (_extremum_rule, None),
     inputs=("x", "indices"),
     dtypes=REAL,
     batch=lambda params, size: params | {"batch_dims": params["batch_dims"] + 1},
@@ -97,10 +92,6 @@ _segment_rows = operation(
 # By name: the reduction of rows into `size` segments.
 
 
-def _sum(x: Tensor, rows: Tensor, size: int) -> Tensor:
-    return scatter_rows(x, rows, size)
-
-
 def _count(x: Tensor, rows: Tensor, size: int) -> Tensor:
     """Return how many rows each segment has, with axes of size 1 for those of a row."""
     counts = scatter_rows(ones(rows._data.shape, np.int64), rows, size)
@@ -110,13 +101,13 @@ def _count(x: Tensor, rows: Tensor, size: int) -> Tensor:
 def _mean(x: Tensor, rows: Tensor, size: int) -> Tensor:
     counts = maximum(_count(x, rows, size), 1)
     if is_exact(x.dtype):
-        return cast(divide(_sum(x, rows, size), counts), x.dtype)
-    return divide(_sum(x, rows, size), cast(counts, x.dtype))
+        return cast(divide(scatter_rows(x, rows, size), counts), x.dtype)
+    return divide(scatter_rows(x, rows, size), cast(counts, x.dtype))
 
 
 def _sqrt_n(x: Tensor, rows: Tensor, size: int) -> Tensor:
     counts = sqrt(cast(maximum(_count(x, rows, size), 1), np.float64))
-    return divide(_sum(x, rows, size), cast(counts, x.dtype))
+    return divide(scatter_rows(x, rows, size), cast(counts, x.dtype))
 
 
 def segment_product(x: Tensor, rows: Tensor, size: int) -> Tensor:
@@ -147,7 +138,7 @@ def _extreme(largest: bool) -> Callable[[Tensor, Tensor, int], Tensor]:
 
 
 _REDUCTIONS = {
-    "sum": _sum,
+    "sum": scatter_rows,
     "mean": _mean,
     "sqrt_n": _sqrt_n,
     "prod": segment_product,

@@ -15,7 +15,7 @@ from .._core.conversion import as_dtype, convert, convert_operands, unrounded
 from .._core.kinds import is_bool, is_complex, is_inexact
 from .._core.levels import state
 from .._core.primitive import apply, public_function, same_parameters
-from .._core.tensor import Aval, Tensor
+from .._core.tensor import Aval, Tensor, operations
 from ..errors import ArgumentTypeError, InvalidArgumentError
 from .define import Case, later_axis, operation, public
 from .indexing import getitem
@@ -481,4 +481,4 @@ def _cut(x: Tensor, boundaries: list[int], axis: int) -> list[Tensor]:
     return [getitem(x, (*index, slice(start, stop))) for start, stop in pairwise(bounds)]
 
 
-conversion.operations.stack = stack
+operations.stack = stack

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from .._core import devices, levels
 from .._core.primitive import Primitive, same_parameters
-from .._core.tensor import Tensor, transfers
+from .._core.tensor import Tensor, operations
 from ..errors import DeviceError
 
 
@@ -38,18 +38,16 @@ def _device_of(x: Any) -> str:
     return x.device
 
 
-def _is_tracing() -> bool:
-    return any(level.is_abstract for level in levels.stack(levels.state.frame))
-
-
 def to_device(x: Tensor, device: str) -> Tensor:
     """Return `x` on a device of `devices`, itself if it is there; its gradient goes back."""
     source = _device_of(x)
     if source == device:
         return x
-    if type(x) is Tensor and x._rec is None and _is_tracing():  # a constant of the program
+    if (
+        type(x) is Tensor and x._rec is None and levels.current_trace() is not None
+    ):  # a constant of the program
         return Tensor(devices.move(x._data, device))
     return _transfer(x, device=device, source=source)
 
 
-transfers.to_device = to_device
+operations.to_device = to_device

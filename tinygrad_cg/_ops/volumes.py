@@ -53,16 +53,8 @@ def _windows(
     window = filters.shape[:3]
     reach = [gap * (count - 1) + 1 for gap, count in zip(gaps, window, strict=True)]
     rooms = layout.padding(padding, sizes, reach, steps)
-    return (
-        steps,
-        gaps,
-        rooms,
-        _starts(layout.name, sizes[0], window[0], gaps[0], steps[0], rooms[0]),
-    )
-
-
-def _pad_depth(x: Tensor, room: tuple[int, int]) -> Tensor:
-    return pad(x, [(0, 0), room, *[(0, 0)] * (x.ndim - 2)]) if any(room) else x
+    starts = _starts(layout.name, sizes[0], window[0], gaps[0], steps[0], rooms[0])
+    return steps, gaps, rooms, starts
 
 
 def _flat_filters(filters: Tensor) -> Tensor:
@@ -101,7 +93,7 @@ def conv3d(
             "which must be a multiple of them"
         )
     x = reshape(x, (batch, sizes[0], height, width, channels // own, own))
-    x = _pad_depth(x, rooms[0])
+    x = pad(x, [(0, 0), rooms[0], *[(0, 0)] * 4]) if any(rooms[0]) else x
     slices = [slice(int(row[0]), int(row[-1]) + 1, steps[0]) for row in starts.T]
     x = concatenate([getitem(x, (slice(None), part)) for part in slices], -1)
     x = reshape(x, (batch * len(starts), height, width, channels * window[0]))

@@ -34,7 +34,7 @@ from .._core.record import (
     watched_since,
     with_wholes,
 )
-from .._core.tensor import Aval, Tensor, transfers
+from .._core.tensor import Aval, Tensor, operations
 from .._ops.creation import fill_zeros, ones_like
 from .._ops.elementwise import add
 from .._ops.reductions import reduce_sum
@@ -102,7 +102,7 @@ def _bring_home(sources: list, gradients: list) -> list:
     for gradient, source in zip(gradients, sources, strict=True):
         if gradient is not None and not type(gradient._data) is type(source._data) is not Aval:
             device, wanted = devices.elsewhere(gradient, source)
-            gradient = gradient if device is None else transfers.to_device(gradient, wanted)
+            gradient = gradient if device is None else operations.to_device(gradient, wanted)
         results.append(gradient)
     return results
 
@@ -226,7 +226,7 @@ def _seed(target: Any, gradient: Any) -> Tensor:
     if devices.array_types and not gradient._data.ndim:
         has_values = type(gradient._data) is not Aval and type(target._data) is not Aval
         if has_values:  # a single value moves; traced values are where the program runs
-            gradient = transfers.to_device(gradient, home(target))
+            gradient = operations.to_device(gradient, home(target))
     if gradient.dtype != target.dtype:
         gradient = cast(gradient, target.dtype)
     shape = target._data.shape

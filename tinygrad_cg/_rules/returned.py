@@ -16,7 +16,7 @@ from .._core import devices
 from .._core.conversion import IndexedSlices, convert, is_tensor, is_weak
 from .._core.kinds import is_complex, is_differentiable, is_exact
 from .._core.levels import is_transposing
-from .._core.tensor import Aval, Tensor, transfers
+from .._core.tensor import Aval, Tensor, operations
 from .._ops.comparison import isnan
 from .._ops.elementwise import multiply, where
 from .._ops.shape import broadcast_to, cast
@@ -153,7 +153,7 @@ def _fit_device(call: Any, tensor: Tensor, wanted: str, number: str, label: str 
     if device is None:
         return tensor
     if not tensor._data.ndim:
-        return transfers.to_device(tensor, wanted)
+        return operations.to_device(tensor, wanted)
     raise ArgumentTypeError(
         f"the rule of `{call.definition.name}` returned a gradient on '{device}' for "
         f"{_label(call, number, label)}, which is on '{wanted}': return it with .{wanted[:3]}() "

@@ -290,7 +290,11 @@ def _is_known(value: Any) -> bool:
 
 
 def to_tensor(value: Any) -> Any:
-    return value if _keeps_itself(value) else convert(value)
+    """Return a loop variable as a tensor; a TensorArray is returned unchanged."""
+    keeps_itself = isinstance(value, Tensor) or (
+        hasattr(value, "stack") and hasattr(value, "write")
+    )
+    return value if keeps_itself else convert(value)
 
 
 def first_of_loop(value: Any) -> Any:
@@ -301,11 +305,6 @@ def first_of_loop(value: Any) -> Any:
     """
     owned = isinstance(value, Tensor) and is_differentiable(value.dtype)
     return identity(value) if owned else value
-
-
-def _keeps_itself(value: Any) -> bool:
-    """Return whether a loop passes a value on unchanged, such as a TensorArray."""
-    return isinstance(value, Tensor) or (hasattr(value, "stack") and hasattr(value, "write"))
 
 
 def cond(
@@ -503,9 +502,8 @@ def _branches_of_examples(name: str, index: BatchTensor, functions: list[Callabl
     for column in zip(*leaves, strict=True):
         value = column[-1]
         for position in range(len(column) - 2, -1, -1):
-            value = (
-                None if value is None else where(equal(index, position), column[position], value)
-            )
+            if value is not None:
+                value = where(equal(index, position), column[position], value)
         chosen.append(value)
     return nest.pack_sequence_as(results[0], chosen)
 

@@ -42,26 +42,14 @@ def categorical_crossentropy(
 categorical_hinge = _losses.categorical_hinge
 hinge = _losses.hinge
 huber = _losses.huber
-kl_divergence = _losses.kl_divergence
-log_cosh = _losses.log_cosh
-mean_absolute_error = _losses.mean_absolute_error
-mean_absolute_percentage_error = _losses.mean_absolute_percentage_error
-mean_squared_error = _losses.mean_squared_error
-mean_squared_logarithmic_error = _losses.mean_squared_logarithmic_error
+kl_divergence = KLD = kld = kullback_leibler_divergence = _losses.kl_divergence
+log_cosh = logcosh = _losses.log_cosh
+mean_absolute_error = MAE = mae = _losses.mean_absolute_error
+mean_absolute_percentage_error = MAPE = mape = _losses.mean_absolute_percentage_error
+mean_squared_error = MSE = mse = _losses.mean_squared_error
+mean_squared_logarithmic_error = MSLE = msle = _losses.mean_squared_logarithmic_error
 poisson = _losses.poisson
 squared_hinge = _losses.squared_hinge
-MSE = _losses.mean_squared_error
-mse = _losses.mean_squared_error
-MAE = _losses.mean_absolute_error
-mae = _losses.mean_absolute_error
-MAPE = _losses.mean_absolute_percentage_error
-mape = _losses.mean_absolute_percentage_error
-MSLE = _losses.mean_squared_logarithmic_error
-msle = _losses.mean_squared_logarithmic_error
-KLD = _losses.kl_divergence
-kld = _losses.kl_divergence
-kullback_leibler_divergence = _losses.kl_divergence
-logcosh = _losses.log_cosh
 
 
 def cosine_similarity(y_true: Any, y_pred: Any, axis: Axes = -1) -> Tensor:

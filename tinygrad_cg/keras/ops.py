@@ -849,9 +849,8 @@ def lu_factor(x: TensorLike) -> tuple[Tensor, Tensor]:
     return _eigenvectors.lu_pivots(x)
 
 
+@restates(_linear_algebra.matmul)
 def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Return the matrix product over the last two axes; the axes before them broadcast. A 1-D
-    operand is a row on the left or a column on the right."""
     return _linear_algebra.matmul(x1, x2)
 
 
@@ -1342,8 +1341,7 @@ def allclose(
     x1: TensorLike, x2: TensorLike, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
 ) -> Tensor:
     """Return whether no element differs by more than ``atol + rtol * abs(x2)``, as a tensor."""
-    x1, x2 = convert_each(x1, x2)
-    return reduce_all(numpy.isclose(x1, x2, rtol, atol, equal_nan))
+    return reduce_all(isclose(x1, x2, rtol, atol, equal_nan))
 
 
 def angle(x: TensorLike) -> Tensor:
@@ -1437,8 +1435,7 @@ def isin(
     x1: TensorLike, x2: TensorLike, assume_unique: bool = False, invert: bool = False
 ) -> Tensor:
     """Return whether each element of `x1` is in `x2`; with `invert` whether it is not."""
-    x1, x2 = convert_each(x1, x2)
-    return numpy.isin(x1, x2, assume_unique, invert)
+    return numpy.isin(*convert_each(x1, x2), assume_unique, invert)
 
 
 isneginf = _of_real(numpy.isneginf, convert)
@@ -1494,8 +1491,7 @@ def rad2deg(x: TensorLike) -> Tensor:
 def searchsorted(sorted_sequence: Any, values: Any, side: str = "left") -> Tensor:
     """Return the positions (int32) at which `values` can be inserted in `sorted_sequence`: before
     equal elements, or after them with side="right"."""
-    sorted_sequence, values = convert_each(sorted_sequence, values)
-    return _shape.cast(numpy.searchsorted(sorted_sequence, values, side), int32)
+    return cast(numpy.searchsorted(*convert_each(sorted_sequence, values), side), int32)
 
 
 def unique(
@@ -1533,8 +1529,7 @@ def unravel_index(indices: TensorLike, shape: Shape) -> list[Tensor]:
 
 def append(x1: TensorLike, x2: TensorLike, axis: Axes = None) -> Tensor:
     """Return `x2` joined to the end of `x1` along `axis`; both flattened if it is None."""
-    x1, x2 = convert_each(x1, x2)
-    return numpy.append(x1, x2, axis)
+    return numpy.append(*convert_each(x1, x2), axis)
 
 
 def average(x: TensorLike, axis: Axes = None, weights: Any = None) -> Tensor:
@@ -1552,15 +1547,12 @@ def corrcoef(x: TensorLike) -> Tensor:
 
 def correlate(x1: TensorLike, x2: TensorLike, mode: str = "valid") -> Tensor:
     """Return the cross-correlation of two 1-D tensors: "valid", "same" or "full"."""
-    x1, x2 = convert_each(x1, x2)
-    return numpy.correlate(x1, x2, mode)
+    return numpy.correlate(*convert_each(x1, x2), mode)
 
 
-@hides_others
-def count_nonzero(x: TensorLike, axis: Axes = None, **others: Never) -> Tensor:
+@reads_own_arguments
+def count_nonzero(x: TensorLike, axis: Axes = None) -> Tensor:
     """Return how many elements over axes are not 0, as int32."""
-    if others:
-        refuse_call(count_nonzero, others)
     return _shape.cast(reduce_sum(_shape.cast(_comparison.not_equal(x, 0), int32), axis), int32)
 
 
@@ -1574,8 +1566,7 @@ def cross(
 ) -> Tensor:
     """Return the cross products of vectors of 3 elements along the given axes; the others
     broadcast."""
-    x1, x2 = convert_each(x1, x2)
-    return numpy.cross(x1, x2, axisa, axisb, axisc, axis)
+    return numpy.cross(*convert_each(x1, x2), axisa, axisb, axisc, axis)
 
 
 def diagflat(x: TensorLike, k: int = 0) -> Tensor:
@@ -1610,11 +1601,9 @@ hsplit = _parted(numpy.hsplit)
 vsplit = _parted(numpy.vsplit)
 
 
-@hides_others
-def flip(x: TensorLike, axis: Axes = None, **others: Never) -> Tensor:
+@reads_own_arguments
+def flip(x: TensorLike, axis: Axes = None) -> Tensor:
     """Return `x` in reverse order along axes, by default all."""
-    if others:
-        refuse_call(flip, others)
     return numpy.flip(convert(x), axis)
 
 
@@ -1643,8 +1632,7 @@ def isclose(
     x1: TensorLike, x2: TensorLike, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
 ) -> Tensor:
     """Return whether elements differ by no more than ``atol + rtol * abs(x2)``."""
-    x1, x2 = convert_each(x1, x2)
-    return numpy.isclose(x1, x2, rtol, atol, equal_nan)
+    return numpy.isclose(*convert_each(x1, x2), rtol, atol, equal_nan)
 
 
 kron = _of_two(numpy.kron)

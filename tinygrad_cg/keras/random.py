@@ -10,7 +10,7 @@ from .._core.tensor import Tensor
 from .._ops import distributions as _distributions
 from .._ops import normalizations as _normalizations
 from .._ops import sampling as _sampling
-from .._ops.namespaces.namespace import export_functions, spelled
+from .._ops.namespaces.namespace import export_functions, restates, spelled
 from .._ops.settings import settings
 
 
@@ -34,14 +34,10 @@ def binomial(
     )
 
 
+@restates(_distributions.categorical)
 def categorical(
     logits: TensorLike, num_samples: Any, dtype: DTypeLike = "int32", seed: int | None = None
 ) -> Tensor:
-    """Return classes, (rows, num_samples), drawn by the `logits` of each row; it has no gradient.
-
-    `logits` (rows, classes) are logarithms of probabilities, up to a constant. The classes are
-    int64 by default. Modelled on ``tf.random.categorical``. InvalidArgumentError for other shapes.
-    """
     return _distributions.categorical(logits, num_samples, dtype, seed)
 
 

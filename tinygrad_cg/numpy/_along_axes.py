@@ -10,7 +10,7 @@ import numpy as np
 from .._core import devices
 from .._core.conversion import IndexedSlices, convert, promote
 from .._core.kinds import is_bool, is_exact, is_integer
-from .._core.tensor import Aval, Tensor, transfers
+from .._core.tensor import Aval, Tensor, operations
 from .._ops import searching
 from .._ops.comparison import equal, greater_equal, isnan, less, logical_not, not_equal
 from .._ops.complex import conj, real
@@ -488,7 +488,7 @@ def histogram(
     """
     edges = histogram_bin_edges(a, bins, range, weights)
     x = _array(a)
-    edges = transfers.to_device(edges, devices.GPU) if searching.is_on_gpu(x._data) else edges
+    edges = operations.to_device(edges, devices.GPU) if searching.is_on_gpu(x._data) else edges
     if not isinstance(edges._data, Aval) and np.any(np.diff(devices.to_host(edges._data)) < 0):
         raise ValueError("histogram: the edges of bins must increase")
     limits, numbers = stop_gradient(edges), reshape(stop_gradient(x), (-1,))

@@ -37,7 +37,6 @@ from ._manipulation import (
     _expanded,
     _join,
     _linspace,
-    _raise_in_front,
     _raise_rank,
     _split,
     _taken,
@@ -51,7 +50,6 @@ from ._readers import (
     _as,
     _as_array,
     _as_mask,
-    _clip_operands,
     _converted,
     _filled_like,
     _flat,
@@ -63,6 +61,7 @@ from ._readers import (
     _on,
     _pair,
     _position,
+    _read,
     _real,
     _rearrange,
     _searchsorted,
@@ -70,6 +69,7 @@ from ._readers import (
     _terms,
     _true_coordinates,
     _widen,
+    _with_weak_dtype,
 )
 
 
@@ -145,7 +145,8 @@ def array(
     if given, with axes of size 1 in front to have `ndmin`."""
     if others:
         refuse_call(array, others)
-    return _raise_in_front(_converted("array", object, dtype, copy, None), ndmin)
+    x = _converted("array", object, dtype, copy, None)
+    return _shape.reshape(x, (*[1] * (ndmin - x.ndim), *x.shape)) if x.ndim < ndmin else x
 
 
 def array_split(ary: TensorLike, indices_or_sections: Any, axis: Axes = 0) -> list[Tensor]:
@@ -218,13 +219,11 @@ def clip(
     max: TensorLike | None = None,
 ) -> Tensor:
     """Return `a` limited to [a_min, a_max]; None means no limit. At a limit the gradient passes."""
-    return _no_out(
-        "clip",
-        out,
-        _elementwise.clip(
-            *_clip_operands(a, min if a_min is None else a_min, max if a_max is None else a_max)
-        ),
+    x, limits = _array(a), (min if a_min is None else a_min, max if a_max is None else a_max)
+    low, high = (
+        None if limit is None else _with_weak_dtype(_read(limit), x.dtype) for limit in limits
     )
+    return _no_out("clip", out, _elementwise.clip(x, low, high))
 
 
 def compress(
@@ -253,13 +252,9 @@ def copy(a: TensorLike, order: str = "K", subok: bool = False) -> Tensor:
     return _shape.identity(_array(a))
 
 
-@hides_others
-def count_nonzero(
-    a: TensorLike, axis: Axes = None, *, keepdims: bool = False, **others: Never
-) -> Tensor:
+@reads_own_arguments
+def count_nonzero(a: TensorLike, axis: Axes = None, *, keepdims: bool = False) -> Tensor:
     """Return the number of elements over axes that are not 0."""
-    if others:
-        refuse_call(count_nonzero, others)
     return _reductions.reduce_sum(
         _shape.cast(_comparison.not_equal(_array(a), 0), np.int64), axis, keepdims
     )
@@ -376,7 +371,7 @@ def extract(condition: TensorLike, arr: TensorLike) -> Tensor:
     return _rearrange(lambda indices: np.extract(_as_mask(condition), indices), arr)
 
 
-@hides_others
+@reads_own_arguments
 def eye(
     N: int,
     M: int | None = None,
@@ -385,11 +380,8 @@ def eye(
     order: str = "C",
     *,
     device: Any = None,
-    **others: Never,
 ) -> Tensor:
     """Return `N` by `M` zeros (square by default) with ones on diagonal `k`, float64 by default."""
-    if others:
-        refuse_call(eye, others)
     return _on("eye", device, _creation.constant(np.eye(N, M, k, _kind(dtype, np.float64))))
 
 
@@ -887,13 +879,9 @@ def trace(
     )
 
 
-@hides_others
-def tri(
-    N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = float, **others: Never
-) -> Tensor:
+@reads_own_arguments
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = float) -> Tensor:
     """Return `N` by `M` ones on and below the diagonal `k`, and zeros above it."""
-    if others:
-        refuse_call(tri, others)
     return _creation.constant(np.tri(N, M, k, np.dtype(dtype)))
 
 

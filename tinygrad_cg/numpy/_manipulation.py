@@ -11,7 +11,7 @@ from .._core.conversion import convert
 from .._core.tensor import Tensor
 from .._ops import searching
 from .._ops.creation import constant
-from .._ops.elementwise import divide, maximum, minimum, multiply, power, remainder, subtract, where
+from .._ops.elementwise import divide, multiply, power, subtract, where
 from .._ops.indexing import gather, getitem
 from .._ops.namespaces.adapt import flattened, grid_axes, space_evenly
 from .._ops.shape import (
@@ -32,6 +32,7 @@ from ._readers import (
     _as_array,
     _deciding,
     _deciding_there,
+    _into,
     _pair,
     _read,
     _rearrange,
@@ -125,10 +126,6 @@ def _expanded(x: Tensor, axis: Any) -> Tensor:
     return x
 
 
-def _raise_in_front(x: Tensor, rank: int) -> Tensor:
-    return reshape(x, (*[1] * (rank - x.ndim), *x.shape)) if x.ndim < rank else x
-
-
 # Diagonals and triangles ---------------------------------------------------------------------
 
 
@@ -138,14 +135,9 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     if x.ndim < 2:
         raise InvalidArgumentError("diagonal: needs at least 2 dimensions")
     x = moveaxis(x, (axis1, axis2), (-2, -1))
-    rows, columns = _diagonal_indices(x.shape[-2], x.shape[-1], offset)
-    return getitem(x, (Ellipsis, rows, columns))
-
-
-def _diagonal_indices(height: int, width: int, offset: int) -> tuple[np.ndarray, np.ndarray]:
-    count = max(0, min(height + min(offset, 0), width - max(offset, 0)))
-    steps = np.arange(count)
-    return steps - min(offset, 0), steps + max(offset, 0)
+    down, right = max(-offset, 0), max(offset, 0)
+    steps = np.arange(max(0, min(x.shape[-2] - down, x.shape[-1] - right)))
+    return getitem(x, (Ellipsis, steps + down, steps + right))
 
 
 def diag(v: Any, k: int = 0) -> Tensor:
@@ -316,12 +308,7 @@ def _taken(x: Tensor, indices: Any, axis: Any, mode: str) -> Tensor:
     size = x.shape[normalize_axis("take", dim, x.ndim)]
     if mode not in ("raise", "wrap", "clip"):
         raise ValueError(f"take: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")
-    index = _array(indices)
-    if mode == "wrap":
-        index = remainder(index, size)
-    elif mode == "clip":
-        index = maximum(minimum(index, size - 1), 0)
-    return gather(x, index, dim)
+    return gather(x, _into(_array(indices), size, mode), dim)
 
 
 def geomspace(

@@ -45,8 +45,6 @@ from .._ops.elementwise import (
     floor,
     floor_divide,
     logaddexp,
-    maximum,
-    minimum,
     multiply,
     power,
     remainder,
@@ -58,7 +56,7 @@ from .._ops.shape import broadcast_to, cast, concatenate, identity, reshape, sta
 from .._ops.trigonometry import arctan2
 from .._ops.validation import normalize_axis
 from ..errors import InvalidArgumentError
-from ._readers import _array, _pair, _real
+from ._readers import _array, _into, _pair, _real
 
 
 def _reals(x1: Any, x2: Any) -> tuple[Tensor, ...]:
@@ -264,12 +262,8 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Tenso
 
     `a` are integers. `mode` is for out-of-range indices: "raise" (IndexError), "wrap" or "clip".
     """
-    index, options = _array(a), [_array(choice) for choice in choices]
-    count = len(options)
-    if mode == "wrap":
-        index = remainder(index, count)
-    elif mode == "clip":
-        index = maximum(minimum(index, count - 1), 0)
+    options = [_array(choice) for choice in choices]
+    index = _into(_array(a), len(options), mode)
     shape = promotion.broadcast_shapes(*[tuple(array.shape) for array in (index, *options)])
     rows = stack([broadcast_to(option, shape) for option in options])
     grid = np.ogrid[tuple([slice(size) for size in shape])]

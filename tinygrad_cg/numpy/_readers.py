@@ -17,7 +17,7 @@ from .._ops.block_moves import rearrange
 from .._ops.comparison import equal, not_equal
 from .._ops.creation import constant, full
 from .._ops.einsum import from_lists
-from .._ops.elementwise import minimum
+from .._ops.elementwise import maximum, minimum, remainder
 from .._ops.indexing import gather
 from .._ops.namespaces.adapt import arg_extremum
 from .._ops.shape import broadcast_to, cast, reshape, stack, stop_gradient
@@ -66,14 +66,6 @@ def _with_weak_dtype(x: Any, other: np.dtype | None) -> Any:
     return x if gives_way else array
 
 
-def _clip_operands(a: Any, low: Any, high: Any) -> tuple:
-    """Return the arguments of `clip`; limits that are Python numbers take the dtype of `a`."""
-    a = _array(a)
-    return a, *[
-        None if limit is None else _with_weak_dtype(_read(limit), a.dtype) for limit in (low, high)
-    ]
-
-
 def _no_out(name: str, out: Any, result: Any) -> Any:
     """Return `result`; TypeError if `out` is given."""
     if out is not None:
@@ -86,6 +78,13 @@ def _on(name: str, device: Any, result: Any) -> Any:
     if device not in (None, "cpu"):
         raise ValueError(f"{name}: device must be 'cpu', the only one, got {device!r}")
     return result
+
+
+def _into(index: Tensor, size: int, mode: str) -> Tensor:
+    """Return indices; out of range they wrap around or are clipped, if `mode` says so."""
+    if mode == "wrap":
+        return remainder(index, size)
+    return maximum(minimum(index, size - 1), 0) if mode == "clip" else index
 
 
 def _axis(x: Tensor, axis: Any) -> Any:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Never
+from typing import Any
 
 import numpy as np
 
 from .._core.annotations import Axes, TensorLike
-from .._core.suggestions import hides_others, refuse_call
+from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
 from .._ops import creation as _creation
 from .._ops import elementwise as _elementwise
@@ -18,15 +18,10 @@ from ._readers import _array
 
 
 def _transform(name: str, operation: Callable[..., Tensor]):
-    @hides_others
-    def transform(
-        a: TensorLike, n: int | None = None, axis: Axes = -1, norm: Any = None, **others: Never
-    ) -> Tensor:
-        if others:
-            refuse_call(transform, others)
+    def transform(a: TensorLike, n: int | None = None, axis: Axes = -1, norm: Any = None) -> Tensor:
         return operation(_array(a), n, axis, norm)
 
-    return spelled(transform, name, operation)
+    return reads_own_arguments(spelled(transform, name, operation))
 
 
 fft = _transform("fft", _fourier.fft)

@@ -23,7 +23,7 @@ from .._ops.elementwise import absolute, add, divide, multiply
 from .._ops.indexing import getitem
 from .._ops.least_squares import relative_tolerance
 from .._ops.matrices import adjoint, band, square_matrices
-from .._ops.namespaces.namespace import export_functions, spelled
+from .._ops.namespaces.namespace import export_functions, restates, spelled
 from .._ops.reductions import reduce_sum
 from .._ops.shape import broadcast_to, cast, reshape, swap_last, transpose
 from .._ops.validation import as_int
@@ -168,9 +168,8 @@ def diagonal(x: TensorLike, /, *, offset: Any = 0) -> Tensor:
     return _two_axes(x, offset)
 
 
+@restates(_linear_algebra.matmul)
 def matmul(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """Return the matrix product over the last two axes; the axes before them broadcast. A 1-D
-    operand is a row on the left or a column on the right."""
     return _linear_algebra.matmul(*_pair(x1, x2))
 
 
