@@ -19,7 +19,6 @@ from ._ops import factorizations as _factorizations
 from ._ops import least_squares as _least_squares
 from ._ops import linear_algebra as _linear_algebra
 from ._ops import matrix_functions as _matrix_functions
-from ._ops import normalizations as _normalizations
 from ._ops import norms as _norms
 from ._ops import reductions as _reductions
 from ._ops.complex import conj
@@ -29,6 +28,7 @@ from ._ops.diagonals import tensor_diag, tensor_diag_part
 from ._ops.elementwise import multiply, sqrt
 from ._ops.matrices import real_dtype
 from ._ops.namespaces.namespace import export_functions, restates, unary_of_input, unary_of_tensor
+from ._ops.normalizations import global_norm
 from ._ops.norms import normalize
 from ._ops.shape import broadcast_to, cast, concatenate, stack, swap_last, unstack
 from ._ops.systems import (
@@ -47,6 +47,7 @@ from .math import l2_normalize
 __all__ = [
     "banded_triangular_solve",
     "eigh_tridiagonal",
+    "global_norm",
     "l2_normalize",
     "lu_matrix_inverse",
     "lu_reconstruct",
@@ -178,14 +179,6 @@ def eye(
     if batch_shape is None:
         return matrix
     return broadcast_to(matrix, (*as_shape("eye", batch_shape), *matrix.shape))
-
-
-def global_norm(t_list: Any, name: str | None = None) -> Tensor:
-    """Return the Euclidean norm of all elements of several tensors together; None counts as 0.
-
-    Raises TypeError unless `t_list` is a list or tuple, ValueError if it has no tensor.
-    """
-    return _normalizations.global_norm(t_list)
 
 
 def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:

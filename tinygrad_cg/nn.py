@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from . import _ops
 from ._core.annotations import Axes, Shape, TensorLike
 from ._core.conversion import convert_each
-from ._core.suggestions import reads_own_arguments, refuse_name
+from ._core.suggestions import refuse_name
 from ._core.tensor import Tensor
 from ._ops import elementwise as _elementwise
 from ._ops import reductions as _reductions
@@ -31,6 +31,7 @@ from .math import (
 )
 
 if TYPE_CHECKING:
+    from ._ops.activation_functions import crelu as crelu
     from ._ops.block_moves import space_to_batch as space_to_batch
     from ._ops.candidates import all_candidate_sampler as all_candidate_sampler
     from ._ops.candidates import compute_accidental_hits as compute_accidental_hits
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     )
     from ._ops.normalizations import batch_normalization as batch_normalization
     from ._ops.normalizations import dropout as dropout
+    from ._ops.normalizations import embedding_lookup as embedding_lookup
     from ._ops.normalizations import weighted_moments as weighted_moments
     from ._ops.sequences import ctc_loss as ctc_loss
     from ._ops.statistics import (
@@ -81,6 +83,7 @@ __all__ = [
 ]
 # Functions by the module of `_ops` that is loaded when one of them is asked for.
 _LATER = {
+    "activation_functions": "crelu",
     "block_moves": "space_to_batch",
     "candidates": "all_candidate_sampler compute_accidental_hits nce_loss sampled_softmax_loss",
     "filters": (
@@ -88,7 +91,7 @@ _LATER = {
         "local_response_normalization lrn max_pool_with_argmax separable_conv2d"
     ),
     "loss_functions": "log_poisson_loss weighted_cross_entropy_with_logits",
-    "normalizations": "batch_normalization dropout weighted_moments",
+    "normalizations": "batch_normalization dropout embedding_lookup weighted_moments",
     "sequences": "ctc_loss",
     "statistics": (
         "batch_norm_with_global_normalization collapse_repeated compute_average_loss "
@@ -348,30 +351,9 @@ def space_to_depth(
     return _ops.block_moves.space_to_depth(input, block_size, data_format)
 
 
-@reads_own_arguments
-def crelu(features: TensorLike, axis: Axes = -1, name: str | None = None) -> Tensor:
-    """Return ``relu(features)`` and ``relu(-features)``, joined along `axis`.
-
-    After W. Shang et al., "Understanding and improving convolutional neural networks via
-    concatenated rectified linear units" (2016).
-    """
-    return _ops.activation_functions.crelu(features, axis)
-
-
 def elu(features: TensorLike, name: str | None = None) -> Tensor:
     """Return `features` where they are positive, and ``exp(features) - 1`` elsewhere."""
     return _ops.activation_functions.elu(features)
-
-
-def embedding_lookup(
-    params: TensorLike, ids: Any, max_norm: Any = None, name: str | None = None
-) -> Tensor:
-    """Return the rows of `params` at integer `ids`, of norm `max_norm` at most if given.
-
-    `params` is a tensor, or a list with one. Raises InvalidArgumentError for `ids` that are not
-    integers, IndexError for one out of bounds.
-    """
-    return _ops.normalizations.embedding_lookup(params, ids, max_norm)
 
 
 def gelu(features: TensorLike, approximate: bool = False, name: str | None = None) -> Tensor:

@@ -54,7 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--report", action="store_true", help=argparse.SUPPRESS)  # for `_share`
     options = parser.parse_args(arguments)
     ops.load_all()
-    records = {name: record for name, record in OPS.items() if _is_common(record)}
+    kinds = "elementwise", "reduction", "normalisation"
+    records = {name: op for name, op in OPS.items() if op.kind in kinds and op.samples}
     if unknown := sorted({*options.names} - {*records}):
         parser.error(
             f"no operation {', '.join(map(repr, unknown))}: choose from {', '.join(records)}"
@@ -110,10 +111,6 @@ def _share(names: list[str], count: int, quiet: bool) -> int:
         for _ in finished if quiet else track(finished, LABEL, len(names)):
             pass
     return sum(process.wait() != 0 for process in running)
-
-
-def _is_common(record: Primitive) -> bool:
-    return record.kind in ("elementwise", "reduction", "normalisation") and bool(record.samples)
 
 
 def _warm(record: Primitive) -> None:

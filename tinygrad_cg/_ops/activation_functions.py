@@ -206,7 +206,12 @@ def glu(x: TensorLike, axis: Axes = -1) -> Tensor:
     return multiply(first, sigmoid(second))
 
 
-def crelu(x: Any, axis: Any = -1) -> Tensor:
-    """Return ``relu(x)`` and ``relu(-x)``, joined along `axis`."""
-    x = convert(x)
+@reads_own_arguments
+def crelu(features: TensorLike, axis: Axes = -1, name: str | None = None) -> Tensor:
+    """Return ``relu(features)`` and ``relu(-features)``, joined along `axis`.
+
+    After W. Shang et al., "Understanding and improving convolutional neural networks via
+    concatenated rectified linear units" (2016).
+    """
+    x = convert(features)
     return concatenate([relu(x), relu(negative(x))], axis)

@@ -13,7 +13,7 @@ import numpy as np
 
 from .._core import device_runs, devices
 from .._core.conversion import weak_arrays
-from .._core.primitive import OPS, Primitive, apply
+from .._core.primitive import OPS, Primitive
 from .._core.tensor import Tensor
 
 
@@ -30,13 +30,21 @@ class Operations(Protocol):
         """Return the operation of that name."""
 
 
-def _find_operation(name: str) -> Primitive:
-    if name not in OPS:
-        raise AttributeError(f"no operation is named {name!r}")
-    return OPS[name]
+class _ByName:
+    """Find what runs an operation, by its name."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in OPS:
+            raise AttributeError(f"no operation is named {name!r}")
+        run = self._run_of(OPS[name])
+        setattr(self, name, run)  # the next look finds it at once
+        return run
+
+    def _run_of(self, primitive: Primitive) -> Any:
+        return primitive
 
 
-class _OnArrays:
+class _OnArrays(_ByName):
     """Run the kernels of operations on arrays."""
 
     def number(self, value: float, like: np.ndarray) -> np.ndarray:
@@ -47,10 +55,8 @@ class _OnArrays:
     def identity(self, x: np.ndarray) -> np.ndarray:
         return x.copy()  # what one operation returns is not memory of another
 
-    def __getattr__(self, name: str) -> Any:
-        run = _find_operation(name).run
-        setattr(self, name, run)  # the next look finds it at once
-        return run
+    def _run_of(self, primitive: Primitive) -> Any:
+        return primitive.run
 
 
 class _OnGPU(_OnArrays):
@@ -61,32 +67,17 @@ class _OnGPU(_OnArrays):
 
     count = number
 
-    def __getattr__(self, name: str) -> Any:
-        primitive = _find_operation(name)
-
-        def run(*arrays: Any, **params: Any) -> Any:
-            return device_runs.run(primitive, arrays, params)
-
-        setattr(self, name, run)
-        return run
+    def _run_of(self, primitive: Primitive) -> Any:
+        return lambda *arrays, **params: device_runs.run(primitive, arrays, params)
 
 
-class _OnTensors:
+class _OnTensors(_ByName):
     """Apply operations to tensors, for all levels of this thread."""
 
     def number(self, value: float, like: Tensor) -> Tensor:
         return Tensor(weak_arrays[like.dtype][value])
 
     count = number
-
-    def __getattr__(self, name: str) -> Any:
-        primitive = _find_operation(name)
-
-        def call(*operands: Tensor, **params: Any) -> Any:
-            return apply(primitive, operands, params)
-
-        setattr(self, name, call)
-        return call
 
 
 ARRAYS: Operations = _OnArrays()

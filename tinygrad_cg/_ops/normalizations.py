@@ -190,8 +190,11 @@ def _ratio(length: Tensor, most: Any) -> tuple[Tensor, Tensor]:
     return where(fits, 1, length), where(fits, 1, most)
 
 
-def global_norm(t_list: Any) -> Tensor:
-    """Return the Euclidean norm of all elements of several tensors together; None counts as 0."""
+def global_norm(t_list: Any, name: str | None = None) -> Tensor:
+    """Return the Euclidean norm of all elements of several tensors together; None counts as 0.
+
+    Raises TypeError unless `t_list` is a list or tuple, ValueError if it has no tensor.
+    """
     tensors = [_floating(tensor) for tensor in _listed("global_norm", t_list) if tensor is not None]
     norm = _global_norm(tensors)
     return cast(norm, np.float16) if all(tensor.dtype == np.float16 for tensor in tensors) else norm
@@ -276,8 +279,14 @@ def dropout(
     return where(greater_equal(draws, rate), divide(x, 1 - rate), 0)
 
 
-def embedding_lookup(params: Any, ids: Any, max_norm: Any = None) -> Tensor:
-    """Return the rows of `params` at integer `ids`, of norm `max_norm` at most if given."""
+def embedding_lookup(
+    params: TensorLike, ids: Any, max_norm: Any = None, name: str | None = None
+) -> Tensor:
+    """Return the rows of `params` at integer `ids`, of norm `max_norm` at most if given.
+
+    `params` is a tensor, or a list with one. Raises InvalidArgumentError for `ids` that are not
+    integers, IndexError for one out of bounds.
+    """
     if isinstance(params, (list, tuple)):
         if len(params) != 1:
             raise ValueError(

@@ -207,8 +207,7 @@ def one_hot(indices: Any, depth: Any, axis: Any = -1, dtype: Any = np.float32) -
     indices = as_integers("one_hot", "indices", indices)
     count = as_count("one_hot", "depth", depth)
     dim = normalize_axis("one_hot", axis, indices._data.ndim + 1)
-    params = {"depth": count, "axis": dim, "dtype": as_dtype(dtype)}
-    return apply(_one_hot, (indices,), params)
+    return _one_hot(indices, depth=count, axis=dim, dtype=as_dtype(dtype))
 
 
 def in_top_k(targets: Any, predictions: Any, k: int) -> Tensor:
@@ -225,6 +224,5 @@ def in_top_k(targets: Any, predictions: Any, k: int) -> Tensor:
     inside = logical_and(greater_equal(classes, 0), less(classes, scores.shape[1]))
     own = take_along_axis(scores, expand_dims(where(inside, classes, 0), 1), 1)
     above = reduce_sum(cast(greater(scores, own), np.int64), 1)
-    return logical_and(
-        logical_and(inside, isfinite(getitem(own, (slice(None), 0)))), less(above, count)
-    )
+    inside = logical_and(inside, isfinite(getitem(own, (slice(None), 0))))
+    return logical_and(inside, less(above, count))

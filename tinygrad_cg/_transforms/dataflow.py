@@ -33,12 +33,6 @@ _ASSIGNMENTS = {"assign", "assign_add", "assign_sub"}
 _ADDERS = {"append", "extend", "add", "insert", "update", "setdefault"}
 
 
-def _is_without_rule(name: str) -> bool:
-    """Return whether an operation of this name has no gradient."""
-    ops.load_all()
-    return name in OPS and OPS[name].rules is None
-
-
 class DetachPoint(NamedTuple):
     """The expression where the derivative ends: what it does, its file, line and text."""
 
@@ -397,7 +391,8 @@ class _Reader:
         if isinstance(function, BuiltinFunctionType) and package == "math":
             return "takes the value as a number"
         makes_array = function is np.ndarray or name in _CONSTRUCTORS
-        if (package == "numpy" and makes_array) or _is_numpy_scalar(function):
+        is_scalar = isinstance(function, type) and issubclass(function, np.generic)
+        if (package == "numpy" and makes_array) or is_scalar:
             return "takes the value as a NumPy array"
         if name == "stop_gradient":
             return "detaches its result"
@@ -407,9 +402,10 @@ class _Reader:
                 return f"has the dtype {dtype}, which has no gradient"
             return ""
         own = getattr(getattr(function, "primitive", None), "rules", True) is None
-        is_operation = of_tensor or isinstance(function, np.ufunc)
-        is_operation = is_operation or package in ("tinygrad_cg", "numpy")
-        if own or (is_operation and _is_without_rule(name)):
+        if of_tensor or isinstance(function, np.ufunc) or package in ("tinygrad_cg", "numpy"):
+            ops.load_all()
+            own = own or (name in OPS and OPS[name].rules is None)
+        if own:
             return "has no derivative"
         return ""
 
@@ -541,10 +537,6 @@ def captures_of(function: Any) -> dict[str, Any]:
 
 def _package(function: Any) -> str:
     return (getattr(function, "__module__", None) or "").partition(".")[0]
-
-
-def _is_numpy_scalar(function: Any) -> bool:
-    return isinstance(function, type) and issubclass(function, np.generic)
 
 
 def _root(node: Any) -> str:
