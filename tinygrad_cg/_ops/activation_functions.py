@@ -5,12 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from .._core import devices
 from .._core.annotations import Axes, TensorLike
 from .._core.conversion import convert, is_tensor
-from .._core.kinds import is_exact
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
@@ -39,7 +36,7 @@ from .elementwise import (
     where,
 )
 from .reductions import reduce_sum
-from .shape import cast, concatenate, reshape, split
+from .shape import cast, concatenate, floating, reshape, split
 from .sorting import sort
 from .validation import normalize_axis
 
@@ -179,7 +176,7 @@ def sparsemax(x: Any, axis: Any = -1) -> Tensor:
     """
     x = convert(x)
     dim = normalize_axis("sparsemax", axis, x._data.ndim)
-    x = cast(x, np.float64) if is_exact(x.dtype) else x
+    x = floating(x)
     ordered = sort(x, dim, descending=True)
     sizes = (-1, *[1] * (x._data.ndim - dim - 1))
     counts = reshape(arange(1, x._data.shape[dim] + 1, 1, x.dtype), sizes)

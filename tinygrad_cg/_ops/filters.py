@@ -20,7 +20,7 @@ from .elementwise import add, divide, maximum, multiply, negative, power, square
 from .indexing import getitem
 from .padding import pad
 from .pooling import _max_indices, average_pool, max_pool
-from .shape import cast, in_float32, reshape
+from .shape import cast, floating, in_float32, reshape
 from .validation import as_count, as_shape, check_kind, check_shapes
 from .windows import ImageLayout
 
@@ -167,7 +167,7 @@ def local_response_normalization(
     x, radius = convert(input), as_count(op_name, "depth_radius", depth_radius)
     check_kind(op_name, "images", x, REAL)
     check_shapes(op_name, {"images": (x, "batch height width channels")})
-    x = cast(x, np.float64) if is_exact(x.dtype) else x
+    x = floating(x)
     channels = x.shape[-1]
     width = 2 * radius + 1
     squares = pad(reshape(square(x), (-1, channels, 1)), [(0, 0), (radius, radius), (0, 0)])

@@ -50,7 +50,7 @@ from .reductions import (
     reduce_sum,
 )
 from .settings import settings
-from .shape import cast, reshape
+from .shape import cast, floating, reshape
 from .trigonometry import sinh
 from .validation import broadcast_shapes, check_kind, check_same_shape, normalize_axis
 
@@ -166,7 +166,7 @@ def weighted_cross_entropy_with_logits(
     logits = convert(logits)
     labels, _ = convert_each(labels, logits)
     check_same_shape("sigmoid_cross_entropy", "labels", labels, "logits", logits)
-    logits = cast(logits, np.float64) if is_exact(logits.dtype) else logits
+    logits = floating(logits)
     labels = cast(labels, logits.dtype)
     positive = labels if pos_weight is None else multiply(labels, pos_weight)
     return add(

@@ -11,7 +11,7 @@ import numpy as np
 from .._core import devices
 from .._core.annotations import TensorLike
 from .._core.conversion import convert, convert_each, convert_operands, is_tensor, promote
-from .._core.kinds import FLOATING, is_complex, is_exact
+from .._core.kinds import FLOATING, is_complex
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
@@ -32,18 +32,12 @@ from .elementwise import (
 from .indexing import gather
 from .reductions import euclidean_length, global_length, reduce_mean, reduce_sum, reduce_variance
 from .sampling import uniform
-from .shape import cast, in_float32, reshape, squeeze
+from .shape import cast, floating, in_float32, reshape, squeeze
 from .validation import as_shape, check_broadcast, check_kind, normalize_axes
 
 
 def _squares(x: Tensor) -> Tensor:
     return real(multiply(x, conj(x))) if is_complex(x.dtype) else square(x)
-
-
-def _floating(x: Any) -> Tensor:
-    """Return integers and booleans as float64."""
-    x = convert(x)
-    return cast(x, np.float64) if is_exact(x.dtype) else x
 
 
 @in_float32
@@ -52,7 +46,7 @@ def mean_and_variance(x: Any, axes: Any, keepdims: bool = False) -> tuple[Tensor
 
     Integers become float64. Raises InvalidArgumentError for an axis that `x` does not have.
     """
-    x = _floating(x)
+    x = floating(x)
     return reduce_mean(x, axes, keepdims), reduce_variance(x, axes, keepdims)
 
 
@@ -65,7 +59,7 @@ def weighted_moments(
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Return the mean and the variance of elements over `axes`, weighted by `frequency_weights`."""
-    x = _floating(x)
+    x = floating(x)
     dims = normalize_axes("weighted_moments", axes, x._data.ndim)
     wide = cast(x, np.float32) if x.dtype == np.float16 else x
     shares = multiply(cast(frequency_weights, wide.dtype), ones_like(wide))
@@ -93,7 +87,7 @@ def batch_normalization(
 
     All broadcast. After S. Ioffe and C. Szegedy, "Batch normalization" (2015).
     """
-    x = _floating(x)
+    x = floating(x)
     variance = convert_operands((x, variance))[1]
     factor = rsqrt(add(cast(variance, promote(x.dtype, variance.dtype)), variance_epsilon))
     if scale is not None:
@@ -125,7 +119,7 @@ def layer_normalization(
     `epsilon` is added to the variance; `gamma` and `beta` have the sizes of the axes. After J. Ba,
     J. Kiros and G. Hinton, "Layer normalization" (2016).
     """
-    x = _floating(x)
+    x = floating(x)
     axes = normalize_axes("layer_normalization", axis, x._data.ndim)
     mean, variance = mean_and_variance(x, axes, True)
     scale = None if gamma is None else _along("layer_normalization: gamma", x, gamma, axes)
@@ -140,7 +134,7 @@ def rms_normalization(x: Any, scale: Any = None, axis: Any = -1, epsilon: Any = 
     `epsilon` is added to the mean square. After B. Zhang and R. Sennrich, "Root mean square layer
     normalization" (2019).
     """
-    x = _floating(x)
+    x = floating(x)
     axes = normalize_axes("rms_normalization", axis, x._data.ndim)
     result = multiply(x, rsqrt(add(reduce_mean(_squares(x), axes, True), epsilon)))
     if scale is None:
@@ -152,7 +146,7 @@ def rms_normalization(x: Any, scale: Any = None, axis: Any = -1, epsilon: Any = 
 def l2_normalize(x: Any, axis: Any = None, epsilon: Any = 1e-12) -> Tensor:
     """Return `x` divided by its Euclidean norm over `axis` (by default all), at least
     sqrt(epsilon)."""
-    x = _floating(x)
+    x = floating(x)
     length = maximum(euclidean_length(x, axis, True), sqrt(epsilon))
     return divide(x, cast(length, x.dtype))
 
@@ -166,7 +160,7 @@ def normalize(x: Any, axis: Any = -1, order: Any = 2, epsilon: Any = 1e-7) -> Te
     """
     from .norms import norm
 
-    x = _floating(x)
+    x = floating(x)
     if not order >= 1:
         raise ValueError(f"normalize: order must be at least 1, got {order}")
     return divide(x, cast(maximum(norm(x, order, axis, True), epsilon), x.dtype))
@@ -178,7 +172,7 @@ def normalize(x: Any, axis: Any = -1, order: Any = 2, epsilon: Any = 1e-7) -> Te
 @in_float32
 def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None) -> Tensor:
     """Return `t`, scaled down to the Euclidean norm `clip_norm` over `axes` if it is longer."""
-    t = _floating(t)
+    t = floating(t)
     divisor, factor = _ratio(euclidean_length(t, axes, True), clip_norm)
     return multiply(divide(t, divisor), factor)
 
@@ -195,7 +189,7 @@ def global_norm(t_list: Any, name: str | None = None) -> Tensor:
 
     Raises TypeError unless `t_list` is a list or tuple, ValueError if it has no tensor.
     """
-    tensors = [_floating(tensor) for tensor in _listed("global_norm", t_list) if tensor is not None]
+    tensors = [floating(tensor) for tensor in _listed("global_norm", t_list) if tensor is not None]
     norm = _global_norm(tensors)
     return cast(norm, np.float16) if all(tensor.dtype == np.float16 for tensor in tensors) else norm
 
@@ -215,7 +209,7 @@ def clip_by_global_norm(
 ) -> tuple[list[Any], Tensor]:
     """Return tensors scaled down to a norm of `clip_norm` all together, and their norm before."""
     tensors = [
-        None if tensor is None else _floating(tensor)
+        None if tensor is None else floating(tensor)
         for tensor in _listed("clip_by_global_norm", t_list)
     ]
     if use_norm is None:

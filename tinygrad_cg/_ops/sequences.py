@@ -19,10 +19,19 @@ from .comparison import greater, less, not_equal
 from .creation import full
 from .elementwise import add, multiply, negative, where
 from .indexing import gather, getitem
-from .normalizations import _floating
 from .padding import pad
 from .reductions import reduce_logsumexp
-from .shape import broadcast_to, cast, concatenate, expand_dims, reshape, stack, transpose, unstack
+from .shape import (
+    broadcast_to,
+    cast,
+    concatenate,
+    expand_dims,
+    floating,
+    reshape,
+    stack,
+    transpose,
+    unstack,
+)
 from .sorting import take_along_axis
 from .validation import as_int, as_integers, check_kind, check_shapes
 
@@ -64,7 +73,7 @@ def ctc_loss(
     check_kind(op_name, "logits", scores, REAL)
     order = "frames batch classes" if logits_time_major else "batch frames classes"
     check_shapes(op_name, {"logits": (scores, order), "labels": (truth, "batch length")})
-    scores = _floating(scores)
+    scores = floating(scores)
     kind = scores.dtype
     scores = cast(scores, np.float32) if kind.itemsize < 4 else scores
     scores = transpose(scores, (1, 0, 2)) if logits_time_major else scores

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._core import conversion
 from .._core.conversion import as_dtype, convert, convert_operands, unrounded
-from .._core.kinds import is_bool, is_complex, is_inexact
+from .._core.kinds import is_bool, is_complex, is_exact, is_inexact
 from .._core.levels import state
 from .._core.primitive import apply, public_function, same_parameters
 from .._core.tensor import Aval, Tensor, operations
@@ -90,6 +90,12 @@ def cast(x: Any, dtype: Any) -> Tensor:
     if not isinstance(x, Tensor):
         x = convert(unrounded(x))
     return x if x.dtype == wanted else apply(_cast, (x,), {"dtype": wanted})
+
+
+def floating(x: Any) -> Tensor:
+    """Return integers and booleans as float64."""
+    x = convert(x)
+    return cast(x, np.float64) if is_exact(x.dtype) else x
 
 
 def in_float32(function: Any) -> Any:

@@ -34,7 +34,7 @@ from .indexing import gather, getitem
 from .matrices import real_dtype
 from .padding import pad
 from .reductions import reduce_sum
-from .shape import cast, concatenate, expand_dims, reshape, split, stop_gradient
+from .shape import cast, concatenate, expand_dims, floating, reshape, split, stop_gradient
 from .tapers import _floating, hann_window, kaiser, raised_cosine
 from .validation import as_choice, as_count, as_int, check_kind, check_shapes, normalize_axis
 
@@ -60,7 +60,7 @@ def _real_of_rank(name: str, x: Any, count: int) -> Tensor:
     """Return a real operand, integers as float64; TypeError for a complex one."""
     x = of_rank(name, x, count)
     check_kind(name, "x", x, REAL, "take real or imag first", TypeError)
-    return cast(x, np.float64) if is_exact(x.dtype) else x
+    return floating(x)
 
 
 def _wider(x: Tensor, before: int, after: int) -> Tensor:

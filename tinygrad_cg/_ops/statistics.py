@@ -10,7 +10,7 @@ import numpy as np
 from .._core import devices
 from .._core.annotations import Axes, TensorLike
 from .._core.conversion import convert, convert_operands
-from .._core.kinds import is_exact, is_floating
+from .._core.kinds import is_floating
 from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
@@ -21,7 +21,7 @@ from .indexing import gather
 from .normalizations import batch_normalization
 from .reductions import reduce_sum
 from .segments import unsorted_segments
-from .shape import cast, in_float32, reshape, transpose
+from .shape import cast, floating, in_float32, reshape, transpose
 from .sorting import top_k
 from .validation import as_integers, check_shapes, normalize_axes, normalize_axis
 
@@ -134,7 +134,7 @@ def isotonic_regression(
     dim = normalize_axis("isotonic_regression", axis, x.ndim)
     order = [*[i for i in range(x.ndim) if i != dim], dim]
     back = np.argsort(order).tolist()
-    moved = transpose(cast(x, np.float64) if is_exact(x.dtype) else x, order)
+    moved = transpose(floating(x), order)
     ids = _blocks(moved, decreasing=bool(decreasing))
     count, size = prod(moved.shape[:-1]), moved.shape[-1]
     starts = (np.arange(count) * size).reshape(*moved.shape[:-1], 1)

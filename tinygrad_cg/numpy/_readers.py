@@ -20,7 +20,7 @@ from .._ops.einsum import from_lists
 from .._ops.elementwise import maximum, minimum, remainder
 from .._ops.indexing import gather
 from .._ops.namespaces.adapt import arg_extremum
-from .._ops.shape import broadcast_to, cast, reshape, stack, stop_gradient
+from .._ops.shape import broadcast_to, cast, floating, reshape, stack, stop_gradient
 from .._ops.sorting import sort
 from .._ops.validation import as_sizes, normalize_axes
 from ..errors import OperatorNotAllowedInGraphError
@@ -108,8 +108,7 @@ def _as(x: Tensor, dtype: Any) -> Tensor:
 
 def _real(x: Any) -> Tensor:
     """Return integers and booleans as float64."""
-    x = _array(x)
-    return cast(x, np.float64) if is_exact(x.dtype) else x
+    return floating(_array(x))
 
 
 def _widen(x: Any) -> Tensor:
