@@ -417,15 +417,11 @@ class Adam(_OfMoments):
         if largest:
             largest[0].assign(maximum(largest[0], second_moment))
             (second_moment,) = largest
-        scale = multiply(learning_rate, self._correction(variable.dtype))
+        count = cast(add(self.iterations, 1), variable.dtype)  # the means start at zero
+        first, second = (subtract(1, _power(beta, count)) for beta in (self.beta_1, self.beta_2))
+        scale = multiply(learning_rate, divide(sqrt(second), first))
         step = divide(multiply(first_moment, scale), add(sqrt(second_moment), self.epsilon))
         variable.assign_sub(step)
-
-    def _correction(self, dtype: np.dtype) -> Tensor:
-        """Return the factor that corrects running means for their start at zero."""
-        count = cast(add(self.iterations, 1), dtype)
-        first, second = (_power(beta, count) for beta in (self.beta_1, self.beta_2))
-        return divide(sqrt(subtract(1, second)), subtract(1, first))
 
 
 class AdamW(Adam):

@@ -12,6 +12,7 @@ from ._ops import candidates as _candidates
 from ._ops import distributions as _distributions
 from ._ops.candidates import Candidates, all_candidate_sampler
 from ._ops.distributions import categorical, fold_in, gamma, poisson, split, truncated_normal
+from ._ops.distributions import stateless_seed as _seed
 from ._ops.namespaces.namespace import export_functions, spelled
 from ._ops.sampling import normal, set_seed, uniform
 from ._reverse.generator import (
@@ -66,9 +67,7 @@ def stateless_binomial(
 ) -> Tensor:
     """Return draws of `shape`: how many of `counts` trials with probability `probs` succeed. The
     same two integers `seed` give the same numbers."""
-    return _distributions.binomial_draws(
-        shape, counts, probs, output_dtype, _distributions.stateless_seed(seed)
-    )
+    return _distributions.binomial_draws(shape, counts, probs, output_dtype, _seed(seed))
 
 
 def stateless_categorical(
@@ -79,9 +78,7 @@ def stateless_categorical(
     name: str | None = None,
 ) -> Tensor:
     """Return `categorical` draws; the same two integers `seed` give the same."""
-    return _distributions.categorical(
-        logits, num_samples, dtype, _distributions.stateless_seed(seed)
-    )
+    return _distributions.categorical(logits, num_samples, dtype, _seed(seed))
 
 
 def stateless_gamma(
@@ -94,9 +91,7 @@ def stateless_gamma(
 ) -> Tensor:
     """Return draws as ``gamma``, of exactly this `shape`; the same two integers `seed` give the
     same."""
-    return _distributions.gamma_of_shape(
-        shape, alpha, beta, dtype, _distributions.stateless_seed(seed)
-    )
+    return _distributions.gamma_of_shape(shape, alpha, beta, dtype, _seed(seed))
 
 
 def _stateless(draw: Callable[..., Tensor]):
@@ -109,7 +104,7 @@ def _stateless(draw: Callable[..., Tensor]):
         name: str | None = None,
         alg: str = "auto_select",
     ) -> Tensor:
-        return draw(shape, mean, stddev, dtype, _distributions.stateless_seed(seed))
+        return draw(shape, mean, stddev, dtype, _seed(seed))
 
     name = draw.__name__
     drawn.__doc__ = f"Return draws as ``{name}``; the same two integers `seed` give the same."
@@ -131,16 +126,14 @@ def stateless_parameterized_truncated_normal(
 ) -> Tensor:
     """Return draws of `shape` from normal distributions, each between its `minvals` and `maxvals`;
     gradients flow to the parameters. The same two integers `seed` give the same."""
-    return _candidates.bounded_normal(
-        shape, _distributions.stateless_seed(seed), means, stddevs, minvals, maxvals
-    )
+    return _candidates.bounded_normal(shape, _seed(seed), means, stddevs, minvals, maxvals)
 
 
 def stateless_poisson(
     shape: Shape, seed: TensorLike, lam: Any, dtype: DTypeLike = INT32, name: str | None = None
 ) -> Tensor:
     """Return `poisson` draws of this exact `shape`; the same two integers `seed` give the same."""
-    return _distributions.poisson_of_shape(shape, lam, dtype, _distributions.stateless_seed(seed))
+    return _distributions.poisson_of_shape(shape, lam, dtype, _seed(seed))
 
 
 def stateless_uniform(
@@ -153,7 +146,7 @@ def stateless_uniform(
     alg: str = "auto_select",
 ) -> Tensor:
     """Return ``uniform`` draws; the same two integers `seed` give the same."""
-    return uniform(shape, minval, maxval, dtype, _distributions.stateless_seed(seed))
+    return uniform(shape, minval, maxval, dtype, _seed(seed))
 
 
 __all__ += export_functions(globals())

@@ -164,9 +164,9 @@ class Batch(Level):
             return None
         operands = [operand.diagonals if self.has(operand) else operand for operand in inputs]
         result = diagonal.run(primitive, operands, params, self.size)
-        if result is None or isinstance(result, Tensor):
-            return None if result is None else BatchTensor(result, self)
-        return _of_diagonals(result, self)
+        if isinstance(result, Tensor):
+            return BatchTensor(result, self)
+        return None if result is None else _of_diagonals(result, self)
 
     def _align(self, primitive: Primitive, inputs: tuple, params: dict) -> tuple:
         """Return operands that broadcast, with the batch axis before the axes of all of them."""

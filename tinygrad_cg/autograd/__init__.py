@@ -251,13 +251,10 @@ def _float64(derivative: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(derivative)
     def run(*args: Any, **kwargs: Any) -> Any:
-        return derivative(*nest.map_structure(_as_float64, args), **kwargs)
+        wide = nest.map_structure(lambda x: np.float64(x) if type(x) is float else x, args)
+        return derivative(*wide, **kwargs)
 
     return run
-
-
-def _as_float64(leaf: Any) -> Any:
-    return np.float64(leaf) if type(leaf) is float else leaf
 
 
 def _of_one_number(fun: Callable[..., Any]) -> Callable[..., Any]:

@@ -89,7 +89,11 @@ class Identity(Initializer):
         self.gain = gain
 
     def __call__(self, shape: Any, dtype: Any = None) -> Tensor:
-        return multiply(eye(*_matrix(self, shape), dtype=dtype or floatx()), self.gain)
+        name = type(self).__name__
+        sizes = as_sizes(name, shape)
+        if len(sizes) != 2:
+            raise ValueError(f"{name}: shape must have two axes, got {sizes}")
+        return multiply(eye(*sizes, dtype=dtype or floatx()), self.gain)
 
 
 class _Random(Initializer):
@@ -241,14 +245,6 @@ class Orthogonal(_Random):
         q, r = np.linalg.qr(draws.numpy())
         q = self.gain * q * np.sign(np.diag(r))
         return cast(reshape(constant(q.T if rows < columns else q), sizes), dtype)
-
-
-def _matrix(initializer: Initializer, shape: Any) -> tuple[int, ...]:
-    sizes = as_sizes(type(initializer).__name__, shape)
-    if len(sizes) != 2:
-        name = type(initializer).__name__
-        raise ValueError(f"{name}: shape must have two axes, got {sizes}")
-    return sizes
 
 
 def _snake(name: str) -> str:

@@ -16,8 +16,7 @@ import numpy as np
 from ..._core import devices
 from ..._core.annotations import Axes, DTypeLike, Shape, TensorLike
 from ..._core.conversion import INT32, as_dtype, convert, convert_operands, is_tensor
-from ..._core.levels import stack as levels_of
-from ..._core.levels import state
+from ..._core.levels import current_trace
 from ..._core.suggestions import (
     REQUIRED,
     hides_others,
@@ -229,7 +228,7 @@ def get_logger() -> Any:
 
 def inside_function() -> bool:
     """Return whether a `function` is being traced. Modelled on ``tf.inside_function``."""
-    return any(level.is_abstract for level in levels_of(state.frame))
+    return current_trace() is not None
 
 
 def is_symbolic_tensor(tensor: Any) -> bool:
