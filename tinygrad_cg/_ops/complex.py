@@ -31,11 +31,15 @@ imag = unary(
 )
 
 
+def _conjugate(dy: Any) -> Tensor:
+    return conj(dy)
+
+
 _conj = unary(
     "conj",
     "Return the complex conjugate of x.",
     kind="same",
-    vjp=lambda dy: conj(dy),
+    vjp=_conjugate,
     analytic=False,
     spellings=("keras.ops.conj", "keras.ops.conjugate", "numpy.conj", "numpy.conjugate"),
 )

@@ -1435,7 +1435,7 @@ def isin(
     x1: TensorLike, x2: TensorLike, assume_unique: bool = False, invert: bool = False
 ) -> Tensor:
     """Return whether each element of `x1` is in `x2`; with `invert` whether it is not."""
-    return numpy.isin(*convert_each(x1, x2), assume_unique, invert)
+    return numpy.isin(*convert_each(x1, x2), assume_unique=assume_unique, invert=invert)
 
 
 isneginf = _of_real(numpy.isneginf, convert)
@@ -1491,7 +1491,7 @@ def rad2deg(x: TensorLike) -> Tensor:
 def searchsorted(sorted_sequence: Any, values: Any, side: str = "left") -> Tensor:
     """Return the positions (int32) at which `values` can be inserted in `sorted_sequence`: before
     equal elements, or after them with side="right"."""
-    return cast(numpy.searchsorted(*convert_each(sorted_sequence, values), side), int32)
+    return cast(numpy.searchsorted(*convert_each(sorted_sequence, values), side=side), int32)
 
 
 def unique(
@@ -1529,7 +1529,7 @@ def unravel_index(indices: TensorLike, shape: Shape) -> list[Tensor]:
 
 def append(x1: TensorLike, x2: TensorLike, axis: Axes = None) -> Tensor:
     """Return `x2` joined to the end of `x1` along `axis`; both flattened if it is None."""
-    return numpy.append(*convert_each(x1, x2), axis)
+    return numpy.append(*convert_each(x1, x2), axis=axis)
 
 
 def average(x: TensorLike, axis: Axes = None, weights: Any = None) -> Tensor:
@@ -1547,7 +1547,7 @@ def corrcoef(x: TensorLike) -> Tensor:
 
 def correlate(x1: TensorLike, x2: TensorLike, mode: str = "valid") -> Tensor:
     """Return the cross-correlation of two 1-D tensors: "valid", "same" or "full"."""
-    return numpy.correlate(*convert_each(x1, x2), mode)
+    return numpy.correlate(*convert_each(x1, x2), mode=mode)
 
 
 @reads_own_arguments
@@ -1566,7 +1566,8 @@ def cross(
 ) -> Tensor:
     """Return the cross products of vectors of 3 elements along the given axes; the others
     broadcast."""
-    return numpy.cross(*convert_each(x1, x2), axisa, axisb, axisc, axis)
+    x1, x2 = convert_each(x1, x2)
+    return numpy.cross(x1, x2, axisa, axisb, axisc, axis)
 
 
 def diagflat(x: TensorLike, k: int = 0) -> Tensor:
@@ -1632,7 +1633,7 @@ def isclose(
     x1: TensorLike, x2: TensorLike, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
 ) -> Tensor:
     """Return whether elements differ by no more than ``atol + rtol * abs(x2)``."""
-    return numpy.isclose(*convert_each(x1, x2), rtol, atol, equal_nan)
+    return numpy.isclose(*convert_each(x1, x2), rtol=rtol, atol=atol, equal_nan=equal_nan)
 
 
 kron = _of_two(numpy.kron)
