@@ -11,9 +11,9 @@ import numpy as np
 from tinygrad_cg_kernels.elementary.exponential import exp
 from tinygrad_cg_kernels.elementary.powers import power_real
 from tinygrad_cg_kernels.elementary.special import EULER_MACLAURIN
-from tinygrad_cg_kernels.runtime.compile import by_type, in_float64, jitable
+from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import float_absolute, float_floor
-from tinygrad_cg_kernels.runtime.service import outside
+from tinygrad_cg_kernels.runtime.service import in_float64
 
 INF, NAN = np.inf, np.nan
 HIGHEST = 170.0  # the largest order with a finite factorial
@@ -80,29 +80,23 @@ def _bessel(n, x, scaled):
     return -value if x < 0.0 and n % 2.0 == 1.0 else value
 
 
-@jitable
-def _bessel_i64(n, x):
+@in_float64
+def bessel_i(n, x):
+    """Return the modified Bessel function of the first kind, of whole order n from 0 to 170."""
     return _bessel(n, x, False)
 
 
-@jitable
-def _bessel_ie64(n, x):
+@in_float64
+def bessel_ie(n, x):
+    """Return exp(-|x|) bessel_i(n, x), which does not overflow."""
     return _bessel(n, x, True)
 
 
-def bessel_i(n, x):
-    """Return the modified Bessel function of the first kind, of whole order n from 0 to 170."""
-    return outside(_bessel_i64)(n, x)
+@in_float64
+def zeta(s, q):
+    """Return Hurwitz's zeta function: the sum over k >= 0 of (q + k)**-s.
 
-
-def bessel_ie(n, x):
-    """Return exp(-|x|) bessel_i(n, x), which does not overflow."""
-    return outside(_bessel_ie64)(n, x)
-
-
-@jitable
-def _zeta64(s, q):
-    """Return the first terms of the sum over k of (q + k)**-s, the rest by Euler and Maclaurin.
+    The first terms are added up, and the rest is found by Euler and Maclaurin.
 
     Below 0 it is real for whole s only; at 0, -1, ... there is a pole.
     """
@@ -135,13 +129,3 @@ def _zeta64(s, q):
         total += EULER_MACLAURIN[k] * factor
         factor *= (s + 2 * k + 1.0) * (s + 2 * k + 2.0) * inverse
     return total
-
-
-def zeta(s, q):
-    """Return Hurwitz's zeta function: the sum over k >= 0 of (q + k)**-s."""
-    return outside(_zeta64)(s, q)
-
-
-by_type(bessel_i, in_float64(_bessel_i64))
-by_type(bessel_ie, in_float64(_bessel_ie64))
-by_type(zeta, in_float64(_zeta64))

@@ -19,14 +19,14 @@ from tinygrad_cg_kernels.elementary.inverse import arcsinh
 from tinygrad_cg_kernels.elementary.logarithm import INF, NAN, log_real
 from tinygrad_cg_kernels.elementary.special import lgamma
 from tinygrad_cg_kernels.elementary.trigonometric import _reduce_argument, sin_or_cos
-from tinygrad_cg_kernels.runtime.compile import by_type, in_float64, jitable
+from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     float_absolute,
     float_floor,
     float_fma,
     polynomial,
 )
-from tinygrad_cg_kernels.runtime.service import outside
+from tinygrad_cg_kernels.runtime.service import in_float64
 
 HIGHEST = 10_000.0  # of the orders
 EULER = 0.5772156649015329
@@ -196,8 +196,9 @@ def _is_order(n):
     return float_absolute(n) <= HIGHEST and n == float_floor(n)
 
 
-@jitable
-def _bessel_j64(n, x):
+@in_float64
+def bessel_j(n, x):
+    """Return the Bessel function of the first kind, of whole order n up to 10,000 in size."""
     if not _is_order(n) or not float_absolute(x) < INF:
         return NAN
     order, size = float_absolute(n), float_absolute(x)
@@ -215,8 +216,9 @@ def _bessel_j64(n, x):
     return -value if odd and (x < 0.0) != (n < 0.0) else value
 
 
-@jitable
-def _bessel_y64(n, x):
+@in_float64
+def bessel_y(n, x):
+    """Return the Bessel function of the second kind, of whole order n up to 10,000 in size."""
     if not _is_order(n) or not (x >= 0.0 and x < INF):
         return NAN
     order = float_absolute(n)
@@ -262,13 +264,15 @@ def _bessel_k(n, x, scaled):
     return value * again
 
 
-@jitable
-def _bessel_k64(n, x):
+@in_float64
+def bessel_k(n, x):
+    """Return the modified Bessel function of the second kind, of whole order n."""
     return _bessel_k(n, x, False)
 
 
-@jitable
-def _bessel_ke64(n, x):
+@in_float64
+def bessel_ke(n, x):
+    """Return exp(x) bessel_k(n, x), which does not underflow."""
     return _bessel_k(n, x, True)
 
 
@@ -332,49 +336,13 @@ def _of_any_order(n, x, scaled):
     return _of_real_order(n, x, scaled)
 
 
-@jitable
-def _bessel_iv64(n, x):
+@in_float64
+def bessel_iv(n, x):
+    """Return the modified Bessel function of the first kind, of an order from -170 to 170."""
     return _of_any_order(n, x, False)
 
 
-@jitable
-def _bessel_ive64(n, x):
-    return _of_any_order(n, x, True)
-
-
-def bessel_j(n, x):
-    """Return the Bessel function of the first kind, of whole order n up to 10,000 in size."""
-    return outside(_bessel_j64)(n, x)
-
-
-def bessel_y(n, x):
-    """Return the Bessel function of the second kind, of whole order n up to 10,000 in size."""
-    return outside(_bessel_y64)(n, x)
-
-
-def bessel_k(n, x):
-    """Return the modified Bessel function of the second kind, of whole order n."""
-    return outside(_bessel_k64)(n, x)
-
-
-def bessel_ke(n, x):
-    """Return exp(x) bessel_k(n, x), which does not underflow."""
-    return outside(_bessel_ke64)(n, x)
-
-
-def bessel_iv(n, x):
-    """Return the modified Bessel function of the first kind, of an order from -170 to 170."""
-    return outside(_bessel_iv64)(n, x)
-
-
+@in_float64
 def bessel_ive(n, x):
     """Return exp(-|x|) bessel_iv(n, x), which does not overflow."""
-    return outside(_bessel_ive64)(n, x)
-
-
-by_type(bessel_j, in_float64(_bessel_j64))
-by_type(bessel_y, in_float64(_bessel_y64))
-by_type(bessel_k, in_float64(_bessel_k64))
-by_type(bessel_ke, in_float64(_bessel_ke64))
-by_type(bessel_iv, in_float64(_bessel_iv64))
-by_type(bessel_ive, in_float64(_bessel_ive64))
+    return _of_any_order(n, x, True)

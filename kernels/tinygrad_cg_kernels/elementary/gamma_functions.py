@@ -19,9 +19,9 @@ from tinygrad_cg_kernels.elementary.special import (
     lgamma,
     sin_cos_quadrant,
 )
-from tinygrad_cg_kernels.runtime.compile import by_type, in_float64, jitable
+from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import float_floor, float_fma, polynomial
-from tinygrad_cg_kernels.runtime.service import outside
+from tinygrad_cg_kernels.runtime.service import in_float64
 
 # (gamma(2 + d) - 1) / d, |d| <= 1/2.
 GAMMA = (
@@ -115,8 +115,9 @@ def _reflection(size):
     return size * sine / PI
 
 
-@jitable
-def _gamma64(x):
+@in_float64
+def gamma(x):
+    """Return the gamma function; infinite at 0 with its sign, nan at the negative integers."""
     if x != x or (x < 0.0 and x == float_floor(x)):
         return NAN
     if x == INF or -1e-300 < x < 1e-300:
@@ -127,8 +128,9 @@ def _gamma64(x):
     return -scale_by_power(1.0 / (_reflection(-x) * (value + low)), -n)
 
 
-@jitable
-def _rgamma64(x):
+@in_float64
+def rgamma(x):
+    """Return 1 / gamma(x): 0 where gamma has a pole."""
     if x != x:
         return x
     if -1e-300 < x < 1e-300 or (x < 0.0 and x == float_floor(x)):
@@ -139,19 +141,6 @@ def _rgamma64(x):
         return scale_by_power(inverse + rest, -n)
     return -scale_by_power(_reflection(-x) * (value + low), n)
 
-
-def gamma(x):
-    """Return the gamma function; infinite at 0 with its sign, nan at the negative integers."""
-    return outside(_gamma64)(x)
-
-
-def rgamma(x):
-    """Return 1 / gamma(x): 0 where gamma has a pole."""
-    return outside(_rgamma64)(x)
-
-
-by_type(gamma, in_float64(_gamma64))
-by_type(rgamma, in_float64(_rgamma64))
 
 # --- beta -------------------------------------------------------------------------------
 
@@ -201,8 +190,9 @@ def _beta_of_small(x, y):
     return _quotient(over, over_low, under, under_low)
 
 
-@jitable
-def _betaln64(x, y):
+@in_float64
+def betaln(x, y):
+    """Return log(|beta(x, y)|)."""
     smaller, larger = (x, y) if x < y else (y, x)
     if not smaller > 0.0 or larger == INF:
         return lgamma(x) + (lgamma(y) - lgamma(x + y))
@@ -236,11 +226,12 @@ def _gamma_sign(x):
     return 1.0 if whole == 2.0 * float_floor(0.5 * whole) else -1.0
 
 
-@jitable
-def _beta64(x, y):
+@in_float64
+def beta(x, y):
+    """Return gamma(x) gamma(y) / gamma(x + y)."""
     smaller, larger = (x, y) if x < y else (y, x)
     if not smaller > 0.0 or larger == INF:
-        n, value = _exp_of_pair(_betaln64(x, y), 0.0)
+        n, value = _exp_of_pair(betaln(x, y), 0.0)
         return scale_by_power(value, n) * (_gamma_sign(x) * _gamma_sign(y) * _gamma_sign(x + y))
     if smaller < 1e-150:
         return (1.0 + smaller / larger) / smaller
@@ -255,17 +246,3 @@ def _beta64(x, y):
     n, value = _exp_of_pair(high, low)
     factor, factor_low = _by_recurrence(smaller)
     return scale_by_power(value * factor + value * factor_low, n)
-
-
-def beta(x, y):
-    """Return gamma(x) gamma(y) / gamma(x + y)."""
-    return outside(_beta64)(x, y)
-
-
-def betaln(x, y):
-    """Return log(|beta(x, y)|)."""
-    return outside(_betaln64)(x, y)
-
-
-by_type(beta, in_float64(_beta64))
-by_type(betaln, in_float64(_betaln64))

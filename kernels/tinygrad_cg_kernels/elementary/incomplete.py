@@ -30,7 +30,7 @@ from tinygrad_cg_kernels.elementary.special import (
     lgamma_positive,
     polygamma,
 )
-from tinygrad_cg_kernels.runtime.compile import by_type, in_float64, jitable
+from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     float_absolute,
     float_floor,
@@ -38,7 +38,7 @@ from tinygrad_cg_kernels.runtime.intrinsics import (
     like,
     polynomial,
 )
-from tinygrad_cg_kernels.runtime.service import outside
+from tinygrad_cg_kernels.runtime.service import in_float64
 
 # Gauss's rule of 32 nodes on an interval of length 1: their distances from its middle, on both
 # sides of it, and the weights.
@@ -282,13 +282,15 @@ def _incomplete_gamma_of(order: float) -> Callable:
 _incomplete_gamma = _incomplete_gamma_of(0.0)
 
 
-@jitable
-def _igamma64(a, x):
+@in_float64
+def igamma(a, x):
+    """Return the regularized lower incomplete gamma function."""
     return _incomplete_gamma(a, x, False)
 
 
-@jitable
-def _igammac64(a, x):
+@in_float64
+def igammac(a, x):
+    """Return the regularized upper incomplete gamma function."""
     return _incomplete_gamma(a, x, True)
 
 
@@ -334,16 +336,6 @@ def _gamma_density_of(order: float) -> Callable:
 _gamma_density = _gamma_density_of(0.0)
 
 
-def igamma(a, x):
-    """Return the regularized lower incomplete gamma function."""
-    return outside(_igamma64)(a, x)
-
-
-def igammac(a, x):
-    """Return the regularized upper incomplete gamma function."""
-    return outside(_igammac64)(a, x)
-
-
 def _of_orders_in_a(formula_of: Callable) -> list[Callable]:
     """Return functions of a and x for all their dtypes, by their order in a."""
 
@@ -363,9 +355,12 @@ gamma_densities = _of_orders_in_a(_gamma_density_of)
 """The same derivatives of the derivative of igamma by x."""
 
 
-@jitable
-def _gamma_transport64(a, base, x):
-    """Return y with P(a, y) = P(base, x), by Newton's method on logarithms of the smaller tail."""
+@in_float64
+def gamma_transport(a, base, x):
+    """Return y with igamma(a, y) = igamma(base, x): numbers of one distribution to another's.
+
+    It is found by Newton's method on logarithms of the smaller tail.
+    """
     if not (0.0 < a < INF and 0.0 < base < INF and 0.0 < x < INF):
         return NAN
     if a == base:
@@ -393,11 +388,6 @@ def _gamma_transport64(a, base, x):
         if not float_absolute(step) > 4e-16 * (1.0 + float_absolute(place)):
             break
     return exp(place)
-
-
-def gamma_transport(a, base, x):
-    """Return y with igamma(a, y) = igamma(base, x): numbers of one distribution to another's."""
-    return outside(_gamma_transport64)(a, base, x)
 
 
 # --- beta -------------------------------------------------------------------------------
@@ -651,8 +641,9 @@ def _incomplete_beta_of(first: float, second: float) -> Callable:
 _incomplete_beta = _incomplete_beta_of(0.0, 0.0)
 
 
-@jitable
-def _betainc64(a, b, x):
+@in_float64
+def betainc(a, b, x):
+    """Return the regularized incomplete beta function."""
     return _incomplete_beta(a, b, x)
 
 
@@ -709,11 +700,6 @@ def _beta_density_of(first: float, second: float) -> Callable:
     return density
 
 
-def betainc(a, b, x):
-    """Return the regularized incomplete beta function."""
-    return outside(_betainc64)(a, b, x)
-
-
 def _of_orders(formula_of: Callable) -> dict[tuple[int, int], Callable]:
     """Return functions of a, b and x for all their dtypes, by their orders in a and b."""
 
@@ -731,9 +717,3 @@ betainc_derivatives = _of_orders(_incomplete_beta_of)
 """The derivatives of betainc by a and b, of orders up to 2 in all; betainc itself is (0, 0)."""
 beta_densities = _of_orders(_beta_density_of)
 """The same derivatives of the derivative of betainc by x."""
-
-
-by_type(igamma, in_float64(_igamma64))
-by_type(igammac, in_float64(_igammac64))
-by_type(gamma_transport, in_float64(_gamma_transport64))
-by_type(betainc, in_float64(_betainc64))

@@ -13,7 +13,7 @@ import numpy as np
 from tinygrad_cg_kernels.elementary.exponential import exp
 from tinygrad_cg_kernels.elementary.logarithm import INF, NAN, log1p, log_real
 from tinygrad_cg_kernels.elementary.special import sin_cos_quadrant
-from tinygrad_cg_kernels.runtime.compile import by_type, in_float64, jitable
+from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     float_absolute,
     float_copysign,
@@ -22,7 +22,7 @@ from tinygrad_cg_kernels.runtime.intrinsics import (
     number_by_number,
     polynomial,
 )
-from tinygrad_cg_kernels.runtime.service import outside
+from tinygrad_cg_kernels.runtime.service import in_float64
 
 # --- Dawson's integral ------------------------------------------------------------------
 # D(x) / x in x**2 up to 1.5, D in x from 1.5 to 3 and from 3 to 5, x D(x) in 1 / x**2 beyond.
@@ -94,9 +94,12 @@ def _dawson_far(n, x):
     return total
 
 
-@jitable
-def _dawson_derivative64(n, x):
-    """Return by the recurrence D(k + 1) = -2 (x D(k) + k D(k - 1)), and far out by the series."""
+@in_float64
+def dawson_derivative(n, x):
+    """Return the n-th derivative of Dawson's integral for whole n from 0 to 170.
+
+    The recurrence is D(k + 1) = -2 (x D(k) + k D(k - 1)), and far out by the series.
+    """
     if not (0.0 <= n <= 170.0 and n == float_floor(n)) or x != x:
         return NAN
     size = float_absolute(x)
@@ -114,11 +117,6 @@ def _dawson_derivative64(n, x):
     if size == 0.0 and n == 0.0:
         return x
     return -value if x < 0.0 and not odd else value
-
-
-def dawson_derivative(n, x):
-    """Return the n-th derivative of Dawson's integral for whole n from 0 to 170."""
-    return outside(_dawson_derivative64)(n, x)
 
 
 # --- the exponential integral -------------------------------------------------------------
@@ -184,9 +182,12 @@ EULER = 0.5772156649015329
 E1_NEAR = tuple((-1.0) ** k / ((k + 1) * math.factorial(k + 1)) for k in range(18))
 
 
-@jitable
-def _expint64(x):
-    """Return the integral of exp(t) / t from -inf to x, its principal value above 0."""
+@in_float64
+def expint(x):
+    """Return the exponential integral Ei(x).
+
+    It is the integral of exp(t) / t from -inf to x, its principal value above 0.
+    """
     number_by_number()  # takes .75 of the time of vectorised code, and a fifth to compile
     if x != x:
         return NAN
@@ -220,11 +221,6 @@ def _expint64(x):
     root = exp(0.5 * x) if x > 700.0 else exp(x)
     value = root * (value * inverse)
     return value * root if x > 700.0 else value
-
-
-def expint(x):
-    """Return the exponential integral Ei(x)."""
-    return outside(_expint64)(x)
 
 
 # --- Fresnel's integrals --------------------------------------------------------------
@@ -313,8 +309,9 @@ def _amplitudes(size):
     return inverse * f, inverse * square * g / math.pi
 
 
-@jitable
-def _fresnel_cos64(x):
+@in_float64
+def fresnel_cos(x):
+    """Return the integral of cos(pi t**2 / 2) from 0 to x."""
     size = float_absolute(x)
     square = size * size
     if size < 1.5:
@@ -325,8 +322,9 @@ def _fresnel_cos64(x):
     return float_copysign(0.5 + float_fma(f, sine, -g * cosine), x)
 
 
-@jitable
-def _fresnel_sin64(x):
+@in_float64
+def fresnel_sin(x):
+    """Return the integral of sin(pi t**2 / 2) from 0 to x."""
     size = float_absolute(x)
     square = size * size
     if size < 1.5:
@@ -337,40 +335,22 @@ def _fresnel_sin64(x):
     return float_copysign(0.5 - float_fma(f, cosine, g * sine), x)
 
 
-@jitable
-def _sin_square64(x):
+@in_float64
+def sin_square(x):
+    """Return sin(pi x**2 / 2), of x**2 to twice the digits."""
     if not float_absolute(x) < INF:
         return NAN
     sine, _ = _sine_and_cosine(float_absolute(x))
     return sine
 
 
-@jitable
-def _cos_square64(x):
+@in_float64
+def cos_square(x):
+    """Return cos(pi x**2 / 2), of x**2 to twice the digits."""
     if not float_absolute(x) < INF:
         return NAN
     _, cosine = _sine_and_cosine(float_absolute(x))
     return cosine
-
-
-def fresnel_cos(x):
-    """Return the integral of cos(pi t**2 / 2) from 0 to x."""
-    return outside(_fresnel_cos64)(x)
-
-
-def fresnel_sin(x):
-    """Return the integral of sin(pi t**2 / 2) from 0 to x."""
-    return outside(_fresnel_sin64)(x)
-
-
-def sin_square(x):
-    """Return sin(pi x**2 / 2), of x**2 to twice the digits."""
-    return outside(_sin_square64)(x)
-
-
-def cos_square(x):
-    """Return cos(pi x**2 / 2), of x**2 to twice the digits."""
-    return outside(_cos_square64)(x)
 
 
 # --- Spence's function --------------------------------------------------------------------
@@ -435,9 +415,12 @@ def _of_logarithm(m, x):
     return value
 
 
-@jitable
-def _spence_derivative64(n, x):
-    """Return the n-th derivative: of order 1, -log(x) / (x - 1)."""
+@in_float64
+def spence_derivative(n, x):
+    """Return the n-th derivative of Spence's function for whole n from 0 to 170.
+
+    That of order 1 is -log(x) / (x - 1).
+    """
     if not (0.0 <= n <= 170.0 and n == float_floor(n)) or not 0.0 <= x < INF:
         return NAN
     if n == 0.0:
@@ -448,17 +431,3 @@ def _spence_derivative64(n, x):
     for k in range(1, np.int64(n)):
         value *= k / x
     return -value if n % 2.0 == 1.0 else value
-
-
-def spence_derivative(n, x):
-    """Return the n-th derivative of Spence's function for whole n from 0 to 170."""
-    return outside(_spence_derivative64)(n, x)
-
-
-by_type(dawson_derivative, in_float64(_dawson_derivative64))
-by_type(spence_derivative, in_float64(_spence_derivative64))
-by_type(expint, in_float64(_expint64))
-by_type(fresnel_cos, in_float64(_fresnel_cos64))
-by_type(fresnel_sin, in_float64(_fresnel_sin64))
-by_type(sin_square, in_float64(_sin_square64))
-by_type(cos_square, in_float64(_cos_square64))

@@ -24,7 +24,7 @@ from tinygrad_cg_kernels.elementary.inverse import log_brief
 from tinygrad_cg_kernels.elementary.logarithm import INF, NAN, log1p, log_real
 from tinygrad_cg_kernels.elementary.trigonometric import sin_or_cos
 from tinygrad_cg_kernels.runtime import kinds
-from tinygrad_cg_kernels.runtime.compile import by_type, in_float64, jitable
+from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     by_width,
     float_absolute,
@@ -36,7 +36,7 @@ from tinygrad_cg_kernels.runtime.intrinsics import (
     like,
     polynomial,
 )
-from tinygrad_cg_kernels.runtime.service import outside
+from tinygrad_cg_kernels.runtime.service import in_float64, outside
 
 # --- erf, erfc --------------------------------------------------------------------------
 # erf is x times a polynomial in x**2 near 0, and 1 - 2**-b farther out, where the bits b that
@@ -622,9 +622,15 @@ def _difference_of_terms(n, x, y):
     return total
 
 
-@jitable
-def _polygamma64(n, x):
-    """Return (-1)**(n + 1) n! zeta(n + 1, x); below 0 by its fraction, and the other side's."""
+@in_float64
+def polygamma(n, x):
+    """Return the n-th derivative of digamma for whole n from 0 to 170, nan for others.
+
+    At 0 and the negative integers infinite for odd n, else nan (digamma(0) is -inf).
+
+    It is (-1)**(n + 1) n! zeta(n + 1, x); below 0 it is found by its fraction, and the other
+    side's.
+    """
     if not (0.0 <= n <= 170.0 and n == float_floor(n)) or x != x or x == -INF:
         return NAN
     if n == 0.0:
@@ -640,16 +646,6 @@ def _polygamma64(n, x):
     beyond = _sum_of_terms(n, (float_floor(x) + 1.0) - x) - _sum_of_terms(n, 1.0 - x)
     return sign * (_sum_of_terms(n, fraction) + sign * beyond)
 
-
-def polygamma(n, x):
-    """Return the n-th derivative of digamma for whole n from 0 to 170, nan for others.
-
-    At 0 and the negative integers infinite for odd n, else nan (digamma(0) is -inf).
-    """
-    return outside(_polygamma64)(n, x)
-
-
-by_type(polygamma, in_float64(_polygamma64))
 
 # --- sinc -------------------------------------------------------------------------------
 
@@ -683,9 +679,11 @@ def _sine_derivative(n, sine, cosine):
     return -value if n % 4 >= 2 else value
 
 
-@jitable
-def _sinc_derivative64(n, x):
-    """Return by the recurrence u f(k) = sin(k)(u) - k f(k - 1), u = pi x, where f(k) is a
+@in_float64
+def sinc_derivative(n, x):
+    """Return the n-th derivative of sinc for whole n from 0 to 170, nan for others.
+
+    The recurrence is u f(k) = sin(k)(u) - k f(k - 1), u = pi x, where f(k) is a
     derivative of sin(u) / u: upwards from f(0) where that shrinks errors, else downwards, as
     Miller.
     """
@@ -704,11 +702,3 @@ def _sinc_derivative64(n, x):
             value = (_sine_derivative(k, sine, cosine) - u * value) / k
     value *= PI**n
     return -value if x < 0.0 and order % 2 else value
-
-
-def sinc_derivative(n, x):
-    """Return the n-th derivative of sinc for whole n from 0 to 170, nan for others."""
-    return outside(_sinc_derivative64)(n, x)
-
-
-by_type(sinc_derivative, in_float64(_sinc_derivative64))

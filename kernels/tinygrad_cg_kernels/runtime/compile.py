@@ -3,9 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from tinygrad_cg_kernels.runtime.kinds import FLOAT32, FLOAT64
 from tinygrad_cg_kernels.runtime.locks import at_fork
 from tinygrad_cg_kernels.runtime.store import GENERATED, Store
 
@@ -60,22 +57,6 @@ def jitable(function: Callable) -> Callable:
     """
     helpers.append(function)
     return function
-
-
-def in_float64(formula: Callable) -> dict[frozenset[str], Callable]:
-    """Return versions of a function for float64 and float32, which compute in float64."""
-
-    def unary(x):
-        return np.float32(formula(np.float64(x)))
-
-    def binary(x, y):
-        return np.float32(formula(np.float64(x), np.float64(y)))
-
-    def ternary(x, y, z):
-        return np.float32(formula(np.float64(x), np.float64(y), np.float64(z)))
-
-    narrow = (unary, binary, ternary)[formula.__code__.co_argcount - 1]
-    return {FLOAT64: formula, FLOAT32: narrow}
 
 
 _foreign: set[Callable] = set()

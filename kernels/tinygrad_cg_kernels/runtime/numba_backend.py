@@ -6,6 +6,7 @@ need no second compilation. Importing this module imports Numba, when it first c
 """
 
 import contextlib
+import inspect
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
@@ -192,7 +193,7 @@ def _register_versions(stub: Callable) -> None:
     def ternary(x, y, z):
         return pick(x)
 
-    chooser = {1: unary, 2: binary, 3: ternary}[stub.__code__.co_argcount]
+    chooser = {1: unary, 2: binary, 3: ternary}[len(inspect.signature(stub).parameters)]
     options: Any = NO_WRAPPER
     overload(stub, options, strict=False)(chooser)
 
