@@ -252,8 +252,7 @@ def ceil(x):
     return np.ceil(x)
 
 
-_EXACT = (kinds.INTEGER, kinds.BOOLEAN)
-_ITSELF = dict.fromkeys(_EXACT, lambda x: x)
+_ITSELF = {kinds.EXACT: lambda x: x}
 by_type(round, {kinds.FLOAT: lambda x: float_round(x), **_ITSELF})
 by_type(floor, {kinds.FLOAT: lambda x: float_floor(x), **_ITSELF})
 by_type(ceil, {kinds.FLOAT: lambda x: float_ceil(x), **_ITSELF})
@@ -312,12 +311,7 @@ def relu(x):
     return np.maximum(x, np.zeros((), np.result_type(x)))
 
 
-by_type(
-    relu,
-    dict.fromkeys(
-        (kinds.INTEGER, kinds.FLOAT, kinds.BOOLEAN), lambda x: like(0, x) if x <= like(0, x) else x
-    ),
-)
+by_type(relu, {kinds.REAL: lambda x: like(0, x) if x <= like(0, x) else x})
 
 
 @jitable
@@ -345,10 +339,9 @@ def minimum(x, y):
     return np.minimum(x, y)
 
 
-_LARGER = dict.fromkeys(_EXACT, lambda x, y: x if x >= y else y)
-_SMALLER = dict.fromkeys(_EXACT, lambda x, y: x if x <= y else y)
-by_type(maximum, {kinds.FLOAT: lambda x, y: float_maximum(x, y), **_LARGER})
-by_type(minimum, {kinds.FLOAT: lambda x, y: float_minimum(x, y), **_SMALLER})
+_LARGER, _SMALLER = (lambda x, y: x if x >= y else y), (lambda x, y: x if x <= y else y)
+by_type(maximum, {kinds.FLOAT: lambda x, y: float_maximum(x, y), kinds.EXACT: _LARGER})
+by_type(minimum, {kinds.FLOAT: lambda x, y: float_minimum(x, y), kinds.EXACT: _SMALLER})
 
 
 @jitable
@@ -381,7 +374,6 @@ def imag(x):
     return np.imag(x)
 
 
-_REAL = (kinds.FLOAT, *_EXACT)
-by_type(conj, {kinds.COMPLEX: lambda x: x.conjugate(), **dict.fromkeys(_REAL, lambda x: x)})
-by_type(real, {kinds.COMPLEX: lambda x: x.real, **dict.fromkeys(_REAL, lambda x: x)})
-by_type(imag, {kinds.COMPLEX: lambda x: x.imag, **dict.fromkeys(_REAL, lambda x: like(0, x))})
+by_type(conj, {kinds.COMPLEX: lambda x: x.conjugate(), kinds.REAL: lambda x: x})
+by_type(real, {kinds.COMPLEX: lambda x: x.real, kinds.REAL: lambda x: x})
+by_type(imag, {kinds.COMPLEX: lambda x: x.imag, kinds.REAL: lambda x: like(0, x)})

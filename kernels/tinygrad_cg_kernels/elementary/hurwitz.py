@@ -6,14 +6,13 @@ dtypes compute in float64.
 
 from collections.abc import Callable
 
-import numpy as np
-
 from tinygrad_cg_kernels.elementary.bessel import zeta
 from tinygrad_cg_kernels.elementary.logarithm import INF, NAN, log_real
 from tinygrad_cg_kernels.elementary.powers import power_real
 from tinygrad_cg_kernels.elementary.special import EULER_MACLAURIN
 from tinygrad_cg_kernels.runtime.compile import jitable
-from tinygrad_cg_kernels.runtime.intrinsics import float_absolute, float_fma, like
+from tinygrad_cg_kernels.runtime.intrinsics import float_absolute, float_fma
+from tinygrad_cg_kernels.runtime.service import in_float64
 
 
 @jitable
@@ -59,18 +58,13 @@ def _zeta_derivative64(order, s, q):
     return float_fma(power, rest, total)
 
 
-def _of_orders(formula: Callable) -> list[Callable]:
-    """Return a formula as functions of s and q, by its order in s."""
+def _zeta_derivative_of(order: float) -> Callable:
+    @in_float64
+    def derivative(s, q):
+        return _zeta_derivative64(order, s, q)
 
-    def fix(order):
-        @jitable
-        def fixed(s, q):
-            return like(formula(order, np.float64(s), np.float64(q)), q)
-
-        return fixed
-
-    return [fix(float(order)) for order in range(3)]
+    return derivative
 
 
-zeta_derivatives = _of_orders(_zeta_derivative64)
+zeta_derivatives = list(map(_zeta_derivative_of, (0.0, 1.0, 2.0)))
 """The derivatives of zeta by its order, the first argument, of orders up to 2."""

@@ -263,15 +263,9 @@ BY_VALUE[tanh_slope_of] = _unsaturated, _tanh_slope_unsaturated
 
 
 @jitable
-def _tanh_slope64(x):
+def _tanh_slope_real(x):
     inlined()
-    return _tanh_slope_of64(x, _tanh64(x))
-
-
-@jitable
-def _tanh_slope32(x):
-    inlined()
-    return _tanh_slope_of32(x, _tanh32(x))
+    return tanh_slope_of(x, tanh(x))
 
 
 def tanh_slope(x):
@@ -279,7 +273,7 @@ def tanh_slope(x):
     return 1 / np.cosh(x) ** 2
 
 
-by_type(tanh_slope, {kinds.FLOAT64: _tanh_slope64, kinds.FLOAT32: _tanh_slope32})
+by_type(tanh_slope, {kinds.FLOAT: _tanh_slope_real})
 
 
 @jitable
@@ -355,15 +349,9 @@ BY_VALUE[sigmoid_slope_of] = _unsaturated, _sigmoid_slope_unsaturated
 
 
 @jitable
-def _sigmoid_slope64(x):
+def _sigmoid_slope_real(x):
     inlined()
-    return _sigmoid_slope_of_real(x, _sigmoid64(x))
-
-
-@jitable
-def _sigmoid_slope32(x):
-    inlined()
-    return _sigmoid_slope_of_real(x, _sigmoid32(x))
+    return _sigmoid_slope_of_real(x, sigmoid(x))
 
 
 def sigmoid_slope(x):
@@ -371,7 +359,7 @@ def sigmoid_slope(x):
     return sigmoid(x) * sigmoid(-x)
 
 
-by_type(sigmoid_slope, {kinds.FLOAT64: _sigmoid_slope64, kinds.FLOAT32: _sigmoid_slope32})
+by_type(sigmoid_slope, {kinds.FLOAT: _sigmoid_slope_real})
 
 
 @jitable
@@ -467,17 +455,10 @@ by_type(softplus, {kinds.FLOAT: _softplus_real})
 
 
 @jitable
-def _log_sigmoid_real(x):
-    inlined()
-    return -softplus(-x)
-
-
 def log_sigmoid(x):
     """Return log(sigmoid(x)), without overflow."""
+    inlined()
     return -softplus(-x)
-
-
-by_type(log_sigmoid, {kinds.FLOAT: _log_sigmoid_real})
 
 
 @jitable

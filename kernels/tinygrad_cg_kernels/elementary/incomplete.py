@@ -35,7 +35,6 @@ from tinygrad_cg_kernels.runtime.intrinsics import (
     float_absolute,
     float_floor,
     float_fma,
-    like,
     polynomial,
 )
 from tinygrad_cg_kernels.runtime.service import in_float64
@@ -297,7 +296,7 @@ def igammac(a, x):
 def _gamma_derivative_of(order: float) -> Callable:
     incomplete = _incomplete_gamma_of(order)
 
-    @jitable
+    @in_float64
     def derivative(a, x):
         return incomplete(a, x, False)
 
@@ -306,7 +305,7 @@ def _gamma_derivative_of(order: float) -> Callable:
 
 @cache
 def _gamma_density_of(order: float) -> Callable:
-    @jitable
+    @in_float64
     def density(a, x):
         """Return the derivative by a of x**(a - 1) exp(-x) / gamma(a); at x = 0 for any a."""
         if not (a > -INF and x >= 0.0):
@@ -336,22 +335,10 @@ def _gamma_density_of(order: float) -> Callable:
 _gamma_density = _gamma_density_of(0.0)
 
 
-def _of_orders_in_a(formula_of: Callable) -> list[Callable]:
-    """Return functions of a and x for all their dtypes, by their order in a."""
-
-    def fix(formula):
-        @jitable
-        def fixed(a, x):
-            return like(formula(np.float64(a), np.float64(x)), x)
-
-        return fixed
-
-    return [fix(formula_of(float(order))) for order in range(5)]
-
-
-igamma_derivatives = _of_orders_in_a(_gamma_derivative_of)
+_ORDERS = 0.0, 1.0, 2.0, 3.0, 4.0
+igamma_derivatives = list(map(_gamma_derivative_of, _ORDERS))
 """The derivatives of igamma by a, of orders up to 4."""
-gamma_densities = _of_orders_in_a(_gamma_density_of)
+gamma_densities = list(map(_gamma_density_of, _ORDERS))
 """The same derivatives of the derivative of igamma by x."""
 
 
@@ -612,7 +599,7 @@ def _near_beta_of(first: float, second: float) -> Callable:
 def _incomplete_beta_of(first: float, second: float) -> Callable:
     order, near, other = first + second, _near_beta_of(first, second), _near_beta_of(second, first)
 
-    @jitable
+    @in_float64
     def incomplete(a, b, x):
         """Return the derivative of the regularized function by a and b."""
         if not (a >= 0.0 and b >= 0.0 and 0.0 <= x <= 1.0):
@@ -651,7 +638,7 @@ def betainc(a, b, x):
 def _beta_density_of(first: float, second: float) -> Callable:
     order = first + second
 
-    @jitable
+    @in_float64
     def density(a, b, x):
         """Return the derivative by a and b of x**(a - 1) (1 - x)**(b - 1) / beta(a, b).
 
@@ -700,20 +687,8 @@ def _beta_density_of(first: float, second: float) -> Callable:
     return density
 
 
-def _of_orders(formula_of: Callable) -> dict[tuple[int, int], Callable]:
-    """Return functions of a, b and x for all their dtypes, by their orders in a and b."""
-
-    def fix(formula):
-        @jitable
-        def fixed(a, b, x):
-            return like(formula(np.float64(a), np.float64(b), np.float64(x)), x)
-
-        return fixed
-
-    return {(n, m): fix(formula_of(float(n), float(m))) for n in range(3) for m in range(3 - n)}
-
-
-betainc_derivatives = _of_orders(_incomplete_beta_of)
+_PAIRS = (0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (2, 0)
+betainc_derivatives = {(n, m): _incomplete_beta_of(float(n), float(m)) for n, m in _PAIRS}
 """The derivatives of betainc by a and b, of orders up to 2 in all; betainc itself is (0, 0)."""
-beta_densities = _of_orders(_beta_density_of)
+beta_densities = {(n, m): _beta_density_of(float(n), float(m)) for n, m in _PAIRS}
 """The same derivatives of the derivative of betainc by x."""

@@ -2,24 +2,10 @@
 
 import numpy as np
 
+from tinygrad_cg_kernels.elementary.logic import logical_and, logical_or, logical_xor
 from tinygrad_cg_kernels.runtime import kinds
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import like
-
-
-@jitable
-def _bits_of_both(x, y):
-    return x & y
-
-
-@jitable
-def _bits_of_either(x, y):
-    return x | y
-
-
-@jitable
-def _bits_of_one(x, y):
-    return x ^ y
 
 
 def bitwise_and(x, y):
@@ -42,12 +28,9 @@ def invert(x):
     return np.invert(x)
 
 
-for _stub, _version in (
-    (bitwise_and, _bits_of_both),
-    (bitwise_or, _bits_of_either),
-    (bitwise_xor, _bits_of_one),
-):
-    by_type(_stub, dict.fromkeys((kinds.INTEGER, kinds.BOOLEAN), _version))
+by_type(bitwise_and, {kinds.EXACT: logical_and})
+by_type(bitwise_or, {kinds.EXACT: logical_or})
+by_type(bitwise_xor, {kinds.EXACT: logical_xor})
 by_type(invert, {kinds.INTEGER: lambda x: like(like(-1, x) - x, x), kinds.BOOLEAN: lambda x: not x})
 
 

@@ -26,7 +26,7 @@ from tinygrad_cg_kernels.elementary.of_complex import (
     log_complex,
 )
 from tinygrad_cg_kernels.runtime import kinds
-from tinygrad_cg_kernels.runtime.compile import GUARDED, by_type, jitable
+from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
     by_width,
@@ -56,8 +56,6 @@ LOG2_SERIES, LOG2_SERIES_32 = tuple(LOG2E * c for c in LG), tuple(LOG2E * c for 
 LOG10_SERIES, LOG10_SERIES_32 = tuple(LOG10E * c for c in LG), tuple(LOG10E * c for c in LG_32)
 SQRT_HALF_BITS, SQRT_HALF_BITS_32 = 0x3FE6A09E00000000, 0x3F3504F3
 SMALLEST_NORMAL, SMALLEST_NORMAL_32 = 2.2250738585072014e-308, 1.1754943508222875e-38
-NORMAL_BITS, NORMAL_COUNT = 1 << 52, np.uint64(2046 << 52)
-NORMAL_BITS_32, NORMAL_COUNT_32 = np.int32(1 << 23), np.uint32(254 << 23)
 UP, UP_32 = (54.0, 2.0**54), (25.0, 2.0**25)
 """The exponent and the factor that make the smallest numbers normal."""
 
@@ -167,26 +165,15 @@ def _to_base10(k, f):
     return float_fma(k, high, _log_to_base(f, like(LOG10E, f), tail, series, k * low))
 
 
-def _to_base(formula: Callable) -> tuple[Callable, Callable]:
-    """Return a logarithm from its formula in k and f: for any x, and for `normal` ones."""
+def _logarithm(formula: Callable) -> Callable:
+    """Return a logarithm from its formula in k and f."""
 
-    def anywhere(x):
+    def logarithm(x):
         inlined()
         k, f = log_split(x)
         return log_edges(x, formula(k, f))
 
-    def in_normal(x):
-        inlined()
-        k, m = log_parts(x)
-        return formula(k, m - like(1, x))
-
-    return anywhere, in_normal
-
-
-@jitable
-def nowhere(x):
-    """Return the test of a type that has no fast version."""
-    return False
+    return logarithm
 
 
 @jitable
@@ -230,38 +217,7 @@ def log10(x):
     return np.log10(x)
 
 
-def normal(x):
-    """Return whether `log2_normal` and `log10_normal` serve x: positive, finite and normal."""
-    return (x >= np.finfo(x.dtype).tiny) & (x < INF)
-
-
-def log2_normal(x):
-    """Return log2 of an x that is `normal`."""
-    return np.log2(x)
-
-
-def log10_normal(x):
-    """Return log10 of an x that is `normal`."""
-    return np.log10(x)
-
-
 by_type(log, {kinds.FLOAT: log_real, kinds.COMPLEX: log_complex})
 by_type(log1p, {kinds.FLOAT: _log1p_real, kinds.COMPLEX: log1p_complex})
-by_type(
-    normal,
-    {
-        kinds.FLOAT64: lambda x: np.uint64(bits(x) - NORMAL_BITS) < NORMAL_COUNT,
-        kinds.FLOAT32: lambda x: np.uint32(bits(x) - NORMAL_BITS_32) < NORMAL_COUNT_32,
-        kinds.COMPLEX: nowhere,
-    },
-)
-_log2_real, _log2_normal_real = _to_base(_to_base2)
-_log10_real, _log10_normal_real = _to_base(_to_base10)
-_LOG2_COMPLEX = {kinds.COMPLEX: log2_complex}
-_LOG10_COMPLEX = {kinds.COMPLEX: log10_complex}
-by_type(log2, {kinds.FLOAT: _log2_real, **_LOG2_COMPLEX})
-by_type(log10, {kinds.FLOAT: _log10_real, **_LOG10_COMPLEX})
-by_type(log2_normal, {kinds.FLOAT: _log2_normal_real, **_LOG2_COMPLEX})
-by_type(log10_normal, {kinds.FLOAT: _log10_normal_real, **_LOG10_COMPLEX})
-
-GUARDED.update({log2: (normal, log2_normal), log10: (normal, log10_normal)})
+by_type(log2, {kinds.FLOAT: _logarithm(_to_base2), kinds.COMPLEX: log2_complex})
+by_type(log10, {kinds.FLOAT: _logarithm(_to_base10), kinds.COMPLEX: log10_complex})

@@ -95,13 +95,12 @@ def _isinf_complex(x):
     return float_absolute(x.real) == INF or float_absolute(x.imag) == INF
 
 
-_EXACT = (kinds.INTEGER, kinds.BOOLEAN)
 by_type(
     isfinite,
     {
         kinds.FLOAT: lambda x: float_absolute(x) < INF,
         kinds.COMPLEX: _isfinite_complex,
-        **dict.fromkeys(_EXACT, lambda x: True),
+        kinds.EXACT: lambda x: True,
     },
 )
 by_type(
@@ -109,6 +108,6 @@ by_type(
     {
         kinds.FLOAT: lambda x: float_absolute(x) == INF,
         kinds.COMPLEX: _isinf_complex,
-        **dict.fromkeys(_EXACT, lambda x: False),
+        kinds.EXACT: lambda x: False,
     },
 )

@@ -115,16 +115,13 @@ def _log1p(x):
     return complex(_log_size(1.0 + re, im), angle)
 
 
-@jitable
-def _log2(x):
-    value = _log(x)
-    return complex(value.real * LOG2E, value.imag * LOG2E)
+def _log_to_base(factor):
+    @jitable
+    def logarithm(x):
+        value = _log(x)
+        return complex(value.real * factor, value.imag * factor)
 
-
-@jitable
-def _log10(x):
-    value = _log(x)
-    return complex(value.real * LOG10E, value.imag * LOG10E)
+    return logarithm
 
 
 @jitable
@@ -202,21 +199,20 @@ def _tanh(x):
     return complex(grown * math.sqrt(1.0 + sine * sine) * sine / under, tangent / under)
 
 
-@jitable
-def _sin(x):
-    value = _sinh(complex(-x.imag, x.real))
-    return complex(value.imag, -value.real)
+def _of_turned(function):
+    """Return a trigonometric function, or its inverse, from the odd hyperbolic one."""
+
+    @jitable
+    def of_turned(x):
+        value = function(complex(-x.imag, x.real))
+        return complex(value.imag, -value.real)
+
+    return of_turned
 
 
 @jitable
 def _cos(x):
     return _cosh(complex(-x.imag, x.real))
-
-
-@jitable
-def _tan(x):
-    value = _tanh(complex(-x.imag, x.real))
-    return complex(value.imag, -value.real)
 
 
 # The inverse functions are Kahan's, "Branch cuts for complex elementary functions" (1987): products
@@ -247,12 +243,12 @@ def _asinh(x):
     return complex(math.asinh(product), math.atan2(im, under))
 
 
+_turned_asinh = _of_turned(_asinh)
+
+
 @jitable
 def _asin(x):
-    if x.real == 0.0 and x.imag != x.imag:
-        return complex(x.real, NAN)
-    value = _asinh(complex(-x.imag, x.real))
-    return complex(value.imag, -value.real)
+    return complex(x.real, NAN) if x.real == 0.0 and x.imag != x.imag else _turned_asinh(x)
 
 
 @jitable
@@ -302,12 +298,6 @@ def _atanh(x):
     grown = 0.25 * math.log1p(4.0 * size / (less * less + square))
     angle = 0.5 * math.atan2(2.0 * im, less * (1.0 + size) - square)
     return complex(float_copysign(grown, re), angle)
-
-
-@jitable
-def _atan(x):
-    value = _atanh(complex(-x.imag, x.real))
-    return complex(value.imag, -value.real)
 
 
 @jitable
@@ -371,8 +361,11 @@ exp_complex, expm1_complex = _of_any_width(_exp), _of_any_width(_expm1)
 exp2_complex = _of_any_width(jitable(lambda x: _exp(complex(x.real * LN2, x.imag * LN2))))
 sqrt_complex = _of_any_width(_sqrt)
 log_complex, log1p_complex = _of_any_width(_log), _of_any_width(_log1p)
-log2_complex, log10_complex = _of_any_width(_log2), _of_any_width(_log10)
+log2_complex = _of_any_width(_log_to_base(LOG2E))
+log10_complex = _of_any_width(_log_to_base(LOG10E))
 sinh_complex, cosh_complex, tanh_complex = map(_of_any_width, (_sinh, _cosh, _tanh))
-sin_complex, cos_complex, tan_complex = map(_of_any_width, (_sin, _cos, _tan))
-arcsin_complex, arccos_complex, arctan_complex = map(_of_any_width, (_asin, _acos, _atan))
+sin_complex, tan_complex, arctan_complex = (
+    _of_any_width(_of_turned(function)) for function in (_sinh, _tanh, _atanh)
+)
+cos_complex, arcsin_complex, arccos_complex = map(_of_any_width, (_cos, _asin, _acos))
 arcsinh_complex, arccosh_complex, arctanh_complex = map(_of_any_width, (_asinh, _acosh, _atanh))

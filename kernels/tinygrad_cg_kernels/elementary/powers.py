@@ -1,7 +1,6 @@
 """Powers and roots, in arithmetic that LLVM vectorises."""
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -31,7 +30,7 @@ from tinygrad_cg_kernels.elementary.logarithm import (
     parts_from,
 )
 from tinygrad_cg_kernels.runtime import kinds
-from tinygrad_cg_kernels.runtime.compile import by_type, jitable
+from tinygrad_cg_kernels.runtime.compile import by_type, jitable, of_width
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
     by_width,
@@ -158,16 +157,7 @@ def _exp_pair32(p, lost):
     return n, F(1.0) + (most + float_fma(r * r, estrin(r, EXP_TAIL_32), rest))
 
 
-def _log_sum(r, base, base_low) -> Any:
-    """Dispatch to the version for the type of x."""
-
-
-def _exp_pair(p, lost) -> Any:
-    """Dispatch to the version for the type of x."""
-
-
-by_type(_log_sum, {kinds.FLOAT64: _log_sum64, kinds.FLOAT32: _log_sum32})
-by_type(_exp_pair, {kinds.FLOAT64: exp_pair64, kinds.FLOAT32: _exp_pair32})
+_log_sum, _exp_pair = of_width(_log_sum64, _log_sum32), of_width(exp_pair64, _exp_pair32)
 
 
 @jitable
@@ -261,6 +251,7 @@ SHORT, SHORT_32 = ~((1 << 36) - 1), np.int32(~((1 << 16) - 1))
 
 @jitable
 def _inverse_cbrt64(x):
+    """Return x**(-1/3) to 17 (8) bits, for a normal x > 0."""
     inlined()
     y = from_bits(CBRT_SEED - ((bits(x) >> 32) & 0xFFFFFFFF) * THIRD_OF_32)
     e = float_fma(-(x * y), y * y, 1.0)
@@ -274,11 +265,7 @@ def _inverse_cbrt32(x):
     return from_bits(np.int32(np.int32(third) & SHORT_32))
 
 
-def _inverse_cbrt(x) -> Any:
-    """Return x**(-1/3) to 17 (8) bits, for a normal x > 0."""
-
-
-by_type(_inverse_cbrt, {kinds.FLOAT64: _inverse_cbrt64, kinds.FLOAT32: _inverse_cbrt32})
+_inverse_cbrt = of_width(_inverse_cbrt64, _inverse_cbrt32)
 
 
 @jitable

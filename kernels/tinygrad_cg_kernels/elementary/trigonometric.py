@@ -9,15 +9,13 @@ from the lowest, and the rest is fitted again.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from tinygrad_cg_kernels.elementary.exponential import SHIFT, SHIFT_32
-from tinygrad_cg_kernels.elementary.logarithm import nowhere
 from tinygrad_cg_kernels.elementary.of_complex import cos_complex, sin_complex, tan_complex
 from tinygrad_cg_kernels.runtime import kinds
-from tinygrad_cg_kernels.runtime.compile import GUARDED, by_type, jitable
+from tinygrad_cg_kernels.runtime.compile import GUARDED, by_type, jitable, of_width
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
     by_width,
@@ -70,7 +68,7 @@ by_type(
     near,
     {
         kinds.FLOAT: lambda x: float_absolute(x) <= by_width(x, NEAR, NEAR_32),
-        kinds.COMPLEX: nowhere,
+        kinds.COMPLEX: lambda x: False,  # there is no fast version
     },
 )
 
@@ -193,16 +191,10 @@ def _reduce_far32(x):
     return np.int32(signed), high + (x - x), F(offset - np.float64(high))
 
 
-def _reduce_near(x) -> Any:
-    """Return the quadrant and offset of an x that is `near`, by type."""
-
-
-def _reduce_far(x) -> Any:
-    """Return the quadrant and offset of an x that is not, by type."""
-
-
-by_type(_reduce_near, {kinds.FLOAT64: _reduce_near64, kinds.FLOAT32: _reduce_near32})
-by_type(_reduce_far, {kinds.FLOAT64: _reduce_far64, kinds.FLOAT32: _reduce_far32})
+_reduce_near, _reduce_far = (
+    of_width(_reduce_near64, _reduce_near32),
+    of_width(_reduce_far64, _reduce_far32),
+)
 
 
 @jitable
@@ -263,11 +255,7 @@ def _tan_tail32(x, y):
     return float_fma(cube, r, float_fma(lost, r, float_fma(F(1.5) * z, y, y)))
 
 
-def _tan_tail(x, y) -> Any:
-    """Dispatch to the version for the type of x."""
-
-
-by_type(_tan_tail, {kinds.FLOAT64: _tan_tail64, kinds.FLOAT32: _tan_tail32})
+_tan_tail = of_width(_tan_tail64, _tan_tail32)
 
 
 @jitable

@@ -1,5 +1,7 @@
 """Reductions in kernels: combining two values, totals of a row, and cores for whole arrays."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tinygrad_cg_kernels import elementary
@@ -133,30 +135,9 @@ def _span_total(combine, start, row):
 
 
 @jitable
-def sum_row(row):
-    """Return the sum of a row."""
-    return _total(add, like(0, row[0]), row)
-
-
-@jitable
 def sum_span(row):
     """Return the sum of a row of no more elements than a span."""
     return _span_total(add, like(0, row[0]), row)
-
-
-@jitable
-def prod_row(row):
-    return _total(multiply, like(1, row[0]), row)
-
-
-@jitable
-def any_row(row):
-    return _total(either, False, row)
-
-
-@jitable
-def all_row(row):
-    return _total(both, True, row)
 
 
 @jitable
@@ -187,25 +168,6 @@ def _nan_or(row, value):
     return value if index < 0 else row[index]
 
 
-@jitable
-def _extreme(pick, row):
-    """Return the best element by `pick`, nan if one is."""
-    value, nan = best(pick, row)
-    return value if nan == nan else _nan_or(row, value)
-
-
-@jitable
-def max_row(row):
-    """Return the largest element of a row, nan if one is."""
-    return _extreme(larger_number, row)
-
-
-@jitable
-def min_row(row):
-    """Return the smallest element of a row, nan if one is."""
-    return _extreme(smaller_number, row)
-
-
 # --- totals of four rows ----------------------------------------------------------------
 # For short rows, this takes .25 (3 elements) to .8 (48) of the time of one row after another. For
 # long rows it takes as much, and more if they do not fit the cache.
@@ -220,27 +182,6 @@ def _totals(combine, start, a, b, c, d):
         s, t = combine(s, a[i]), combine(t, b[i])
         u, v = combine(u, c[i]), combine(v, d[i])
     return s, t, u, v
-
-
-@jitable
-def sum_four(a, b, c, d):
-    """Return the sums of four rows of one length."""
-    return _totals(add, like(0, a[0]), a, b, c, d)
-
-
-@jitable
-def prod_four(a, b, c, d):
-    return _totals(multiply, like(1, a[0]), a, b, c, d)
-
-
-@jitable
-def any_four(a, b, c, d):
-    return _totals(either, False, a, b, c, d)
-
-
-@jitable
-def all_four(a, b, c, d):
-    return _totals(both, True, a, b, c, d)
 
 
 # --- rows into a row of totals ------------------------------------------------------------
@@ -295,27 +236,6 @@ def _second(x, y):
 
 
 @jitable
-def sum_rows(total, x, offset, step, height):
-    """Put the sums of the columns of some rows of `x`, from a byte offset on, into `total`."""
-    _reduce_columns(add, _nothing, total, x, offset, step, height)
-
-
-@jitable
-def prod_rows(total, x, offset, step, height):
-    _reduce_columns(multiply, _nothing, total, x, offset, step, height)
-
-
-@jitable
-def any_rows(total, x, offset, step, height):
-    _reduce_columns(either, _nothing, total, x, offset, step, height)
-
-
-@jitable
-def all_rows(total, x, offset, step, height):
-    _reduce_columns(both, _nothing, total, x, offset, step, height)
-
-
-@jitable
 def _put_nan(total, x, offset, step, height):
     """Write nan to the totals of columns that have one."""
     outlined()
@@ -325,16 +245,52 @@ def _put_nan(total, x, offset, step, height):
             total[k] = line[k] if line[k] != line[k] else total[k]
 
 
-@jitable
-def max_rows(total, x, offset, step, height):
-    if not _reduce_columns(larger_number, mixed, total, x, offset, step, height):
-        _put_nan(total, x, offset, step, height)
+# --- the functions of each reduction ------------------------------------------------------
 
 
-@jitable
-def min_rows(total, x, offset, step, height):
-    if not _reduce_columns(smaller_number, mixed, total, x, offset, step, height):
-        _put_nan(total, x, offset, step, height)
+def _folds(combine: Callable, start: Callable) -> tuple[Callable, Callable, Callable]:
+    """Return the total of a row, the totals of four rows, and those of the columns of some rows.
+
+    The last function puts totals of rows of `x`, from a byte offset on, into `total`.
+    """
+
+    @jitable
+    def row(x):
+        return _total(combine, start(x[0]), x)
+
+    @jitable
+    def four(a, b, c, d):
+        return _totals(combine, start(a[0]), a, b, c, d)
+
+    @jitable
+    def rows(total, x, offset, step, height):
+        _reduce_columns(combine, _nothing, total, x, offset, step, height)
+
+    return row, four, rows
+
+
+def _extremes(pick: Callable) -> tuple[Callable, Callable]:
+    """Return the best element of a row by `pick`, nan if one is, and those of the columns."""
+
+    @jitable
+    def row(x):
+        value, nan = best(pick, x)
+        return value if nan == nan else _nan_or(x, value)
+
+    @jitable
+    def rows(total, x, offset, step, height):
+        if not _reduce_columns(pick, mixed, total, x, offset, step, height):
+            _put_nan(total, x, offset, step, height)
+
+    return row, rows
+
+
+sum_row, sum_four, sum_rows = _folds(add, jitable(lambda x: like(0, x)))
+prod_row, prod_four, prod_rows = _folds(multiply, jitable(lambda x: like(1, x)))
+any_row, any_four, any_rows = _folds(either, jitable(lambda x: False))
+all_row, all_four, all_rows = _folds(both, jitable(lambda x: True))
+max_row, max_rows = _extremes(larger_number)
+min_row, min_rows = _extremes(smaller_number)
 
 
 # --- cores ------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import numpy as np
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.runtime import kinds
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
-from tinygrad_cg_kernels.runtime.intrinsics import vectorised
+from tinygrad_cg_kernels.runtime.intrinsics import by_width, vectorised
 from tinygrad_cg_kernels.runtime.views import put, take
 
 LARGEST64, LARGEST32 = np.finfo(np.float64).max, np.finfo(np.float32).max
@@ -21,17 +21,14 @@ def finite(x):
     return np.clip(x, -LARGEST64, LARGEST64)
 
 
-def _finite64(x):
-    x = LARGEST64 if x > LARGEST64 else x
-    return -LARGEST64 if x < -LARGEST64 else x
+@jitable
+def _finite_real(x):
+    largest = by_width(x, LARGEST64, LARGEST32)
+    x = largest if x > largest else x
+    return -largest if x < -largest else x
 
 
-def _finite32(x):
-    x = LARGEST32 if x > LARGEST32 else x
-    return -LARGEST32 if x < -LARGEST32 else x
-
-
-by_type(finite, {kinds.FLOAT64: _finite64, kinds.FLOAT32: _finite32})
+by_type(finite, {kinds.FLOAT: _finite_real})
 
 
 @jitable

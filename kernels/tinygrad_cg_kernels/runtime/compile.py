@@ -1,8 +1,10 @@
 """Registries of the functions that kernels may call. Both backends read them."""
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
+from tinygrad_cg_kernels.runtime.kinds import FLOAT32, FLOAT64
 from tinygrad_cg_kernels.runtime.locks import at_fork
 from tinygrad_cg_kernels.runtime.store import GENERATED, Store
 
@@ -95,3 +97,13 @@ def by_type(stub: Callable, choices: dict[frozenset[str], Callable]) -> Callable
     """
     VERSIONS[stub] = choices
     return stub
+
+
+def of_width(wide: Callable, narrow: Callable) -> Any:
+    """Return a function of kernels: `wide` where the first argument is float64, else `narrow`."""
+
+    @wraps(wide)
+    def either(*operands):
+        raise NotImplementedError("only kernels can call it")
+
+    return by_type(either, {FLOAT64: wide, FLOAT32: narrow})
