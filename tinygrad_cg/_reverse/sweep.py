@@ -46,6 +46,9 @@ Explainer = Callable[[Token, Any, list, bool], str]
 
 FEW = 1000  # elements, for which memory of their own costs less than a look at what they share
 
+MIN_IN_PLACE_BYTES = 2**17
+"""A smaller sum is a new array, which takes less time than a kernel that adds in place."""
+
 
 def differentiate(
     token: Token,
@@ -364,7 +367,7 @@ def _large_rule(node: Node, dy: Any) -> Any:
 
 def _add_up(node: Node, total: Tensor, gradient: Tensor, owned: set[Node]) -> Tensor:
     """Return the sum; in place if the total is in an array of the sweep's own (`owned`)."""
-    if node in owned:
+    if node in owned and total._data.nbytes >= MIN_IN_PLACE_BYTES:
         add.primitive.run(total._data, gradient._data, out=total._data)
         return total
     owned.add(node)

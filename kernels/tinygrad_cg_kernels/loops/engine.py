@@ -172,7 +172,6 @@ class Elementwise:
         self._refusals: dict[tuple[np.dtype, ...], str | None] = {}
         self._ready: dict[tuple, Callable] = {}
         self._small = small.SmallKernels(name, self._small_kernel, inputs, cached)
-        self._in_place = small.SmallKernels(name, self._small_in_place, 2, cached, True)
         self._blocks = Blocks(name, self._block_kernel, cached)
         self.small_kernel = self._small.latest
 
@@ -184,7 +183,6 @@ class Elementwise:
         """Return the compiled kernels: small ones by dtypes, block kernels by layouts too."""
         return {
             **{("small", *key): owner for key, owner in self._small.entries.owners.items()},
-            **{("in_place", *key): owner for key, owner in self._in_place.entries.owners.items()},
             **self._blocks.owners,
         }
 
@@ -196,11 +194,8 @@ class Elementwise:
                 return got
         elif len(arrays) != self.inputs:
             raise TypeError(f"{self.name} takes {self.inputs} arrays, got {len(arrays)}")
-        elif out is not None:
-            if out is not arrays[0]:
-                return self._fill(arrays, out)
-            if self._in_place.latest[0](*arrays) is out:
-                return out
+        elif out is not arrays[0] and out is not None:
+            return self._fill(arrays, out)
         key: list[Any] = [out is None]
         for array in arrays:
             if not array.flags.num & ALIGNED:
@@ -297,9 +292,6 @@ class Elementwise:
 
     def _small_kernel(self, dtypes: tuple[np.dtype, ...]) -> Callable:
         return small.elementwise(*self._loops(dtypes[0], rows.run_brief), dtypes)
-
-    def _small_in_place(self, dtypes: tuple[np.dtype, ...]) -> Callable:
-        return small.in_place(*self._loops(dtypes[0], rows.run_brief, True), dtypes)
 
     def _block_kernel(
         self,
@@ -493,10 +485,6 @@ class Elementwise:
                 self._runner(plan, signature.loop, (signature.target,))(*arrays, out)
                 return out
             position = positions[0]
-            if self.inputs == 2 and positions == [0] and signature.exact:
-                dtypes = (*signature.loop, signature.target)
-                if self._compile_or_explain(signature.loop, self._in_place, arrays, dtypes) is out:
-                    return out
             if len(positions) == 1 and plan.flat and position not in plan.values:
                 run = self._runner(plan, signature.loop, (), position)
                 run(*arrays)

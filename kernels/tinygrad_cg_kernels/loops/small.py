@@ -19,16 +19,15 @@ from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.entries import Entries
 from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
 from tinygrad_cg_kernels.runtime.objects import CONTIGUOUS
-from tinygrad_cg_kernels.runtime.objects.calls import call_prepare, call_prepare_in_place
+from tinygrad_cg_kernels.runtime.objects.calls import call_prepare
 from tinygrad_cg_kernels.runtime.objects.fields import (
     address_of,
     as_object,
     dtype_address,
-    incref,
     nothing,
 )
 from tinygrad_cg_kernels.runtime.objects.prepare import begin, ready
-from tinygrad_cg_kernels.runtime.views import into, put, take, vector
+from tinygrad_cg_kernels.runtime.views import put, take, vector
 
 MAX_SIZE = threads.MIN_BLOCKED - 1
 """Most elements that a small kernel takes. It holds the interpreter's lock for at most 100 us."""
@@ -111,30 +110,6 @@ def elementwise(
     return (direct1, direct2, direct3)[len(dtypes) - 2]
 
 
-def in_place(
-    loop: Callable, f: Callable, test: Callable, fast: Callable, dtypes: tuple[np.dtype, ...]
-) -> Callable:
-    """Return the small kernel of a function of two values that writes its first operand."""
-    first, second, _ = dtypes
-    itemsize = first.itemsize
-
-    def kernel(x, y):
-        wide_vectors()
-        kinds = dtype_address(first), dtype_address(second)
-        prepared = call_prepare_in_place(address_of(x), address_of(y), kinds[0], kinds[1], itemsize)
-        if prepared.status <= 0:
-            return nothing()
-        size = prepared.size
-        u, v = vector(prepared.x, size, first), vector(prepared.y, size, second)
-        if prepared.single == 2:
-            loop(f, test, fast, (u, v[0]), into(0), size)
-        else:
-            loop(f, test, fast, (u, v), into(0), size)
-        return as_object(incref(address_of(x)))
-
-    return kernel
-
-
 def total(row: Callable, dtypes: tuple[np.dtype, ...]) -> Callable:
     """Return the small kernel of a reduction of all elements, given its total of a row."""
     (dtype,) = dtypes
@@ -164,17 +139,13 @@ class SmallKernels:
     and have to expect None.
     """
 
-    def __init__(
-        self, name: str, make: Callable, inputs: int, cached: bool = True, in_place: bool = False
-    ) -> None:
+    def __init__(self, name: str, make: Callable, inputs: int, cached: bool = True) -> None:
         def compiled(*dtypes: np.dtype) -> service.Entry:
-            title = f"{name}_in_place" if in_place else f"{name}_small"
-            begin(MAX_SIZE, in_place)
-            before = partial(ready, MAX_SIZE, in_place)
-            source = service.KernelSource(make(dtypes), title, cached)
-            return service.compile(source, signatures.objects_signature(inputs), before)
+            begin(MAX_SIZE)
+            source = service.KernelSource(make(dtypes), f"{name}_small", cached)
+            signature = signatures.objects_signature(inputs)
+            return service.compile(source, signature, partial(ready, MAX_SIZE))
 
-        self.in_place = in_place
         self.latest: list[Callable] = [refuse]
         self.entries = Entries(name, compiled)
 

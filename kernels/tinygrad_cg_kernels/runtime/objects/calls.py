@@ -1,7 +1,6 @@
 """Calls of Python, NumPy and `prepare` in compiled code, by their symbols."""
 
 import ctypes
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,28 +103,19 @@ class Prepared(NamedTuple):
     single: int
 
 
-def _prepare(name: str) -> Callable:
-    def emit(body: Any, *operands: IRValue) -> IRValue:
-        info = body.slot(f"[{WORDS} x i64]")
-        address = body.emit(f"ptrtoint ptr {info} to i64")
-        arguments = [("i64", operand.text) for operand in operands]
-        status = body.call(PREFIX + name, "i64", *arguments, ("i64", address))
-        table = IRValue(Array("i64"), info, str(WORDS))
-        words = [body.load("i64", body.address(table, str(k))) for k in range(WORDS - 1)]
-        kind = Record(("i64",) * WORDS)
-        kind.cls = Prepared
-        return IRValue(kind, (IRValue("i64", status), *words))
-
-    return emit
+def _prepare(body: Any, *operands: IRValue) -> IRValue:
+    info = body.slot(f"[{WORDS} x i64]")
+    address = body.emit(f"ptrtoint ptr {info} to i64")
+    arguments = [("i64", operand.text) for operand in operands]
+    status = body.call(f"{PREFIX}prepare", "i64", *arguments, ("i64", address))
+    table = IRValue(Array("i64"), info, str(WORDS))
+    words = [body.load("i64", body.address(table, str(k))) for k in range(WORDS - 1)]
+    kind = Record(("i64",) * WORDS)
+    kind.cls = Prepared
+    return IRValue(kind, (IRValue("i64", status), *words))
 
 
-@intrinsic(", ".join(["word"] * 9) + " -> words", _prepare("prepare"))
+@intrinsic(", ".join(["word"] * 9) + " -> words", _prepare)
 def call_prepare(x, y, z, dtype_x, dtype_y, dtype_z, target, width, total):
     """Call `prepare` and return its results."""
     raise NotImplementedError("`prepare` is compiled code")
-
-
-@intrinsic(", ".join(["word"] * 5) + " -> words", _prepare("prepare_in_place"))
-def call_prepare_in_place(x, y, dtype_x, dtype_y, itemsize):
-    """Call `prepare_in_place` and return its results."""
-    raise NotImplementedError("`prepare_in_place` is compiled code")

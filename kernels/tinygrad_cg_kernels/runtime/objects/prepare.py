@@ -14,7 +14,7 @@ from tinygrad_cg_frontend import OPTIMIZED
 from tinygrad_cg_kernels.runtime import memory, objects, service, signatures
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import outlined
-from tinygrad_cg_kernels.runtime.objects import DATA, FLAGS, KIND, NDIM, PREFIX, WRITEABLE
+from tinygrad_cg_kernels.runtime.objects import DATA, FLAGS, KIND, NDIM, PREFIX
 from tinygrad_cg_kernels.runtime.objects.calls import (
     LINE,
     NUMBER,
@@ -160,55 +160,23 @@ def _make_prepare(slot: int, empty: int, most: int) -> Callable:
     return prepare
 
 
-def _make_prepare_in_place(most: int) -> Callable:
-    def prepare_in_place(x, y, dtype_x, dtype_y, itemsize, info):
-        """Check an operand that is also the output, and another operand.
-
-        Return 1; 0 if a small kernel does not take them. `info` gets the addresses of their
-        elements, the number of elements, and whether the second operand is a single value.
-        """
-        if word(x, KIND) != array_kind() or word(y, KIND) != array_kind():
-            return 0
-        if not is_contiguous(x, dtype_x) or not is_contiguous(y, dtype_y):
-            return 0
-        size, fills = count(x), half(y, NDIM) == 0 and half(x, NDIM) != 0
-        if not half(x, FLAGS) & WRITEABLE or size > most or not (fills or same_shape(x, y)):
-            return 0
-        first, second = word(x, DATA), word(y, DATA)
-        if first < second + (1 if fills else size) * itemsize and second < first + size * itemsize:
-            return 0
-        store(info, X, first)
-        store(info, Y, second)
-        store(info, SIZE, size)
-        store(info, SINGLE, 2 if fills else 0)
-        return 1
-
-    return prepare_in_place
-
-
-_prepared: dict[bool, Any] = {}
-"""The compiled functions, by whether kernels write to an operand."""
-
-
-def _wanted(most: int, in_place: bool) -> tuple[service.KernelSource, signatures.Signature]:
+def _wanted(most: int) -> tuple[service.KernelSource, signatures.Signature]:
     """Return the source and the signature for the compile service."""
-    function = _make_prepare_in_place(most) if in_place else _make_prepare(*objects.boxes, most)
-    name, count = ("prepare_in_place", 6) if in_place else ("prepare", 10)
-    return service.KernelSource(function, name), signatures.words(count)
+    source = service.KernelSource(_make_prepare(*objects.boxes, most), "prepare")
+    return source, signatures.words(10)
 
 
 @cache
-def begin(most: int, in_place: bool = False) -> None:
+def begin(most: int) -> None:
     """Have another core compile the function that small kernels call, until `ready` is called."""
-    if in_place not in _prepared:
-        service.begin(*_wanted(most, in_place), OPTIMIZED)
+    service.begin(*_wanted(most), OPTIMIZED)
 
 
-def ready(most: int, in_place: bool = False) -> None:
-    """Compile the function that small kernels call, for at most `most` elements."""
+@cache
+def ready(most: int) -> Any:
+    """Return the function that small kernels call, for at most `most` elements, compiled."""
     memory.keep_heap()  # memory of results comes from the allocator
-    if in_place not in _prepared:
-        source, signature = _wanted(most, in_place)
-        owned = service.compile(source, signature, level=OPTIMIZED)
-        llvmlite.binding.add_symbol(PREFIX + source.name, owned.run)
-        _prepared[in_place] = owned
+    source, signature = _wanted(most)
+    owned = service.compile(source, signature, level=OPTIMIZED)
+    llvmlite.binding.add_symbol(PREFIX + source.name, owned.run)
+    return owned
