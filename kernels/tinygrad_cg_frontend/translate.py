@@ -134,7 +134,9 @@ class FunctionBody(Writer):
             self._assign(name, rebuilt(kind, operands))
         self._run(source.body)
         if not self.ended:
-            self._return(IRValue("i64", "0") if self.result is None else self._nothing_more())
+            if self.result is not None:
+                raise Untranslatable("a function that may end without a return")
+            self._return(IRValue("i64", "0"))
 
     def declare(self, name: str, text: str) -> None:
         self.module.declare(name, text)
@@ -144,9 +146,6 @@ class FunctionBody(Writer):
 
     def interleave(self) -> None:
         self._interleaved = self.INTERLEAVED
-
-    def _nothing_more(self) -> IRValue:
-        raise Untranslatable("a function that may end without a return")
 
     def _mark(self, node: ast.stmt) -> Any:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):

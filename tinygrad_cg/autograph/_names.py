@@ -227,7 +227,7 @@ class Liveness:
             case ast.Continue():
                 return cont
             case ast.AugAssign():
-                return out | reads(statement) | reads_as_loads(statement.target)
+                return out | reads(statement) | frozenset(writes(statement.target))
             case ast.Assign() | ast.AnnAssign() | ast.FunctionDef() | ast.ClassDef():
                 return (out - frozenset(writes(statement))) | reads(statement)
             case _:
@@ -241,7 +241,3 @@ def _passes_errors_on(item: ast.withitem) -> bool:
     """Return whether an error leaves the `with`, unlike with `contextlib.suppress`."""
     called = getattr(item.context_expr, "func", None)
     return getattr(called, "attr", getattr(called, "id", "")) in _PASS_ERRORS_ON
-
-
-def reads_as_loads(target: ast.AST) -> Names:
-    return frozenset(node.id for node in ast.walk(target) if isinstance(node, ast.Name))

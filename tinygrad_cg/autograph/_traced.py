@@ -189,11 +189,6 @@ def _stand_in_rule(node: Any, dys: Any) -> list:
     return gradients
 
 
-def _stand_in_examples(level: Any, inputs: tuple, params: dict) -> list:
-    results = apply(STAND_IN, tuple(map(level.physical, inputs)), params)
-    return [BatchTensor(result, level) for result in results]
-
-
 # Used in trials only, never in programs.
 STAND_IN = Primitive(
     "stand_in",
@@ -204,7 +199,10 @@ STAND_IN = Primitive(
     rule=_stand_in_rule,
     kind="control",
     aliases=True,
-    carry_out=_stand_in_examples,
+    carry_out=lambda level, inputs, params: [
+        BatchTensor(result, level)
+        for result in apply(STAND_IN, tuple(map(level.physical, inputs)), params)
+    ],
 )
 
 

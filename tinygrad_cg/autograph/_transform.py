@@ -320,9 +320,9 @@ def plain_body(unit: Unit) -> list[ast.stmt]:
         at = unit.body[-1]
         finish = helper("finish", [name(FLOW, at), name(RESULT, at)], at)
         body = [*_start(unit.body[0]), *body, located(ast.Return(finish), at)]
-    if unit.effects.is_any:
-        at = unit.body[0]
-        body.insert(0, located(ast.Expr(helper("enter", _state(unit.effects, at), at)), at))
+    effects, at = unit.effects, unit.body[0]
+    if effects.mentioned or effects.cells or effects.outer or effects.attributes:
+        body.insert(0, located(ast.Expr(helper("enter", _state(effects, at), at)), at))
     return body
 
 

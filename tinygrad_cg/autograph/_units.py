@@ -73,11 +73,6 @@ class Effects:
         self.attributes = _attributes(statements, ast.Store | ast.Del)
         self.paths = _attributes(statements, ast.Load)
 
-    @property
-    def is_any(self) -> bool:
-        """Return whether anything may be changed that is not the function's own."""
-        return bool(self.mentioned or self.cells or self.outer or self.attributes)
-
 
 class Site(Effects):
     """A branch or loop that a tensor may decide: its statements, and the names live after them.

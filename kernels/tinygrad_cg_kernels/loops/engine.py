@@ -52,11 +52,6 @@ def _is_contiguous(array: np.ndarray) -> bool:
     return array.flags.num & CONTIGUOUS == CONTIGUOUS
 
 
-def _may_overlap(x: np.ndarray, y: np.ndarray) -> bool:
-    """Return whether two different arrays may share memory. If both own theirs, they do not."""
-    return not (x.base is None and y.base is None) and np.may_share_memory(x, y)
-
-
 # --- block kernels: a loop bound to operands -----------------------------------------------
 # The closures of these functions are hashed for the disk cache, as in `small`. If an operand is one
 # value throughout a row, its dtype is in a tuple of its own (see `views.operands`).
@@ -170,7 +165,7 @@ class Elementwise:
         cached = build.is_ours(function)
         self._signatures: dict[tuple[np.dtype, ...], DtypeSignature] = {}
         self._refusals: dict[tuple[np.dtype, ...], str | None] = {}
-        self._ready: dict[tuple, Callable] = {}
+        self._ready: dict[tuple | None, Callable] = {}
         self._small = small.SmallKernels(name, self._small_kernel, inputs, cached)
         self._blocks = Blocks(name, self._block_kernel, cached)
         self.small_kernel = self._small.latest
@@ -196,19 +191,13 @@ class Elementwise:
             raise TypeError(f"{self.name} takes {self.inputs} arrays, got {len(arrays)}")
         elif out is not arrays[0] and out is not None:
             return self._fill(arrays, out)
-        key: list[Any] = [out is None]
-        for array in arrays:
-            if not array.flags.num & ALIGNED:
-                break
-            key += (array.dtype, array.shape, array.strides)
-        else:
-            run = self._ready.get(tuple(key))
-            if run is not None:
-                if out is None:
-                    return run(*arrays)
-                if self._is_free(arrays, out):
-                    run(*arrays)
-                    return out
+        run = self._ready.get(_key(out is None, arrays))
+        if run is not None:
+            if out is None:
+                return run(*arrays)
+            if self._is_free(arrays, out):
+                run(*arrays)
+                return out
         return self._fresh(arrays) if out is None else self._fill(arrays, out)
 
     # dtypes
@@ -387,7 +376,7 @@ class Elementwise:
 
         return run_converted
 
-    def _keep_ready(self, key: tuple, run: Callable) -> None:
+    def _keep_ready(self, key: tuple | None, run: Callable) -> None:
         if len(self._ready) >= MAX_READY:
             self._ready.clear()
         self._ready[key] = run
@@ -464,8 +453,10 @@ class Elementwise:
         """Return whether an output can be written to while other operands are read."""
         if not out.flags.num & WRITEABLE:
             return False
-        for array in arrays:  # noqa: SIM110 (a third of the time)
-            if array is not out and _may_overlap(array, out):
+        for array in arrays:
+            # two different arrays that own their memory do not overlap
+            owners = array.base is None and out.base is None
+            if array is not out and not owners and np.may_share_memory(array, out):
                 return False
         return True
 
@@ -495,10 +486,15 @@ class Elementwise:
         return out
 
 
-def _key(way: Any, arrays: tuple[np.ndarray, ...]) -> tuple:
-    """Return the key of a bound kernel. `way` is True for a new array, False for in place."""
+def _key(way: Any, arrays: tuple[np.ndarray, ...]) -> tuple | None:
+    """Return the key of a bound kernel; None, which has no kernel, if an array is not aligned.
+
+    `way` is True for a new array, False for in place.
+    """
     key: list[Any] = [way]
     for array in arrays:
+        if not array.flags.num & ALIGNED:
+            return None
         key += (array.dtype, array.shape, array.strides)
     return tuple(key)
 
@@ -536,7 +532,6 @@ class Pointwise:
         self.for_device: Callable[[], Callable] | None = None  # gives another for a GPU
         self._single = False  # whether it is known to return a number
         self._results: dict[np.dtype, tuple[np.dtype, ...] | None] = {}
-        self._ready: dict[tuple, Callable] = {}
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"
@@ -589,22 +584,16 @@ class Pointwise:
         """Return an array, or a list of them where the function returns a tuple."""
         if self._single:
             return self.single(*arrays)
-        key = _key(True, arrays)
-        ready = self._ready.get(key)
+        key = _key("several", arrays)
+        ready = self.single._ready.get(key)
         if ready is not None:
-            for array in arrays:
-                if not array.flags.num & ALIGNED:
-                    break
-            else:
-                return ready(*arrays)
+            return ready(*arrays)
         results = self.result_dtypes(*[array.dtype for array in arrays])
         if results is None:
             return self.single(*arrays)
         signature, operands = self.single._check_operands(arrays)
         operands = tuple(map(np.asarray, operands, signature.loop))
         run = self.single._bound(operands, tuple(map(loop_dtype, results)))
-        if signature.exact:
-            if len(self._ready) >= MAX_READY:
-                self._ready.clear()
-            self._ready[key] = run
+        if signature.exact and key is not None:
+            self.single._keep_ready(key, run)
         return [cast(out, dtype) for out, dtype in zip(run(*operands), results, strict=True)]

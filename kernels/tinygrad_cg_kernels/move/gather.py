@@ -69,13 +69,6 @@ def check_scatter(
     return axis
 
 
-def _take_in_batches(x: np.ndarray, positions: np.ndarray, axis: int, count: int) -> np.ndarray:
-    """Return the slices of `x` at positions along `axis`, with `count` batch axes."""
-    rows = _rows_in_batches(x.shape, positions, axis, count, np)
-    merged = x.reshape(prod(x.shape[: axis + 1]), prod(x.shape[axis + 1 :]))
-    return np.take(merged, rows, axis=0)
-
-
 def _rows_in_batches(
     shape: tuple[int, ...], positions: Any, axis: int, count: int, library: Any
 ) -> Any:
@@ -116,8 +109,9 @@ def gather(x: np.ndarray, indices: np.ndarray, axis: int = 0, batch_dims: int = 
     positions = check_positions("gather", indices, x.shape[axis])
     shape = x.shape[:axis] + indices.shape[batch_dims:] + x.shape[axis + 1 :]
     if batch_dims:
-        taken = _take_in_batches(x, positions, axis, batch_dims).reshape(shape)
-        return taken.astype(dtype, copy=False)
+        rows = _rows_in_batches(x.shape, positions, axis, batch_dims, np)
+        merged = x.reshape(prod(x.shape[: axis + 1]), prod(x.shape[axis + 1 :]))
+        return np.take(merged, rows, axis=0).reshape(shape).astype(dtype, copy=False)
     out = empty(shape, dtype)
     if out.size:
         np.take(x, positions, axis=axis, out=out, mode="clip")

@@ -29,14 +29,9 @@ _squares = Sums("squares", _squared_distance)
 
 
 @jitable
-def _squares_of_row(row, centre):
-    return sum_terms(_squared_distance, (row, centre), row.size, like(0, centre))
-
-
-@jitable
 def _variance_of_row(row):
-    count = like(row.size, row[0])
-    return _squares_of_row(row, sum_row(row) / count) / count
+    zero, count = like(0, row[0]), like(row.size, row[0])
+    return sum_terms(_squared_distance, (row, sum_row(row) / count), row.size, zero) / count
 
 
 LIMITS = 2.0**-960, float(np.finfo(np.float64).max), 2.0**600

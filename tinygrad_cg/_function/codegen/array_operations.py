@@ -82,10 +82,6 @@ class Operand(NamedTuple):
         """Return the operand with a function applied to its view."""
         return Operand(self.base, lambda array: change(self.view(array)))
 
-    def is_view(self) -> bool:
-        """Return whether the operand shares its array's memory."""
-        return np.may_share_memory(*self.samples())
-
 
 class ArrayOperations:
     """The operations on arrays in a loop's body that have to run, by their nodes.
@@ -140,8 +136,10 @@ class ArrayOperations:
             if index is None:
                 return False
             operands = operands[:1]
-            if name == "gather_adjoint" and not _are_apart(node, index):
-                return False
+            if name == "gather_adjoint":  # no index may occur twice: nothing is added up
+                counts = node.run(np.ones(node.operands[0].shape, np.int64), index)
+                if counts.max(initial=0) > 1:
+                    return False
         elif name == "getitem_adjoint":
             if any(isinstance(part, np.ndarray) for part in self._values[node].params["key"]):
                 return False
@@ -169,7 +167,7 @@ class ArrayOperations:
             return own
         inner = self._operand(node.operands[0])
         changed = inner.then(change)
-        return changed if changed.is_view() else own
+        return changed if np.may_share_memory(*changed.samples()) else own
 
     def _move(self, node: OpaqueNode) -> Move:
         """Return a move of elements, which is found by moving their positions now."""
@@ -213,8 +211,8 @@ class MatrixCall:
             raise UnfitError
         self.node, self.operands = node, operands
         self._loop, self._ranks, self._ufunc = loop, ranks, ufunc
-        numbers = self._numbers()
-        self._sizes, self.work = len(numbers.sizes), prod(numbers.sizes)
+        _, sizes, _ = self._numbers()
+        self._sizes, self.work = len(sizes), prod(sizes)
 
     def words(self) -> list[int]:
         """Return the arguments of NumPy's loop.
@@ -222,10 +220,11 @@ class MatrixCall:
         These are the loop's address and data, the byte offset of each operand in its array, the
         number of matrices, their sizes, and the strides.
         """
-        numbers = self._numbers()
-        return [*self._loop, *numbers.starts, *numbers.sizes, *numbers.strides]
+        starts, sizes, strides = self._numbers()
+        return [*self._loop, *starts, *sizes, *strides]
 
-    def _numbers(self) -> _LoopArguments:
+    def _numbers(self) -> tuple[list[int], list[int], list[int]]:
+        """Return the offsets, sizes and strides among the arguments."""
         samples = [operand.samples() for operand in self.operands]
         operands = self._prepared(*[operand for _, operand in samples])
         if not all(operand.size for operand in operands):
@@ -240,7 +239,7 @@ class MatrixCall:
         arrays += [np.empty(batch + shape, self.node.dtype) for shape in shapes]
         count, strides = _batches(batch, arrays)
         cores = [step for array in arrays for step in array.strides[len(batch) :]]
-        return _LoopArguments(starts, [count, *sizes], [*strides, *cores])
+        return starts, [count, *sizes], [*strides, *cores]
 
     def _prepared(self, *operands: np.ndarray) -> Sequence[np.ndarray]:
         """Return the operands of the ufunc."""
@@ -291,14 +290,6 @@ class MatrixCall:
         test = Suite(Expression("if {0} != {0}", first), [failed])
         ended = Suite(Expression("if plan[0] < 0"), [Statement(None, "break")])
         return [Suite(Expression(f"for matrix in range(sizes[{count}])"), [test]), ended]
-
-
-class _LoopArguments(NamedTuple):
-    """The arguments of a NumPy loop, except addresses."""
-
-    starts: list[int]
-    sizes: list[int]
-    strides: list[int]
 
 
 class MatrixProduct(MatrixCall):
@@ -382,11 +373,6 @@ def _constant(node: FusionNode) -> np.ndarray | None:
     array_node = base(node)
     constant = array_node.constant if isinstance(array_node, ArrayNode) else None
     return None if constant is None else constant.reshape(node.shape)
-
-
-def _are_apart(node: OpaqueNode, index: np.ndarray) -> bool:
-    """Return whether no index occurs twice, so that nothing is added up."""
-    return node.run(np.ones(node.operands[0].shape, np.int64), index).max(initial=0) < 2
 
 
 def _address(array: np.ndarray) -> int:

@@ -159,21 +159,14 @@ def _constant_of(value: Value) -> Value | None:
         or prod(value.shape) > _MAX_CONSTANT_SIZE
     ):
         return None
-    run = primitive.run
-    if primitive.name in _ROUNDED_ONCE and _is_of_floats(value):
+    run, dtypes = primitive.run, {operand.dtype for operand in value.inputs}
+    if primitive.name in _ROUNDED_ONCE and dtypes == {value.dtype} and is_native_float(value.dtype):
         run = primitive.ufunc  # gives the same bits without loading a kernel
     with np.errstate(all="ignore"):
         try:
             return constant(np.array(run(*arrays, **value.params)))
         except Exception:  # the operation raises it when the program runs
             return None
-
-
-def _is_of_floats(value: Value) -> bool:
-    """Return whether operands and result have one native float dtype."""
-    return is_native_float(value.dtype) and all(
-        operand.dtype == value.dtype for operand in value.inputs
-    )
 
 
 def _without_repeats(value: Value) -> Value | None:

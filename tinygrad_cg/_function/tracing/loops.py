@@ -295,7 +295,10 @@ class Loop(LoopProgram):
             ends, outputs = run_recorded(token, sources, self.spec.python, values, parts)
             targets = [convert(ends[k]) for k in moving] + [convert(outputs[k]) for k in rows]
             gradients = differentiate_once(token, targets, [*upstream, *supply], sources)
-            new = [_or_zeros(dy, x) for dy, x in zip(gradients, own, strict=False)]
+            new = [
+                zeros(*aval_of(x)) if dy is None else dy
+                for dy, x in zip(gradients, own, strict=False)
+            ]
             more = gradients[len(own) :]
             reached.update(k for k, dy in zip(by_constant, more, strict=True) if dy is not None)
             sums = [
@@ -693,10 +696,6 @@ def _is_recorded() -> bool:
     return any(
         type(level) is Token and not level.silent and level.alive for level in stack(state.frame)
     )
-
-
-def _or_zeros(gradient: Tensor | None, like: Tensor) -> Tensor:
-    return zeros(*aval_of(like)) if gradient is None else gradient
 
 
 def shapes_of(

@@ -160,7 +160,10 @@ class FunctionCall:
         if value is None or kind is int or kind is bool or kind is str:
             return kind, value
         if nest.is_nested(value):
-            return self._nest(value)
+            if isinstance(value, Mapping):
+                names = sorted(value)
+                return kind, tuple(names), *[self._key(value[name]) for name in names]
+            return kind, *[self._key(item) for item in value]
         leaf = as_leaf(value)
         if leaf is None:
             return frozen(value) if not isinstance(value, Variable) else (Variable, id(value))
@@ -178,12 +181,6 @@ class FunctionCall:
             return data.shape, data.dtype
         self.device = GPU
         return data.shape, data.dtype, GPU
-
-    def _nest(self, value: Any) -> tuple:
-        if isinstance(value, Mapping):
-            names = sorted(value)
-            return type(value), tuple(names), *[self._key(value[name]) for name in names]
-        return type(value), *[self._key(item) for item in value]
 
     def sizes(self) -> dict[int, np.ndarray]:
         """Return the values that belong to the signature, by the positions of their leaves."""

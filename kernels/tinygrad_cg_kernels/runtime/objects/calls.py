@@ -62,11 +62,10 @@ def new_array(model, ndim, dtype):
     raise NotImplementedError("only compiled code can call NumPy's function")
 
 
-def _new_box(body: Any, kind: IRValue) -> str:
-    return body.call(f"{PREFIX}new_box", "i64", ("i64", kind.text), ("i64", "0"))
-
-
-@intrinsic("word -> word", _new_box)
+@intrinsic(
+    "word -> word",
+    lambda body, kind: body.call(f"{PREFIX}new_box", "i64", ("i64", kind.text), ("i64", "0")),
+)
 def new_box(kind):
     """Return a new box with all fields 0; 0 without memory."""
     raise NotImplementedError("only compiled code can call Python's function")

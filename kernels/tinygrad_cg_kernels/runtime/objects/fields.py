@@ -96,11 +96,10 @@ def store(start, offset, value):
     ctypes.c_int64.from_address(start + offset).value = value
 
 
-def _dtype_address(body: Any, dtype: IRValue) -> IRValue:
-    return body.object_address(f"{objects.PREFIX}dtype_{dtype.type.value.name}")
-
-
-@intrinsic(None, _dtype_address)
+@intrinsic(
+    None,
+    lambda body, dtype: body.object_address(f"{objects.PREFIX}dtype_{dtype.type.value.name}"),
+)
 def dtype_address(dtype):
     """Return the address of NumPy's object of a dtype."""
     return id(np.dtype(dtype))
