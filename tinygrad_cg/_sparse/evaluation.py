@@ -201,7 +201,9 @@ class _SparseDerivative:
 
     def wrapped(self) -> Callable[..., Any]:
         def transformed(*args: Any, **kwargs: Any) -> Any:
-            self._refuse_traces()
+            levels = [level for level in stack(state.frame) if level.has_own_values]
+            if levels and levels[-1].is_abstract:
+                raise self._inside()
             return self._matrix(args, kwargs)
 
         return functools.update_wrapper(transformed, self.given.f, updated=())
@@ -244,11 +246,6 @@ class _SparseDerivative:
         return unravel(marks)
 
     # A call ----------------------------------------------------------------------------------
-
-    def _refuse_traces(self) -> None:
-        levels = [level for level in stack(state.frame) if level.has_own_values]
-        if levels and levels[-1].is_abstract:
-            raise self._inside()
 
     def _refuse_watched(self, leaves: list) -> None:
         """Raise TypeError for tensors whose derivatives the result would lose."""

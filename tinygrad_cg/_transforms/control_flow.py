@@ -244,7 +244,7 @@ def _traced_while(trace: Any, cond: Any, body: Any, loop_vars: Any, maximum: Any
             if counted:
                 starts.insert(0, cast(0, INT32))
             starts.append(goes_on(list(map(convert, starts))))
-            ends, _ = trace.loop("while_loop", one_round, None, starts, [])
+            ends, _ = trace.loop(starts, [], "while_loop", one_round, None)
     except (OperatorNotAllowedInGraphError, InvalidArgumentError, TypeError, ValueError) as error:
         if is_known and not is_users(error):
             return None
@@ -612,7 +612,7 @@ def loop(
         carries = _Carries(name, start, run, slices.parts)
         first = carries.tensors(start)
         length = len(slices)
-        ends, rows = trace.loop(name, one_round, length, first, slices.leaves, reverse, lean)
+        ends, rows = trace.loop(first, slices.leaves, name, one_round, length, reverse, lean)
     state = carries.values(ends)
     (result,) = structure
     return state, None if result is None else nest.pack_sequence_as(

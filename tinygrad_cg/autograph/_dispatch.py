@@ -47,6 +47,7 @@ class Helper:
     """The helper of one transformed function; `call` returns the function to call for another."""
 
     undefined = undefined
+    done = Outcome
     locals = staticmethod(builtins.locals)
 
     def __init__(self, unit: Unit, code: CodeType, names: dict, call: Callable[[Any], Any]):
@@ -174,9 +175,6 @@ class Helper:
     def enter(self, names: dict, cells: Callable) -> None:
         """Record what this function may change; called when it begins."""
         enter(self.unit.effects, names, cells_of(cells), self.names)
-
-    def done(self, flow: Any, result: Any, names: dict) -> Outcome:
-        return Outcome(flow, result, names)
 
     def finish(self, flow: Any, result: Any) -> Any:
         """Return the result of a function whose end is reached in some cases only."""

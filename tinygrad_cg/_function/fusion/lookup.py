@@ -163,9 +163,8 @@ class Lookups:
         key = array if constant is None else (frozen(constant), dtype), size, parts
         if key not in self._positions:
             check = partial(positions, name=name, size=size, parts=parts)
-            on_gpu = partial(positions_on_gpu, name=name, size=size, parts=parts)
             checked: FusionNode = nodes.OpaqueNode(
-                "positions", check, array.shape, INT64, (array,), on_gpu=on_gpu
+                "positions", check, array.shape, INT64, (array,), on_gpu=check
             )
             if constant is not None:
                 with suppress(IndexError):  # the program raises it when it runs
@@ -209,19 +208,10 @@ def last_index(key: tuple, shape: tuple[int, ...]) -> FusionNode | None:
     return nodes.ArrayNode(last.shape, last.dtype, last)
 
 
-def positions_on_gpu(indices: Any, name: str, size: int, parts: int) -> Any:
-    """Return `positions` of an array on a GPU."""
-    checked = kernel_for(indices, check_positions)(name, indices, size)
-    return _of_parts(checked, size, parts, devices.library())
-
-
-def positions(indices: np.ndarray, name: str, size: int, parts: int) -> np.ndarray:
+def positions(indices: Any, name: str, size: int, parts: int) -> Any:
     """Return indices into an array of `parts` of a size; IndexError if one is out of range."""
-    return _of_parts(check_positions(name, indices, size), size, parts, np)
-
-
-def _of_parts(indices: Any, size: int, parts: int, library: Any) -> Any:
+    indices = kernel_for(indices, check_positions)(name, indices, size)
     if parts <= 1:
         return indices
-    starts = library.arange(0, parts * size, size)
+    starts = devices.library_of(indices).arange(0, parts * size, size)
     return (indices.reshape(parts, -1) + starts[:, None]).reshape(indices.shape)

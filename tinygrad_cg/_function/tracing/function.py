@@ -142,19 +142,16 @@ class Function(Generic[P, Y]):
                 traced = self._programs.setdefault(call.key, traced)
                 if len(self._programs) > _MAX_PROGRAMS:
                     self._programs.popitem(last=False)
-            self._count_retracing()
+            self._streak += 1
+            if self._streak == _STREAK and not self._relaxed:
+                warn(
+                    f"{_STREAK} out of the last {_STREAK} calls to {self!r} triggered tf.function "
+                    "retracing. Tracing is expensive. Pass floats or tensors instead of Python "
+                    "integers, use tensors of the same shape and dtype, and create the function "
+                    "once, outside loops",
+                    FunctionWarning,
+                )
         return call, traced
-
-    def _count_retracing(self) -> None:
-        self._streak += 1
-        if self._streak == _STREAK and not self._relaxed:
-            warn(
-                f"{_STREAK} out of the last {_STREAK} calls to {self!r} triggered tf.function "
-                "retracing. Tracing is expensive. Pass floats or tensors instead of Python "
-                "integers, use tensors of the same shape and dtype, and create the function "
-                "once, outside loops",
-                FunctionWarning,
-            )
 
     def _trace(self, call: FunctionCall, leaves: Sequence) -> Specialization:
         try:

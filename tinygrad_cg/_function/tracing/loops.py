@@ -406,21 +406,8 @@ class LoopSpec(NamedTuple):
     python: Round
     length: int | None
     reverse: bool = False
-    limited: bool = False
     lean: bool = False
-
-
-def run_loop(
-    name: str,
-    one_round: Round,
-    length: int | None,
-    carries: Sequence[Any],
-    stacks: Sequence[Tensor],
-    reverse: bool = False,
-    lean: bool = False,
-) -> tuple[list[Tensor], list[Tensor]]:
-    """Return the last carries, and the stacks of outputs, of a loop that the user wrote."""
-    return complete(LoopSpec(name, one_round, length, reverse, lean=lean), carries, stacks)
+    limited: bool = False
 
 
 def complete(

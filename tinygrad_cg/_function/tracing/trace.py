@@ -354,8 +354,9 @@ class FunctionTrace(Level, Listener):
         self.draws.append(drawn)
         return TraceTensor(drawn, self)
 
-    def loop(self, *args: Any) -> tuple[list, list]:
-        return _later("loops").run_loop(*args)
+    def loop(self, carries: Sequence, stacks: Sequence, *spec: Any) -> tuple[list, list]:
+        loops = _later("loops")
+        return loops.complete(loops.LoopSpec(*spec), carries, stacks)
 
     def shapes_of(self, *args: Any) -> list[Aval]:
         return _later("loops").shapes_of(*args)
