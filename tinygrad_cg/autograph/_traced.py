@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._core.conversion import BOOL, INT32, Weak, convert
-from .._core.kinds import is_bool, is_differentiable
+from .._core.kinds import is_bool
 from .._core.levels import ask_for_value, current_trace
 from .._core.primitive import Primitive, apply
 from .._core.tensor import ArrayLike, Aval, Tensor, is_zero
+from .._function.tracing.part_operations import asked_positions, at_positions
 from .._ops.elementwise import multiply, not_equal
 from .._ops.indexing import getitem
 from .._ops.shape import cast
-from .._rules.rebinding import asked_inputs
 from .._transforms import control_flow
 from .._transforms.batching import BatchTensor
 from ._merging import undefined
@@ -170,23 +170,15 @@ def stand_ins(tensors: Sequence[Tensor], other: Sequence[Tensor], test: Any = No
 
 def _stand_in_rule(node: Any, dys: Any) -> list:
     """Return the gradients. Each case has its own; in a loop everything depends on everything."""
-    inputs, positions, is_loop = node.saved
-    gradients: list[Any] = [None] * len(inputs)
-    pairs = [(k, dy) for k, dy in zip(positions, dys, strict=True) if not is_zero(dy)]
+    inputs, is_loop = node.saved
+    some = [None if is_zero(dy) else dy for dy in dys]
     if not is_loop:
-        for k, dy in pairs:
-            gradients[k] = gradients[k + len(positions)] = dy
-        return gradients
-    asked = [
-        k
-        for k, operand in enumerate(asked_inputs(node))
-        if operand is not None and is_differentiable(inputs[k].dtype)
-    ]
-    operands = (*inputs, *[dy for _, dy in pairs])
-    results = apply(STAND_IN, operands, {"positions": asked, "is_loop": True}) if pairs else []
-    for k, result in zip(asked, results, strict=False):
-        gradients[k] = result
-    return gradients
+        return [None, *some, *some]
+    upstream = [dy for dy in some if dy is not None]
+    asked = asked_positions(node, inputs) if upstream else []
+    params = {"positions": asked, "is_loop": True}
+    results = apply(STAND_IN, (*inputs, *upstream), params) if upstream else []
+    return at_positions(asked, results, len(inputs))
 
 
 # Used in trials only, never in programs.
@@ -195,7 +187,7 @@ STAND_IN = Primitive(
     lambda *arrays, positions, is_loop: [arrays[k] for k in positions],
     ("inputs",),
     lambda *avals, positions, is_loop: [avals[k] for k in positions],
-    save=lambda inputs, params, out: (inputs, params["positions"], params["is_loop"]),
+    save=lambda inputs, params, out: (inputs, params["is_loop"]),
     rule=_stand_in_rule,
     kind="control",
     aliases=True,
