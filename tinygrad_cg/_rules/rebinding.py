@@ -132,3 +132,17 @@ def asked_inputs(node: Node) -> list:
     if sweep is None or sweep.token not in node.group:
         return list(node.inputs)
     return [node if find(node, sweep.token) else None for node in node.inputs]
+
+
+def asked_positions(node: Node, inputs: Sequence[Tensor]) -> list[int]:
+    """Return the positions of the differentiable inputs whose gradients are asked for."""
+    pairs = enumerate(zip(asked_inputs(node), inputs, strict=True))
+    return [k for k, (asked, x) in pairs if asked is not None and is_differentiable(x._data.dtype)]
+
+
+def at_positions(positions: Sequence[int], items: Sequence[Any], count: int) -> list:
+    """Return a list of `count` Nones, with items at the given positions."""
+    result: list[Any] = [None] * count
+    for k, item in zip(positions, items, strict=True):
+        result[k] = item
+    return result

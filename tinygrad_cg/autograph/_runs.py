@@ -287,8 +287,7 @@ class SiteRun(Watch):
         """Return the elements of a TensorArray as one tensor."""
         if isinstance(state, Tensor):
             return state
-        location: Any = self.locations[i]
-        return location.owner.rows_of(state, shape)
+        return self.locations[i].owner.rows_of(state, shape)
 
     def _find_dense(self, tables: Sequence[dict]) -> list[int]:
         """Find the arrays that differ and must become tensors; return those that are new.

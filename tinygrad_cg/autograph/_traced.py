@@ -13,10 +13,10 @@ from .._core.kinds import is_bool
 from .._core.levels import ask_for_value, current_trace
 from .._core.primitive import Primitive, apply
 from .._core.tensor import ArrayLike, Aval, Tensor, is_zero
-from .._function.tracing.part_operations import asked_positions, at_positions
 from .._ops.elementwise import multiply, not_equal
 from .._ops.indexing import getitem
 from .._ops.shape import cast
+from .._rules.rebinding import asked_positions, at_positions
 from .._transforms import control_flow
 from .._transforms.batching import BatchTensor
 from ._merging import undefined

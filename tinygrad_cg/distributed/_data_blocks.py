@@ -378,7 +378,7 @@ class BlockSum(NamedTuple):
             while carries and carries[-1][0] == size:
                 total, size = self.add(carries.pop()[1], total), 2 * size
             carries.append((size, total))
-        total = None
+        total = carries.pop()[1] if carries else None
         while carries:
             total = self.add(carries.pop()[1], total)
         return total

@@ -72,12 +72,9 @@ class BranchTrace(FunctionTrace):
 
     def _input_of(self, variable: Variable) -> Value:
         """Return the operand of a Variable, which has its value where the branch is called."""
-        capture = self.captures.get(id(variable))
-        return (
-            self._capture(self._run_outside(variable._read), variable)
-            if not capture
-            else capture[1]
-        )
+        if id(variable) in self.captures:
+            return self.captures[id(variable)][1]
+        return self._capture(self._run_outside(variable._read), variable)
 
     def record_kept(self, variable: Variable) -> None:
         """Refuse to keep a record that exists only if this branch is chosen."""

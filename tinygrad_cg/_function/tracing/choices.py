@@ -29,6 +29,7 @@ from ..._ops.reductions import reduce_sum
 from ..._ops.shape import identity, reshape
 from ..._reverse.sweep import differentiate
 from ..._reverse.variable import recorded_assignments, recorded_variables, records_assignments
+from ..._rules.rebinding import asked_positions, at_positions
 from ..._transforms.batching import Batch, BatchTensor
 from ...errors import InvalidArgumentError
 from ..graph.interpret import interpreter
@@ -37,7 +38,7 @@ from ..graph.values import FuncGraph, OutputItem, Value, constant, reach
 from .branch_trace import BranchTrace
 from .outputs import Outputs
 from .outside_calls import OutsideCalls
-from .part_operations import PartCall, asked_positions, at_positions, part_operation
+from .part_operations import PartCall, part_operation
 from .trace import Build, FunctionTrace, TraceTensor, aval_of, literal
 
 
@@ -248,8 +249,7 @@ class TracedChoice(Choice):
             ends = [*self.ends[k][: self.count], *kept]
             if self.stateful:
                 ends += self.marks[k] or [constant(np.zeros((), BOOL))]
-            graph = simplify(FuncGraph(inputs, ends), trace.literals | replacements)
-            graphs.append(graph)
+            graphs.append(simplify(FuncGraph(inputs, ends), trace.literals | replacements))
         return graphs
 
     def _make_pullback(

@@ -30,13 +30,14 @@ from ..._core.primitive import OPS, apply
 from ..._core.record import Node, run_recorded
 from ..._core.tensor import Aval, Tensor, is_zero, leaked_from_trace
 from ..._ops.comparison import less
-from ..._ops.creation import zeros, zeros_like
+from ..._ops.creation import fill_zeros, zeros, zeros_like
 from ..._ops.elementwise import add, where
 from ..._ops.reductions import reduce_any, reduce_max
 from ..._ops.sampling import replay
 from ..._ops.shape import cast, identity
 from ..._reverse.sweep import differentiate_once, gradients_of_call
 from ..._reverse.variable import Variable, VariableSlice, recorded_assignments, records_assignments
+from ..._rules.rebinding import asked_positions, at_positions
 from ..._transforms.batching import Batch, BatchTensor, move_axis
 from ...errors import InvalidArgumentError
 from ..codegen.rounds import TracedLoop, call_rounds, compile_rounds
@@ -48,7 +49,7 @@ from ..graph.loop_passes import known_rounds
 from ..graph.values import FuncGraph, Value
 from .outputs import Outputs
 from .outside_calls import OutsideCalls
-from .part_operations import PartCall, asked_positions, at_positions, examples_of, part_operation
+from .part_operations import PartCall, examples_of, part_operation
 from .trace import Build, FunctionTrace, TraceTensor, aval_of, literal, record_lost
 
 Round = Callable[[list, list], tuple[list, list]]
@@ -295,10 +296,7 @@ class Loop(LoopProgram):
             ends, outputs = run_recorded(token, sources, self.spec.python, values, parts)
             targets = [convert(ends[k]) for k in moving] + [convert(outputs[k]) for k in rows]
             gradients = differentiate_once(token, targets, [*upstream, *supply], sources)
-            new = [
-                zeros(*aval_of(x)) if dy is None else dy
-                for dy, x in zip(gradients, own, strict=False)
-            ]
+            new = fill_zeros(own, gradients[: len(own)])
             more = gradients[len(own) :]
             reached.update(k for k, dy in zip(by_constant, more, strict=True) if dy is not None)
             sums = [

@@ -12,11 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._core.kinds import is_differentiable
 from ..._core.primitive import Primitive
 from ..._core.record import Node, attach_part
 from ..._core.tensor import Tensor
-from ..._rules.rebinding import asked_inputs
 from ..._transforms.batching import Batch, BatchTensor
 
 
@@ -57,20 +55,6 @@ def _rule(node: Node, dys: Any) -> list:
     part, _, results = node.saved
     attached = [attach_part(x, node, i) for i, x in enumerate(results, part.first_saved)]
     return part.vjp(node.saved._replace(results=attached), node, dys)
-
-
-def asked_positions(node: Node, inputs: Sequence[Tensor]) -> list[int]:
-    """Return the positions of the differentiable inputs whose gradients are asked for."""
-    pairs = enumerate(zip(asked_inputs(node), inputs, strict=True))
-    return [k for k, (asked, x) in pairs if asked is not None and is_differentiable(x._data.dtype)]
-
-
-def at_positions(positions: Sequence[int], items: Sequence[Any], count: int) -> list:
-    """Return a list of `count` Nones, with items at the given positions."""
-    result: list[Any] = [None] * count
-    for k, item in zip(positions, items, strict=True):
-        result[k] = item
-    return result
 
 
 def examples_of(tensors: Sequence[Any], flags: Sequence[bool], level: Batch) -> list[Any]:
