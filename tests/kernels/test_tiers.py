@@ -1,9 +1,11 @@
 """Two tiers of kernels: baseline code, which is compiled first, and optimized code."""
 
 import copy
+import gc
 import io
 import os
 import threading
+import weakref
 from types import SimpleNamespace
 
 import numpy as np
@@ -207,6 +209,30 @@ def test_a_small_kernel_asks_for_its_optimized_code_once():
     np.testing.assert_array_equal(again(x), first)
     assert small_owner(again).code.optimized is None
     assert "sin_small" in build.loaded[before:]
+
+
+def test_a_kernel_that_is_deleted_keeps_its_code_until_the_other_thread_has_written_to_it():
+    kernel = unused_kernel("sin")
+    kernel(np.ones(3))
+    optimized = small_owner(kernel).code.optimized
+    freed = weakref.ref(small_owner(kernel).code)
+    begins, goes_on, compiled = threading.Event(), threading.Event(), optimized._compiled
+
+    def slow():
+        begins.set()
+        assert goes_on.wait(60)
+        return compiled()
+
+    optimized._compiled = slow
+    optimized.begin()
+    assert begins.wait(60)
+    del kernel
+    gc.collect()
+    assert freed() is not None
+    goes_on.set()
+    optimized.thread.join()
+    gc.collect()
+    assert freed() is None
 
 
 def of_tensors(kernel):

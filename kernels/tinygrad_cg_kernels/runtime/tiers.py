@@ -17,7 +17,7 @@ import sys
 import threading
 from collections.abc import Callable
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 import numpy as np
 
@@ -103,7 +103,7 @@ class OptimizedCode:
         self.enough = ctypes.c_int64.from_address(baseline.address(WORK)).value
         self._place = ctypes.c_int64.from_address(baseline.address(OPTIMIZED))
         self._left = ctypes.c_int64.from_address(baseline.address(LEFT))
-        self._compiled = compiled
+        self._compiled, self._baseline = compiled, ref(baseline)
         self.code: machine.MachineCode | None = None
         self._done = 0
         self.thread: threading.Thread | None = None
@@ -123,7 +123,9 @@ class OptimizedCode:
         if self.thread is not None:
             return
         self._left.value = UNLIMITED
-        self.thread = threading.Thread(target=self._finish_silently, name="tinygrad_cg compiler")
+        baseline = (self._baseline(),)  # its memory is written to, and its kernel may be deleted
+        target, name = self._finish_silently, "tinygrad_cg compiler"
+        self.thread = threading.Thread(target=target, name=name, args=baseline)
         _begun.add(self)
         if not sys.is_finalizing():  # a thread could never take the interpreter's lock
             with contextlib.suppress(RuntimeError):  # no more threads can start
@@ -134,7 +136,7 @@ class OptimizedCode:
         if self.code is None:
             self.thread, self._left.value = None, TIER_UP_CALLS
 
-    def _finish_silently(self) -> None:
+    def _finish_silently(self, baseline: machine.MachineCode | None) -> None:
         with progress.silent():
             self.finish()
 
