@@ -280,6 +280,12 @@ def embedding_lookup(
 
     `params` is a tensor, or a list with one. Raises InvalidArgumentError for `ids` that are not
     integers, IndexError for one out of bounds.
+
+    Examples
+    --------
+    >>> tf.nn.embedding_lookup(tf.eye(2), [1, 1]).numpy()
+    array([[0., 1.],
+           [0., 1.]], dtype=float32)
     """
     if isinstance(params, (list, tuple)):
         if len(params) != 1:
