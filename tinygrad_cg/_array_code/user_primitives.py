@@ -99,9 +99,11 @@ def primitive(
     return op
 
 
-def derived_gradient(operation: UserOperation) -> Callable[..., Any]:
+def derived_gradient(
+    operation: UserOperation, program: ArrayProgram | None = None
+) -> Callable[..., Any]:
     """Return the gradient function of an elementwise operation from its source, or refuse that."""
-    return _gradient_of(operation.primitive.name, _program_of(operation.kernel))
+    return _gradient_of(operation.primitive.name, program or _program_of(operation.kernel))
 
 
 def kernel_for_device(kernel: Any, program: ArrayProgram | None = None) -> Callable[..., Any]:
@@ -135,16 +137,9 @@ def _gradient_of(name: str, program: ArrayProgram) -> Callable[..., Any]:
         own = share(prune(partial(program, position)))
         label = f"{name}_derivative_{position}"
         kernel = generated.load(ScalarWriter(own).function("derivative")).derivative
+        derive = functools.partial(derived_gradient, program=own)
         on_device = functools.partial(kernel_for_device, program=own)
-        return UserOperation(
-            label,
-            kernel,
-            shape=None,
-            elementwise=True,
-            derive=lambda _: _gradient_of(label, own),
-            for_device=on_device,
-            floats=len(own.outputs),
-        )
+        return UserOperation(label, kernel, None, True, None, derive, on_device, len(own.outputs))
 
     def gradient(op: Any, *upstream: Any) -> list[Any]:
         results: list[Any] = []

@@ -158,11 +158,6 @@ def _moved(node: OpaqueNode) -> Code:
     return CodeOnArrays(arrays.moved, None, [found.reshape(-1)])
 
 
-def _moved_back(node: OpaqueNode) -> Code:
-    found = np.arange(node.size).reshape(node.shape)[node.params["key"]]
-    return CodeOnArrays(arrays.moved_back, None, [np.ascontiguousarray(found).reshape(-1)])
-
-
 def _on_matrices(
     function: Callable, *loops: tuple[str, str], error: str = "", rows: int = 0
 ) -> Callable[[OpaqueNode], Code]:
@@ -260,9 +255,8 @@ def compiled_lines(count: int, lines: Sequence[str], scope: dict[str, Any]) -> A
     """Return the compiled function of so many arrays that has these lines."""
     names = ", ".join([f"x{k}" for k in range(count)])
     text = "\n".join([f"def run({names}):", *[f"    {line}" for line in lines], ""])
-    return service.numba_callable().compile_part(
-        text, {"np": np, "write": arrays.write, **scope}, "run"
-    )
+    scope = {"np": np, "write": arrays.write, **scope}
+    return service.numba_callable().compile_part(text, scope, "run")
 
 
 def _text(node: OpaqueNode, lines: list[str], scope: dict[str, Any]) -> CodeOnArrays:
@@ -328,7 +322,9 @@ _BUILDERS: dict[str, Callable[[OpaqueNode], Code]] = {
     "flat_positions": _flat_positions,
     "searchsorted": _searchsorted,
     "getitem transpose broadcast_to flip roll tile": _moved,
-    "getitem_adjoint": _moved_back,
+    "getitem_adjoint": lambda x: CodeOnArrays(
+        arrays.moved_back, None, [np.arange(x.size).reshape(x.shape)[x.params["key"]].ravel()]
+    ),
     "check_coincident check_tangent": (  # they only warn, which Numba code does not
         lambda x: CodeOnArrays(arrays.copied, None, [places(x.operands[0].shape, x.shape)])
     ),

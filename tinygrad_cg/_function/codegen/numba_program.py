@@ -79,8 +79,8 @@ class NumbaProgram(Executable):
 
     def _finish(self, inputs: int) -> None:
         """Write the call, a function of arrays and numbers."""
-        self._scope |= {"np": np, "write": write, "part": part}
-        head = []
+        self.scope, head = self._scope, list[str]()
+        self.scope |= {"np": np, "write": write, "part": part}
         for k, (dtype, shape) in enumerate(self._inputs):
             if k in self.values:
                 self._scope[f"x{k}"] = np.ascontiguousarray(self.values[k]).reshape(-1)
@@ -112,10 +112,6 @@ class NumbaProgram(Executable):
         """Return a part of another program, compiled."""
         text = self.text(f"({', '.join(self.results)},)")
         return service.numba_callable().compile_part(text, self._scope, "call")
-
-    @property
-    def scope(self) -> dict[str, Any]:
-        return self._scope
 
     def _name(self, node: FusionNode) -> str:
         name = self._names.setdefault(node, f"table{len(self._names)}")
@@ -161,30 +157,32 @@ class NumbaProgram(Executable):
         if node in self._operations.unread:
             return
         names = [self._name(operand) for operand in operands]
+        operation = self._operations.by_node.get(node)
+        part = next((node.params[key] for key in ("loop", "choice") if key in node.params), None)
         if isinstance(node.run, itemgetter):
             self.lines.append(f"{name} = {names[0]}[{node.run(range(2**20))}]")
-            return
-        operation = self._operations.by_node.get(node)
-        if operation is not None:
+        elif operation is not None:
             self._run_in_segment(node, operation)
-            return
-        part = next((node.params[key] for key in ("loop", "choice") if key in node.params), None)
-        if part is not None:
+        elif part is not None:
             function = part_function(part, [Aval(x.shape, x.dtype) for x in node.operands])
             self.lines.append(f"{name} = {self._bind(f'run_{name}', function)}({', '.join(names)})")
-            return
+        else:
+            self._run_code(node, names, self._code(node))
+
+    def _code(self, node: OpaqueNode) -> CodeOnArrays:
+        """Return the code of an operation; raise an error if it has none."""
         value = self._operations.value(node)
         code = array_code(node, None if value is None else value.aval)
-        if code is None:
-            label = node.name if node.op is None else node.op.label
-            what, remedy = f"`{label}`", "call the function from Python"
-            if any(x.dtype == np.float16 for x in (node, *node.operands)):
-                what, remedy = "float16", "pass float32"
-            what = f"{self.title}: {what} is not supported in Numba code: {remedy}"
-            error = UnsupportedCodeError(what)
-            error.operation = label
-            raise error
-        self._run_code(node, names, code)
+        if code is not None:
+            return code
+        label = node.name if node.op is None else node.op.label
+        what, remedy = f"`{label}`", "call the function from Python"
+        if any(x.dtype == np.float16 for x in (node, *node.operands)):
+            what, remedy = "float16", "pass float32"
+        what = f"{self.title}: {what} is not supported in Numba code: {remedy}"
+        error = UnsupportedCodeError(what)
+        error.operation = label
+        raise error
 
     def _run_in_segment(self, node: OpaqueNode, operation: RoundOperation) -> None:
         """Add an operation that compiled loops have, as a loop of one round."""
@@ -193,8 +191,8 @@ class NumbaProgram(Executable):
         body = Body(node.label, everything, 2**30, 0, 1, False, False, False)
         segment.write_rounds(LoopLayout(body, {}, {}, []))
         table = segment.sizes.array()
-        scope = {"rounds": service.numba_callable().run_of(segment.source, "rounds")}
-        scope["table"] = table
+        rounds = service.numba_callable().run_of(segment.source, "rounds")
+        scope = {"rounds": rounds, "table": table}
         lines = ["sizes = table.copy()" if segment.ufuncs else "sizes = table"]
         for position, (ufunc, dtype) in segment.ufuncs.items():
             table[position] = 0  # it is another one in each process
@@ -202,9 +200,8 @@ class NumbaProgram(Executable):
             lines.append(f"sizes[{position}] = loop{position}()")
         names = [f"x{k}" for k in range(len(segment.arrays))]
         lines += ["plan = np.array([0, 1])", f"rounds({', '.join(names)}, plan, sizes)"]
-        label = node.name if node.op is None else node.op.label
-        lines.append("if plan[0] < 0:")
-        lines.append(f"    raise ValueError({f'{self.title}: {label}{GAVE_UP}'!r})")
+        error = f"{self.title}: {node.name if node.op is None else node.op.label}{GAVE_UP}"
+        lines += ["if plan[0] < 0:", f"    raise ValueError({error!r})"]
         self._make_arrays([node])
         self._call_part(node, list(map(self._name, segment.arrays)), lines, scope)
 
@@ -216,23 +213,21 @@ class NumbaProgram(Executable):
         for k, (operand, dtype) in enumerate(zip(node.operands, dtypes, strict=True), first):
             texts.append(f"x{k}" if operand.dtype == dtype else f"x{k}.astype({type_name(dtype)})")
         if code.returns:
-            line = f"return function({', '.join(texts)}){'' if node.dtype == object else '[0]'}"
-            self._call_part(node, names, [line], scope, f"{self._name(node)} = ")
+            lines = [f"return function({', '.join(texts)}){'' if node.dtype == object else '[0]'}"]
+            self._call_part(node, names, lines, scope, f"{self._name(node)} = ")
             return
-        lines, out = list[str](), "x0"
-        if code.result is not None and code.result != node.dtype:
-            out = "wide"
-            lines.append(f"wide = np.empty({node.size}, {type_name(code.result)})")
-        texts = [out, *texts]
+        result = node.dtype if code.result is None else code.result
+        texts = ["x0" if result == node.dtype else "wide", *texts]
         if code.shapes is not None:
             pairs = zip(texts, code.shapes, strict=True)
             texts = [x if shape is None else f"{x}.reshape({shape!r})" for x, shape in pairs]
         for k, table in enumerate(code.tables):
             scope[f"table{k}"] = table
             texts.append(f"table{k}()" if callable(table) else f"table{k}")
-        lines.append(f"function({', '.join(texts)})")
-        if out != "x0":
-            lines.append(f"write(x0, {out})")
+        lines = [f"function({', '.join(texts)})"]
+        if result != node.dtype:
+            empty = f"wide = np.empty({node.size}, {type_name(result)})"
+            lines = [empty, *lines, "write(x0, wide)"]
         self._make_arrays([node])
         self._call_part(node, [self._name(node), *names], lines, scope)
 
