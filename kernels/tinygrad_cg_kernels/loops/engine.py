@@ -377,6 +377,8 @@ class Elementwise:
         return run_converted
 
     def _keep_ready(self, key: tuple | None, run: Callable) -> None:
+        if key is None:
+            return
         if len(self._ready) >= MAX_READY:
             self._ready.clear()
         self._ready[key] = run
@@ -594,6 +596,6 @@ class Pointwise:
         signature, operands = self.single._check_operands(arrays)
         operands = tuple(map(np.asarray, operands, signature.loop))
         run = self.single._bound(operands, tuple(map(loop_dtype, results)))
-        if signature.exact and key is not None:
+        if signature.exact:
             self.single._keep_ready(key, run)
         return [cast(out, dtype) for out, dtype in zip(run(*operands), results, strict=True)]

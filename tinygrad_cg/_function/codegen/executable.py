@@ -56,7 +56,7 @@ class Executable:
         opaque = [node for node in fusion.nodes if isinstance(node, OpaqueNode)]
         self._read_by_opaque = {base(operand) for node in opaque for operand in node.operands}
         self._joined, self._made = _joined(fusion, opaque), set[str]()
-        self._scope: dict[str, Any] = dict(target.names)
+        self.scope: dict[str, Any] = dict(target.names)
         self._steps = Steps()
         self._notes: list[str] = []  # comments on the literals of kernels
         self._is_alone = {whole for whole, _ in self._joined.values()}.issuperset(opaque)
@@ -71,11 +71,11 @@ class Executable:
         returned = {self._names[base(node)] for node in self._fusion.outputs}
         body, self.scratch = self._steps.finish(results, returned, self._target.keeps_arrays)
         if self.scratch is not None:
-            self._scope |= {"take": self.scratch.take, "give": self.scratch.give}
+            self.scope |= {"take": self.scratch.take, "give": self.scratch.give}
         text = "\n".join([*lines, *[f"    {line}" for line in body], ""])
         self.texts.insert(0, text)
         self.call: Callable[[Sequence[np.ndarray]], list[np.ndarray]] = define(
-            text, "call of a program", self._scope, "call"
+            text, "call of a program", self.scope, "call"
         )
 
     @property
@@ -108,17 +108,17 @@ class Executable:
         self._notes += [f"    # {name}: {literal}" for literal in sizes.shown()]
 
     def _bind(self, name: str, value: Any) -> str:
-        self._scope[name] = value
+        self.scope[name] = value
         return name
 
     def _name(self, node: FusionNode) -> str:
         """Return the name of a value's array in the call. Constants are globals of the call."""
         name = self._names[node]
-        if name not in self._scope:
+        if name not in self.scope:
             if isinstance(node, ArrayNode) and node.constant is not None:
-                self._scope[name] = self._scope["contiguous"](node.constant)
+                self.scope[name] = self.scope["contiguous"](node.constant)
             elif isinstance(node, LiteralNode):
-                self._scope[name] = self._scope["array"](node.number, node.dtype)
+                self.scope[name] = self.scope["array"](node.number, node.dtype)
         return name
 
     def _shape(self, node: FusionNode) -> tuple[int, ...]:
@@ -142,10 +142,10 @@ class Executable:
         if self._is_constant(node):
             self._constants.add(node)
             arrays = [
-                self._scope[operand] if shape is None else self._scope[operand].reshape(shape)
+                self.scope[operand] if shape is None else self.scope[operand].reshape(shape)
                 for operand, shape in zip(names, views, strict=True)
             ]
-            self._scope[name] = self._scope["contiguous"](run(*arrays))
+            self.scope[name] = self.scope["contiguous"](run(*arrays))
             return
         pairs = zip(names, views, strict=True)
         texts = [

@@ -79,11 +79,11 @@ class NumbaProgram(Executable):
 
     def _finish(self, inputs: int) -> None:
         """Write the call, a function of arrays and numbers."""
-        self.scope, head = self._scope, list[str]()
         self.scope |= {"np": np, "write": write, "part": part}
+        head = []
         for k, (dtype, shape) in enumerate(self._inputs):
             if k in self.values:
-                self._scope[f"x{k}"] = np.ascontiguousarray(self.values[k]).reshape(-1)
+                self.scope[f"x{k}"] = np.ascontiguousarray(self.values[k]).reshape(-1)
             elif shape and not self._part_of_another:
                 error = f"{self.title}: argument {k} must have the shape {shape}, got another one"
                 head.append(f"if x{k}_.shape != {shape!r}:")
@@ -97,9 +97,9 @@ class NumbaProgram(Executable):
         self.results = [self._result(k) for k in range(len(self._fusion.outputs))]
         sizes = [(name, n, type_name(np.dtype(name))) for name, n in self._blocks.items()]
         blocks = [f"block_{name} = np.empty({n}, {own})" for name, n, own in sizes]
-        arrays = [name for name, value in self._scope.items() if isinstance(value, np.ndarray)]
+        arrays = [name for name, value in self.scope.items() if isinstance(value, np.ndarray)]
         for name in arrays:  # read once, because Numba copies an array wherever code reads it
-            self._scope[f"{name}_data"] = self._scope.pop(name)
+            self.scope[f"{name}_data"] = self.scope.pop(name)
         copied = [f"{name} = {name}_data" for name in arrays]
         self.head = f"def call({', '.join(parameters)}):"
         self.lines = [*copied, *blocks, *self._parts, *head, *self.lines]
@@ -111,15 +111,15 @@ class NumbaProgram(Executable):
     def function(self) -> Any:
         """Return a part of another program, compiled."""
         text = self.text(f"({', '.join(self.results)},)")
-        return service.numba_callable().compile_part(text, self._scope, "call")
+        return service.numba_callable().compile_part(text, self.scope, "call")
 
     def _name(self, node: FusionNode) -> str:
         name = self._names.setdefault(node, f"table{len(self._names)}")
-        if name not in self._scope:
+        if name not in self.scope:
             if isinstance(node, ArrayNode) and node.constant is not None:
-                self._scope[name] = np.ascontiguousarray(node.constant).reshape(-1)
+                self.scope[name] = np.ascontiguousarray(node.constant).reshape(-1)
             elif isinstance(node, LiteralNode):
-                self._scope[name] = np.array([node.number], node.dtype)
+                self.scope[name] = np.array([node.number], node.dtype)
         return name
 
     def _make_arrays(self, nodes: list[FusionNode]) -> None:
@@ -151,8 +151,8 @@ class NumbaProgram(Executable):
         if self._is_constant(node):
             self._constants.add(node)
             pairs = zip(operands, node.operands, strict=True)
-            arrays = [self._scope[self._name(x)].reshape(y.shape) for x, y in pairs]
-            self._scope[name] = np.ascontiguousarray(node.run(*arrays)).reshape(-1)
+            arrays = [self.scope[self._name(x)].reshape(y.shape) for x, y in pairs]
+            self.scope[name] = np.ascontiguousarray(node.run(*arrays)).reshape(-1)
             return
         if node in self._operations.unread:
             return
