@@ -8,7 +8,6 @@ need no second compilation. Importing this module imports Numba, when it first c
 import contextlib
 import inspect
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import Any
 
 import numba
@@ -196,17 +195,3 @@ def _register_versions(stub: Callable) -> None:
     chooser = {1: unary, 2: binary, 3: ternary}[len(inspect.signature(stub).parameters)]
     options: Any = NO_WRAPPER
     overload(stub, options, strict=False)(chooser)
-
-
-@cache
-def outside(function: Callable) -> Callable:
-    """Return a helper of float64 as a function of arrays, to be called from Python."""
-    register_helpers()
-    wide = np.float64
-    calls = (
-        lambda x: function(wide(x)),
-        lambda x, y: function(wide(x), wide(y)),
-        lambda x, y, z: function(wide(x), wide(y), wide(z)),
-    )
-    compiled: Any = numba.njit(**FLAGS)(calls[function.__code__.co_argcount - 1])
-    return np.errstate(all="ignore")(np.vectorize(compiled))

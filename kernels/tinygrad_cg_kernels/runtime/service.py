@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial, wraps
+from functools import partial
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -33,7 +33,6 @@ from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import (
     formulas,
     generated,
-    kinds,
     machine,
     objects,
     progress,
@@ -80,32 +79,6 @@ def numba_callable() -> Any:
     from tinygrad_cg_kernels.runtime import numba_callable
 
     return numba_callable
-
-
-def outside(function: Callable) -> Callable:
-    """Return a helper of float64 as a function of arrays, to be called from Python."""
-    return numba_backend().outside(function)
-
-
-def in_float64(formula: Callable) -> Callable:
-    """Return a formula of float64 as a function for float64 and float32, and for Python."""
-
-    def unary(x):
-        return np.float32(formula(np.float64(x)))
-
-    def binary(x, y):
-        return np.float32(formula(np.float64(x), np.float64(y)))
-
-    def ternary(x, y, z):
-        return np.float32(formula(np.float64(x), np.float64(y), np.float64(z)))
-
-    @wraps(formula)
-    def function(*numbers):
-        return outside(formula)(*numbers)
-
-    narrow = (unary, binary, ternary)[formula.__code__.co_argcount - 1]
-    versions = {kinds.FLOAT64: build.jitable(formula), kinds.FLOAT32: narrow}
-    return build.by_type(function, versions)
 
 
 class Entry(NamedTuple):

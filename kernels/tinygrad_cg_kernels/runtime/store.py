@@ -132,17 +132,17 @@ def _remove_stale(folder: Path) -> None:
     others = [
         (path.stat().st_mtime, path)
         for path in folder.parent.iterdir()
-        if path != folder and _is_cache(path)
+        if path != folder and _OURS.fullmatch(path.name)
     ]
     others.sort(reverse=True)
     for used, stale in others[MIN_KEPT_FOLDERS : MIN_KEPT_FOLDERS + MAX_REMOVED_FOLDERS]:
-        if time.time() - used > DAY:
+        if time.time() - used > DAY and _is_cache(stale):
             shutil.rmtree(stale, ignore_errors=True)
 
 
 def _is_cache(folder: Path) -> bool:
-    """Return whether a folder is one of ours: its name is, and it contains our files only."""
-    if not _OURS.fullmatch(folder.name) or folder.is_symlink() or not folder.is_dir():
+    """Return whether a folder contains our files only."""
+    if folder.is_symlink() or not folder.is_dir():
         return False
     files = (path for path in folder.rglob("*") if not path.is_dir())
     return all(_OUR_FILE.search(path.name) for path in files)
