@@ -8,6 +8,7 @@ Matplotlib is installed. With `--device gpu`, other work is timed on a GPU: see 
 """
 
 import argparse
+import gc
 import importlib
 import importlib.util
 import math
@@ -43,7 +44,10 @@ def measure(work: Work, rounds: int) -> Times:
                 raise
             print(f"{work.name}: {peer.name} cannot, {error!r:.200}", file=sys.stderr)
     check(work, results[BY_HAND.name], results)
+    gc.collect()
+    gc.freeze()  # else full collections walk the objects of all libraries
     taken = medians(runs, math.inf, rounds)
+    gc.unfreeze()
     return {peer: taken[peer.name] for peer in INSTALLED if peer.name in taken}
 
 
