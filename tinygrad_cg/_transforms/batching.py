@@ -204,7 +204,7 @@ class Batch(Level):
             try:
                 for row in range(self.size):
                     self.row = row
-                    examples = [self._slice(tensor, row) for tensor in inputs]
+                    examples = [getitem(x.physical, row) if self.has(x) else x for x in inputs]
                     results.append(apply(primitive, tuple(examples), params))
             finally:
                 self.row = before
@@ -213,9 +213,6 @@ class Batch(Level):
             stacked = [stack(list(column)) for column in columns]
         batched = [BatchTensor(result, self) for result in stacked]
         return batched if multi_output else batched[0]
-
-    def _slice(self, tensor: Any, index: int) -> Tensor:
-        return getitem(tensor.physical, index) if self.has(tensor) else tensor
 
     # Custom gradients ------------------------------------------------------------------------
 

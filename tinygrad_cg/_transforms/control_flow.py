@@ -78,7 +78,10 @@ def while_loop(
     if not isinstance(loop_vars, (list, tuple)) or not loop_vars:
         raise ValueError("while_loop: `loop_vars` must be a list or tuple of at least one variable")
     trace = current_trace()
-    if trace is not None and all(map(_can_be_carried, nest.flatten(loop_vars))):
+    if trace is not None and all(
+        isinstance(value, ArrayLike | ndarray | TensorArray) or is_weak(value)
+        for value in nest.flatten(loop_vars)
+    ):
         result = _traced_while(trace, cond, body, loop_vars, maximum_iterations)
         if result is not None:
             return result
@@ -150,10 +153,6 @@ def _any_example(tensor: Tensor) -> bool:
     while isinstance(tensor, BatchTensor):
         tensor = tensor.physical
     return bool(tensor.numpy().any())
-
-
-def _can_be_carried(value: Any) -> bool:
-    return isinstance(value, ArrayLike | ndarray | TensorArray) or is_weak(value)
 
 
 class _Carries:
@@ -646,7 +645,9 @@ def _in_segments(
     for is_whole in (False, True) if reverse else (True, False):
         if is_whole:
             state, result = loop(name, run, state, segments, reverse, "every")
-            results.append(nest.map_structure(_joined_rows, result))
+            stacks = nest.flatten(result)
+            stacks = [x if x is None else reshape(x, (-1, *x.shape[2:])) for x in stacks]
+            results.append(nest.pack_sequence_as(result, stacks))
         elif whole < len(slices):
             state, result = loop(name, step, state, slices.part(whole), reverse, "every")
             results.append(result)
@@ -654,11 +655,6 @@ def _in_segments(
     if not rest or first is None:
         return state, first
     return state, nest.map_structure(lambda *parts: concatenate(parts, 0), first, *rest)
-
-
-def _joined_rows(stacked: Tensor | None) -> Tensor | None:
-    """Return the stacks of all segments as one stack."""
-    return None if stacked is None else reshape(stacked, (-1, *stacked.shape[2:]))
 
 
 def check_checkpoint(name: str, checkpoint: Any) -> None:

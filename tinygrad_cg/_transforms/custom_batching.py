@@ -232,14 +232,19 @@ class _BatchedOperation:
         self, count: int, asked: Sequence[int], values: Sequence[Tensor], batched: Sequence[bool]
     ) -> list[Tensor]:
         """Return each example's gradients of `run` with respect to the inputs `asked`."""
-        flags = list(batched)
         repeated = [*range(count), *[count + i for i in asked]]
-        full = list(values)
-        for i in repeated:
-            if not flags[i]:
-                full[i], flags[i] = self.level.physical(full[i]), True
+        full, flags = self._repeated(repeated, values, batched)
         dys, inputs = full[:count], full[count:]
         return gradients_of_call(lambda inputs: self.run(inputs, flags[count:]), inputs, asked, dys)
+
+    def _repeated(
+        self, repeated: Sequence[int], values: Sequence[Tensor], batched: Sequence[bool]
+    ) -> tuple[list[Tensor], list[bool]]:
+        """Return the values and flags, where those of the numbers `repeated` have the axis."""
+        flags = [flag or i in repeated for i, flag in enumerate(batched)]
+        triples = zip(values, batched, flags, strict=True)
+        full = [self.level.physical(x) if flag and not has else x for x, has, flag in triples]
+        return full, flags
 
     def _tangent(
         self,
@@ -250,10 +255,8 @@ class _BatchedOperation:
         batched: Sequence[bool],
     ) -> list[Tensor]:
         """Return the tangents of the outputs `moved`, from those of the inputs `moving`."""
-        full, flags = list(values), list(batched)
-        for i in [*moving, *range(count, len(full))]:
-            if not flags[i]:
-                full[i], flags[i] = self.level.physical(full[i]), True
+        repeated = [*moving, *range(count, len(values))]
+        full, flags = self._repeated(repeated, values, batched)
         inputs, directions = full[:count], full[count:]
         for i in moving:
             inputs[i] = identity(inputs[i])
@@ -273,8 +276,13 @@ class _BatchedOperation:
             batched = [level.has(value) for value in values]
             physical = [value.physical if level.has(value) else value for value in values]
             results = run_on(frame.lower, run, physical, batched)
-            for result in results:
-                self._refuse_captured(result)
+            # a result must not depend on a watched tensor that is not an input
+            if any(is_recorded_here(x) for result in results for x in with_wholes(result)):
+                raise TypeError(
+                    f"custom_vmap: the rule for batches of `{self.definition.name}` captures a "
+                    "tensor or Variable that is watched: pass it as an argument "
+                    f"({self.definition.where()})"
+                )
             return [BatchTensor(result, level) for result in results]
         if not isinstance(level, Batch) or not any(map(level.has, values)):
             return self._compute(frame.lower, values, run)
@@ -298,12 +306,3 @@ class _BatchedOperation:
         flags = [inner or b for inner, b in zip(around, batched, strict=True)]
         axes = [1 if inner else None for inner in around]
         return vmap(lambda *examples: run(examples, flags), tuple(axes), 1)(*values)
-
-    def _refuse_captured(self, output: Any) -> None:
-        """Raise TypeError if a result depends on a watched tensor that is not an input."""
-        if any(map(is_recorded_here, with_wholes(output))):
-            raise TypeError(
-                f"custom_vmap: the rule for batches of `{self.definition.name}` captures a "
-                "tensor or Variable that is watched: pass it as an argument "
-                f"({self.definition.where()})"
-            )

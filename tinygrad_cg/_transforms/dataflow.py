@@ -196,16 +196,11 @@ class _Reader:
                     if name in self.sources:
                         self.bound[name] = max(node.lineno, self.bound.get(name, 0))
                 if isinstance(node, ast.With):
-                    names = {
-                        name
-                        for item in node.items
-                        for part in (item.optional_vars, item.context_expr)
-                        if isinstance(part, ast.Name)
-                        for name in [part.id]
-                    }
-                    if names & self.tapes:
+                    parts = [item.optional_vars for item in node.items]
+                    parts += [item.context_expr for item in node.items]
+                    if {part.id for part in parts if isinstance(part, ast.Name)} & self.tapes:
                         self.blocks.append(range(node.lineno, (node.end_lineno or 0) + 1))
-                elif self._calls_tape(node, "watch") and self.sources & set(_loaded(node.args)):
+                elif self._calls_tape(node, "watch") and self.sources & _loaded(node.args):
                     line = node.lineno
                     self.watched = line if self.watched is None else min(self.watched, line)
 
@@ -261,7 +256,7 @@ class _Reader:
         values = getattr(statement.value, "elts", None)
         method = getattr(getattr(statement.value, "func", None), "attr", "")
         if method in ("gradient", "jacobian", "batch_jacobian"):
-            self.gradients.update(_loaded(targets))
+            self.gradients |= _loaded(targets)
         for target in targets:
             parts = getattr(target, "elts", None)
             if parts and values and len(parts) == len(values):
@@ -405,9 +400,7 @@ class _Reader:
         if of_tensor or isinstance(function, np.ufunc) or package in ("tinygrad_cg", "numpy"):
             ops.load_all()
             own = own or (name in OPS and OPS[name].rules is None)
-        if own:
-            return "has no derivative"
-        return ""
+        return "has no derivative" if own else ""
 
     def _dtype(self, nodes: Iterable[ast.expr]) -> Any:
         for node in nodes:
@@ -457,17 +450,11 @@ class _Reader:
 
     def _read_function(self, function: Any, node: ast.Call, owner: Any = None) -> Status:
         """Return the status of a call's result, found in the function's own text."""
-        if not isinstance(function, FunctionType):
-            wrapped = getattr(function, "__wrapped__", None)
-            is_compiled = type(function).__name__ == "Function" and isinstance(
-                wrapped, FunctionType
-            )
-            function = (
-                wrapped if is_compiled else None
-            )  # of `function`; a custom rule does not look in
-        if function is None or is_ours(function.__code__.co_filename) or self.depth >= DEPTH:
+        if type(function).__name__ == "Function":  # of `function`; custom rules are not read
+            function = getattr(function, "__wrapped__", None)
+        if not isinstance(function, FunctionType) or is_ours(function.__code__.co_filename):
             return FLOWS
-        if any(isinstance(arg, ast.Starred) for arg in node.args):
+        if self.depth >= DEPTH or any(isinstance(arg, ast.Starred) for arg in node.args):
             return FLOWS
         code = function.__code__
         space = {**vars(builtins), **function.__globals__, **closure(function)}
@@ -545,8 +532,5 @@ def _root(node: Any) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _loaded(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    for node in nodes:
-        for child in ast.walk(node):
-            if isinstance(child, ast.Name):
-                yield child.id
+def _loaded(nodes: Iterable[ast.AST]) -> set[str]:
+    return {child.id for node in nodes for child in ast.walk(node) if isinstance(child, ast.Name)}

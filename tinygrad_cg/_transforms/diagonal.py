@@ -116,10 +116,6 @@ def run(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> Sum 
 # Elementwise ---------------------------------------------------------------------------------
 
 
-def _map(terms: Sum, function: Callable[[Diagonal], Diagonal]) -> Sum:
-    return tuple([function(term) for term in terms])
-
-
 def _scale(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> Sum | None:
     """Run an operation that is linear in the one operand that is a sum."""
     position = next(i for i, operand in enumerate(inputs) if type(operand) is tuple)
@@ -136,7 +132,7 @@ def _scale(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> S
         operands = tuple([term.values if i == position else x for i, x in enumerate(inputs)])
         return Diagonal(apply(primitive, operands, params), term.rows)
 
-    return _map(inputs[position], scaled)
+    return tuple(map(scaled, inputs[position]))
 
 
 def _is_zero(tensor: Tensor) -> bool:
@@ -152,7 +148,7 @@ def _add(primitive: Primitive, inputs: Sequence, params: dict, size: int) -> Sum
     if ones[0].shape != others[0].shape or len(dtypes) > 1:
         return None
     if primitive.name == "subtract":
-        others = _map(others, lambda term: Diagonal(negative(term.values), term.rows))
+        others = [Diagonal(negative(values), rows) for values, rows in others]
     terms = list(ones)
     for other in others:
         for i, term in enumerate(terms):
@@ -194,7 +190,7 @@ def _moving(rows_of: Callable[[Primitive, Diagonal, dict, Tensor], np.ndarray | 
             values = apply(primitive, (term.values,), params)
             return Diagonal(values, rows_of(primitive, term, params, values))
 
-        return _map(inputs[0], moved)
+        return tuple(map(moved, inputs[0]))
 
     return run
 

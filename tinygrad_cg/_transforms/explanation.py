@@ -29,20 +29,21 @@ from .dataflow import GRADIENT, DetachPoint, captures_of, find_cut
 
 def explain(tape: Any, token: Token, target: Any, source: Any, frame: FrameType) -> str:
     """Return in words whether `target` has a gradient with respect to `source`, and why not."""
-    reader = _MissingGradient(tape, token, target, source, frame)
-    return reader.explain()
+    return _MissingGradient(tape, token, target, source, frame).explain()
 
 
 def mistake(tape: Any, token: Token, targets: list, sources: list) -> str:
     """Return in words which gradient is None whatever the tape recorded, and why; else ""."""
     frame = sys._getframe(users_line()[2] - 1)
+    has_float = any(is_differentiable(target.dtype) for target in targets)
     for source in sources:
         if not is_differentiable(source.dtype) or not getattr(source, "trainable", True):
             continue
         for target in targets:
             reader = _MissingGradient(tape, token, target, source, frame)
-            reason = reader.mistake(any(is_differentiable(other.dtype) for other in targets))
-            if reason:
+            reason = "" if token.watches else reader.watch_reason()
+            reason = reason or ("" if has_float else reader.dtype_reason())
+            if reason := reason or reader.swapped_reason():
                 return f"{reader.subject} is None, because {reason}"
     return ""
 
@@ -69,17 +70,12 @@ class _MissingGradient:
         """What the text of the user's function says of the target."""
         return find_cut(self.frame, self.tape, self.target, self.source)
 
-    def mistake(self, has_float: bool) -> str:
-        """Return why nobody can have meant this gradient; "" if someone can."""
-        reason = "" if self.token.watches else self._watch_reason()
-        return reason or ("" if has_float else self._dtype_reason()) or self._swapped_reason()
-
     def explain(self) -> str:
         target, source = self.target_name, self.source_name
         if self.target is self.source:
             return f"{target} is the source itself: its gradient is 1."
         reason = "" if self.token.entered else NEVER_ENTERED
-        reason = reason or self._dtype_reason() or self._watch_reason() or self._swapped_reason()
+        reason = reason or self.dtype_reason() or self.watch_reason() or self.swapped_reason()
         if not reason and self.goal is not None:
             if not self.token.alive and self.goal.rule is None and not self.goal.inputs:
                 reason = self._cut_reason()
@@ -105,7 +101,7 @@ class _MissingGradient:
 
     # Reasons ---------------------------------------------------------------------------------
 
-    def _dtype_reason(self) -> str:
+    def dtype_reason(self) -> str:
         for name, tensor in ((self.target_name, self.target), (self.source_name, self.source)):
             if not is_differentiable(tensor._data.dtype):
                 return (
@@ -113,7 +109,7 @@ class _MissingGradient:
                 )
         return ""
 
-    def _watch_reason(self) -> str:
+    def watch_reason(self) -> str:
         """Return why the tape does not watch the source, or watches it too late; else ""."""
         name, source = self.source_name, self.source
         remedy = f". Call tape.watch() on {name} before {name} is used"
@@ -141,7 +137,7 @@ class _MissingGradient:
                 return f"{self.target_name} was computed before {name} was watched{remedy}"
         return ""
 
-    def _swapped_reason(self) -> str:
+    def swapped_reason(self) -> str:
         if self.goal is None or self.goal not in nodes_before(self.leaf, self.token):
             return ""
         return (
@@ -176,12 +172,9 @@ class _MissingGradient:
                 f"this tape watched {target}, but no operation computed {target}. The result "
                 "comes first, tape.gradient(y, x)"
             )
-        words = ""
-        leaves = [
-            self._describe(node) for node in nodes_before(self.goal, self.token) if is_leaf(node)
-        ]
-        if leaves:
-            words = f", which depends on {', '.join(dict.fromkeys(leaves))}"
+        nodes = nodes_before(self.goal, self.token)
+        leaves = dict.fromkeys(self._describe(node) for node in nodes if is_leaf(node))
+        words = f", which depends on {', '.join(leaves)}" if leaves else ""
         return f"no operation that this tape recorded leads from {source} to {target}{words}"
 
     def _describe(self, leaf: Node) -> str:

@@ -137,7 +137,9 @@ class _ProductsCall:
 
         def jvp(tangents: Sequence) -> list:
             first, *others = self._split(tangents, [dys, *directions, self.context.inputs])
-            parts = [self.gradient(self._fill(first), directions)] if _any(first) else []
+            parts = []
+            if _any(first):
+                parts.append(self.gradient(fill_zeros(self.avals, first), directions))
             for i, direction in enumerate(others[:-1]):
                 if _any(direction):
                     parts.append(
@@ -151,10 +153,6 @@ class _ProductsCall:
         direct = vjps[order] is not None and (order + 1 == len(vjps) or vjps[order + 1] is not None)
         inputs = [*dys, *chain(*directions), *self.context.inputs]
         return self.rebind(values, inputs, vjp, jvp if direct else None)
-
-    def _fill(self, dys: list) -> list:
-        """Return upstream gradients, with zeros for outputs that have none."""
-        return fill_zeros(self.avals, dys)
 
     def jvp(self, directions: Sequence) -> list:
         """Return the tangents of the function itself, as declared."""

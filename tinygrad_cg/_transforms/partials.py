@@ -166,28 +166,26 @@ class PartialDerivatives(Declared):
             return value
         y = tuple(value._data.shape), value._data.dtype
 
-        def vjp(dys: Sequence, targets: Sequence) -> list:
-            gradients: list[Any] = [None] * len(targets)
-            asked = [i for i, target in enumerate(targets) if target is not None]
+        def partials(inputs: Sequence) -> list[tuple[int, Tensor]]:
+            """Return the positions of inputs that are not None, with the derivative by each."""
+            asked = [i for i, tensor in enumerate(inputs) if tensor is not None]
             if asked and len(path) == self.last:
                 self.refuse_order()
-            paths = [(*path, i) for i in asked]
-            partials = self._entries(context, len(path) + 1, paths, y) if asked else []
-            for i, partial in zip(asked, partials, strict=True):
-                if partial is not None:
-                    gradients[i] = _product(dys[0], partial, targets[i])
+            entries = self._entries(context, len(path) + 1, [(*path, i) for i in asked], y)
+            pairs = zip(asked, entries, strict=True)
+            return [(i, partial) for i, partial in pairs if partial is not None]
+
+        def vjp(dys: Sequence, targets: Sequence) -> list:
+            gradients: list[Any] = [None] * len(targets)
+            for i, partial in partials(targets):
+                gradients[i] = _product(dys[0], partial, targets[i])
             return gradients
 
         def jvp(directions: Sequence) -> list:
-            asked = [i for i, direction in enumerate(directions) if direction is not None]
-            if len(path) == self.last:
-                self.refuse_order()
             total = None
-            partials = self._entries(context, len(path) + 1, [(*path, i) for i in asked], y)
-            for i, partial in zip(asked, partials, strict=True):
-                if partial is not None:
-                    part = cast(multiply(directions[i], partial), y[1])
-                    total = part if total is None else add(total, part)
+            for i, partial in partials(directions):
+                part = cast(multiply(directions[i], partial), y[1])
+                total = part if total is None else add(total, part)
             return [total]
 
         call = TransformedCall(self.definition, vjp, None, jvp)
