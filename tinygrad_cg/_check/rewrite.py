@@ -194,7 +194,10 @@ def read_numbers(function: Any, index: int, args: Sequence, kwargs: dict) -> Wri
     text, value = source.text(), ""
     with contextlib.suppress(OtherForm):
         value = _value_of(target)
-    exponents = _exponents(value)  # factors of the gradient
+    nodes = (node for node in ast.walk(ast.parse(value)) if isinstance(node, ast.BinOp))
+    powers = (node.right for node in nodes if isinstance(node.op, ast.Pow))
+    # exponents are factors of the gradient
+    exponents = [ast.unparse(x) for x in powers if not isinstance(x, ast.Constant)]
     codes |= dict.fromkeys(exponents)
     for statement in returns(target):
         values = ", ".join(f"lambda: {code}" for code in codes)
@@ -240,13 +243,6 @@ def _operands(tree: ast.AST) -> Iterator[ast.expr]:
             case ast.BinOp(left, ast.Mult() | ast.Div() | ast.MatMult() | ast.Pow() as kind, right):
                 operands = [right, left] if isinstance(kind, (ast.Mult, ast.Pow)) else [right]
                 yield from (x for x in operands if not isinstance(x, ast.Constant))
-
-
-def _exponents(value: str) -> list[str]:
-    """Return the exponents in a value that are not plain numbers."""
-    nodes = ast.walk(ast.parse(value))
-    powers = (x.right for x in nodes if isinstance(x, ast.BinOp) and isinstance(x.op, ast.Pow))
-    return [ast.unparse(power) for power in powers if not isinstance(power, ast.Constant)]
 
 
 def execute(code: str, function: Any) -> Any:
@@ -503,10 +499,10 @@ def _names_in(node: ast.AST, context: type = ast.expr_context) -> set[str]:
 def swap_gradients(source: SourceCode, name: str, index: int, other: int) -> None:
     """Exchange two gradients of `name`."""
 
+    places = {index: other, other: index}
+
     def swap(gradients: list[ast.expr]) -> list[ast.expr]:
-        swapped = list(gradients)
-        swapped[index], swapped[other] = gradients[other], gradients[index]
-        return swapped
+        return [gradients[places.get(i, i)] for i in range(len(gradients))]
 
     _change_returned(source, name, max(index, other), swap)
 
@@ -623,18 +619,16 @@ def call_again(source: SourceCode, name: str) -> None:
     target, rule = _find_function(source.tree, name), _rule_of(source, name)
     if target.args.vararg or target.args.kwonlyargs:
         raise OtherForm
-    arguments = ", ".join(argument.arg for argument in target.args.args)
+    call = f"{name}({', '.join(argument.arg for argument in target.args.args)})"
     for statement in returns(target):
         match statement.value:
             case ast.Tuple([ast.Name(output) | ast.Call(_, [ast.Name(output)]), _]) if (
                 output in _names_in(rule, ast.Load)
             ):
-                call = ast.parse(f"{output} = {name}({arguments})").body[0]
-                assert isinstance(call, ast.Assign)
                 if isinstance(rule, ast.FunctionDef):
-                    rule.body.insert(0, call)
+                    rule.body.insert(0, ast.parse(f"{output} = {call}").body[0])
                 else:
-                    rule.body = _substituted(rule.body, {output: call.value})
+                    rule.body = _substituted(rule.body, {output: _expression(call)})
                 return
 
 
@@ -642,9 +636,9 @@ def change_axis(source: SourceCode, name: str, index: int, old: int, new: int) -
     """Make the rule of `name` sum, or average, over the axis `new` instead of `old`."""
     for node in ast.walk(_rule_of(source, name)):
         match node:
-            case ast.Call(_, [_, ast.Constant(value) as axis, *_]) if value == old:
-                axis.value = new
-            case ast.keyword("axis", ast.Constant(value) as axis) if value == old:
+            case ast.Call(_, [_, ast.Constant(value) as axis, *_]) | ast.keyword(
+                "axis", ast.Constant(value) as axis
+            ) if value == old:
                 axis.value = new
 
 
@@ -660,10 +654,10 @@ def _value_cast(node: ast.AST) -> ast.expr | None:
     match node:
         case ast.Call(ast.Name("int"), [value]):
             return value
-        case ast.Call(function, [value, dtype]) if last_name(function) == "cast":
-            return value if last_name(dtype).startswith("int") else None
-        case ast.Call(ast.Attribute(value, "astype"), [dtype]):
-            return value if last_name(dtype).startswith("int") else None
+        case ast.Call(ast.Attribute(attr="cast") | ast.Name("cast"), [value, dtype]) | ast.Call(
+            ast.Attribute(value, "astype"), [dtype]
+        ) if last_name(dtype).startswith("int"):
+            return value
     return None
 
 
@@ -706,9 +700,9 @@ def _axes_in(tree: ast.AST) -> dict[int, None]:
     axes = {}
     for node in ast.walk(tree):
         match node:
-            case ast.keyword("axis", ast.Constant(int() as axis)):
-                axes[axis] = None
-            case ast.Call(_, [_, ast.Constant(int() as axis), *_]):
+            case ast.keyword("axis", ast.Constant(int() as axis)) | ast.Call(
+                _, [_, ast.Constant(int() as axis), *_]
+            ):
                 axes[axis] = None
     return axes
 
@@ -912,7 +906,8 @@ class Stabilise(ast.NodeTransformer):
         x = None
         match node:
             case ast.BinOp(ast.BinOp(left, ast.Sub(), _) as above, ast.Div(), below) if (
-                self._opposite(above) and ast.unparse(below) == ast.unparse(_plus(above))
+                self._opposite(above)
+                and ast.unparse(below) == ast.unparse(ast.BinOp(left, ast.Add(), above.right))
             ):
                 return self._call("tanh", self._exponent(left)) or node
             case ast.BinOp(
@@ -991,10 +986,6 @@ class Stabilise(ast.NodeTransformer):
         if x is None:
             return None
         return _expression(f"{self.prefix}{name}({ast.unparse(x)})")
-
-
-def _plus(node: ast.BinOp) -> ast.BinOp:
-    return ast.BinOp(node.left, ast.Add(), node.right)
 
 
 def _assigned(node: ast.stmt) -> list[str]:
