@@ -18,20 +18,19 @@ from tinygrad_cg._function.tracing.scans import foldl as foldl, foldr as foldr, 
 from tinygrad_cg._function.tracing.scans import scan as scan
 from tinygrad_cg._function.tracing.signature import TensorSpec as TensorSpec
 from tinygrad_cg._function.tracing.signature import type_spec_from_value as type_spec_from_value
+from tinygrad_cg._ops.block_moves import batch_to_space as batch_to_space
+from tinygrad_cg._ops.block_moves import space_to_batch as space_to_batch
+from tinygrad_cg._ops.casts import bitcast as bitcast
+from tinygrad_cg._ops.counting import histogram_fixed_width as histogram_fixed_width
+from tinygrad_cg._ops.counting import histogram_fixed_width_bins as histogram_fixed_width_bins
 from tinygrad_cg._ops.creation import constant as constant, convert_to_tensor as convert_to_tensor
-from tinygrad_cg._ops.namespaces.arrays import argsort as argsort, boolean_mask as boolean_mask
-from tinygrad_cg._ops.namespaces.arrays import broadcast_to as broadcast_to
-from tinygrad_cg._ops.namespaces.arrays import clip_by_global_norm as clip_by_global_norm
-from tinygrad_cg._ops.namespaces.arrays import clip_by_norm as clip_by_norm
+from tinygrad_cg._ops.namespaces.arrays import argsort as argsort, broadcast_to as broadcast_to
 from tinygrad_cg._ops.namespaces.arrays import clip_by_value as clip_by_value, concat as concat
-from tinygrad_cg._ops.namespaces.arrays import dynamic_partition as dynamic_partition
-from tinygrad_cg._ops.namespaces.arrays import dynamic_stitch as dynamic_stitch
 from tinygrad_cg._ops.namespaces.arrays import expand_dims as expand_dims, fill as fill
-from tinygrad_cg._ops.namespaces.arrays import gather as gather, gather_nd as gather_nd
-from tinygrad_cg._ops.namespaces.arrays import identity as identity, linspace as linspace
-from tinygrad_cg._ops.namespaces.arrays import one_hot as one_hot, ones as ones
-from tinygrad_cg._ops.namespaces.arrays import ones_like as ones_like, pad as pad, range as range
-from tinygrad_cg._ops.namespaces.arrays import rank as rank, reshape as reshape
+from tinygrad_cg._ops.namespaces.arrays import gather as gather, identity as identity
+from tinygrad_cg._ops.namespaces.arrays import linspace as linspace, one_hot as one_hot
+from tinygrad_cg._ops.namespaces.arrays import ones as ones, ones_like as ones_like, pad as pad
+from tinygrad_cg._ops.namespaces.arrays import range as range, rank as rank, reshape as reshape
 from tinygrad_cg._ops.namespaces.arrays import scatter_nd as scatter_nd
 from tinygrad_cg._ops.namespaces.arrays import sequence_mask as sequence_mask, shape as shape
 from tinygrad_cg._ops.namespaces.arrays import size as size, slice as slice, sort as sort
@@ -45,8 +44,6 @@ from tinygrad_cg._ops.namespaces.arrays import tensor_scatter_nd_update as tenso
 from tinygrad_cg._ops.namespaces.arrays import transpose as transpose, unstack as unstack
 from tinygrad_cg._ops.namespaces.arrays import where as where, zeros as zeros
 from tinygrad_cg._ops.namespaces.arrays import zeros_like as zeros_like
-from tinygrad_cg._ops.namespaces.programs import batch_to_space as batch_to_space
-from tinygrad_cg._ops.namespaces.programs import bitcast as bitcast
 from tinygrad_cg._ops.namespaces.programs import broadcast_dynamic_shape as broadcast_dynamic_shape
 from tinygrad_cg._ops.namespaces.programs import broadcast_static_shape as broadcast_static_shape
 from tinygrad_cg._ops.namespaces.programs import complex as complex
@@ -55,10 +52,6 @@ from tinygrad_cg._ops.namespaces.programs import device as device, ensure_shape 
 from tinygrad_cg._ops.namespaces.programs import get_logger as get_logger
 from tinygrad_cg._ops.namespaces.programs import get_static_value as get_static_value
 from tinygrad_cg._ops.namespaces.programs import group as group, guarantee_const as guarantee_const
-from tinygrad_cg._ops.namespaces.programs import histogram_fixed_width as histogram_fixed_width
-from tinygrad_cg._ops.namespaces.programs import (
-    histogram_fixed_width_bins as histogram_fixed_width_bins,
-)
 from tinygrad_cg._ops.namespaces.programs import identity_n as identity_n
 from tinygrad_cg._ops.namespaces.programs import inside_function as inside_function
 from tinygrad_cg._ops.namespaces.programs import is_symbolic_tensor as is_symbolic_tensor
@@ -72,7 +65,6 @@ from tinygrad_cg._ops.namespaces.programs import reverse as reverse
 from tinygrad_cg._ops.namespaces.programs import reverse_sequence as reverse_sequence, roll as roll
 from tinygrad_cg._ops.namespaces.programs import saturate_cast as saturate_cast
 from tinygrad_cg._ops.namespaces.programs import searchsorted as searchsorted, shape_n as shape_n
-from tinygrad_cg._ops.namespaces.programs import space_to_batch as space_to_batch
 from tinygrad_cg._ops.namespaces.programs import space_to_batch_nd as space_to_batch_nd
 from tinygrad_cg._ops.namespaces.programs import strided_slice as strided_slice, tile as tile
 from tinygrad_cg._ops.namespaces.programs import timestamp as timestamp, truncatediv as truncatediv
@@ -80,6 +72,11 @@ from tinygrad_cg._ops.namespaces.programs import truncatemod as truncatemod, tup
 from tinygrad_cg._ops.namespaces.programs import unique as unique
 from tinygrad_cg._ops.namespaces.programs import unique_with_counts as unique_with_counts
 from tinygrad_cg._ops.namespaces.programs import unravel_index as unravel_index
+from tinygrad_cg._ops.normalizations import clip_by_global_norm as clip_by_global_norm
+from tinygrad_cg._ops.normalizations import clip_by_norm as clip_by_norm
+from tinygrad_cg._ops.updates import boolean_mask as boolean_mask
+from tinygrad_cg._ops.updates import dynamic_partition as dynamic_partition
+from tinygrad_cg._ops.updates import dynamic_stitch as dynamic_stitch, gather_nd as gather_nd
 from tinygrad_cg._ops.volumes import extract_volume_patches as extract_volume_patches
 from tinygrad_cg._reverse.graph_mode import Graph as Graph, executing_eagerly as executing_eagerly
 from tinygrad_cg._reverse.graph_mode import gradients as gradients

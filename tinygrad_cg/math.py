@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Never
 from . import _ops
 from ._core.annotations import Axes, DTypeLike, Shape, TensorLike
 from ._core.conversion import FLOAT32, INT32, INT64
-from ._core.suggestions import hides_others, reads_own_arguments, refuse_call, refuse_name
+from ._core.suggestions import hides_others, reads_own_arguments, refuse_call
 from ._core.tensor import Tensor
 from ._ops import comparison as _comparison
 from ._ops import complex as _complex
@@ -25,6 +25,7 @@ from ._ops.namespaces import math_names
 from ._ops.namespaces.math_names import *  # noqa: F403
 from ._ops.namespaces.namespace import (
     export_functions,
+    find_later,
     named_binary,
     named_unary,
     restates,
@@ -34,38 +35,33 @@ from ._ops.namespaces.namespace import (
 )
 
 if TYPE_CHECKING:
+    from ._ops.counting import confusion_matrix as confusion_matrix
+    from ._ops.counting import invert_permutation as invert_permutation
+    from ._ops.counting import polyval as polyval
+    from ._ops.distribution_functions import lbeta as lbeta
+    from ._ops.distribution_functions import ndtri as ndtri
     from ._ops.namespaces import math_special as special
     from ._ops.namespaces.programs import bincount as bincount
-    from ._ops.namespaces.programs import confusion_matrix as confusion_matrix
-    from ._ops.namespaces.programs import invert_permutation as invert_permutation
     from ._ops.namespaces.programs import is_non_decreasing as is_non_decreasing
     from ._ops.namespaces.programs import is_strictly_increasing as is_strictly_increasing
-    from ._ops.namespaces.programs import polyval as polyval
     from ._ops.sorting import TopK
     from ._ops.statistics import ApproxTopK
 
-# Those loaded at their first use, so that importing the library stays quick.
-_PROGRAMS = [
-    "bincount",
-    "confusion_matrix",
-    "invert_permutation",
-    "is_non_decreasing",
-    "is_strictly_increasing",
-    "polyval",
-]
-__all__ = ["cumulative_logsumexp", "special", *_PROGRAMS, *math_names.__all__]
+# Functions by the module of `_ops` that is loaded when one of them is asked for.
+_LATER = {
+    "counting": "confusion_matrix invert_permutation polyval",
+    "distribution_functions": "lbeta ndtri",
+    "namespaces.programs": "bincount is_non_decreasing is_strictly_increasing",
+}
+_HOMES = {name: home for home, names in _LATER.items() for name in names.split()}
+__all__ = ["cumulative_logsumexp", "special", *_HOMES, *math_names.__all__]
 
 
 def _find(name: str) -> Any:
     """Return what is loaded at its first use."""
     if name == "special":
         return import_module("._ops.namespaces.math_special", __package__)
-    if name not in _PROGRAMS:
-        refuse_name(__name__, name)
-    globals()[name] = function = getattr(
-        import_module("._ops.namespaces.programs", __package__), name
-    )
-    return function
+    return find_later(globals(), _HOMES, name)
 
 
 def add_n(inputs: TensorLike, name: str | None = None) -> Tensor:
@@ -211,23 +207,6 @@ def l2_normalize(
     Raises InvalidArgumentError for an axis that `x` does not have.
     """
     return _ops.normalizations.l2_normalize(x, axis, epsilon)
-
-
-def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
-    """Return log(gamma(x1) gamma(x2) ... / gamma(x1 + x2 + ...)) of the last axis.
-
-    It sums `betaln` of each number and the sum of the numbers before it, which avoids cancellation.
-    Modelled on ``tf.math.lbeta``; without elements it is infinite.
-    """
-    return _ops.distribution_functions.lbeta(x)
-
-
-def ndtri(x: TensorLike, name: str | None = None) -> Tensor:
-    """Return the quantile `x`, from 0 to 1, of the standard normal distribution.
-
-    Accurate for small `x`; infinite at 0 and 1, NaN beyond. Modelled on ``tf.math.ndtri``.
-    """
-    return _ops.distribution_functions.ndtri(x)
 
 
 bessel_i0 = named_unary(_special_functions.bessel_i0, __name__)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from . import _ops
 from ._core.annotations import Axes, Shape, TensorLike
 from ._core.conversion import convert_each
-from ._core.suggestions import refuse_name
 from ._core.tensor import Tensor
 from ._ops import elementwise as _elementwise
 from ._ops import reductions as _reductions
 from ._ops.elementwise import add
-from ._ops.namespaces.namespace import export_functions, restates, spelled, unary_of_features
+from ._ops.namespaces.namespace import (
+    export_functions,
+    find_later,
+    restates,
+    spelled,
+    unary_of_features,
+)
 from ._ops.shape import reshape
 from .errors import InvalidArgumentError
 from .math import (
@@ -47,6 +53,12 @@ if TYPE_CHECKING:
     from ._ops.filters import separable_conv2d as separable_conv2d
     from ._ops.loss_functions import log_poisson_loss as log_poisson_loss
     from ._ops.loss_functions import (
+        sigmoid_cross_entropy_with_logits as sigmoid_cross_entropy_with_logits,
+    )
+    from ._ops.loss_functions import (
+        sparse_softmax_cross_entropy_with_logits as sparse_softmax_cross_entropy_with_logits,
+    )
+    from ._ops.loss_functions import (
         weighted_cross_entropy_with_logits as weighted_cross_entropy_with_logits,
     )
     from ._ops.normalizations import batch_normalization as batch_normalization
@@ -65,6 +77,8 @@ if TYPE_CHECKING:
     from ._ops.statistics import sufficient_statistics as sufficient_statistics
     from ._ops.volumes import conv3d as conv3d
     from ._ops.volumes import conv3d_transpose as conv3d_transpose
+    from ._ops.volumes import conv_transpose as conv_transpose
+    from ._ops.volumes import convolution as convolution
     from ._ops.volumes import pool as pool
     from ._ops.volumes import with_space_to_batch as with_space_to_batch
 
@@ -90,37 +104,20 @@ _LATER = {
         "depthwise_conv2d_backprop_filter depthwise_conv2d_backprop_input dilation2d erosion2d "
         "local_response_normalization lrn max_pool_with_argmax separable_conv2d"
     ),
-    "loss_functions": "log_poisson_loss weighted_cross_entropy_with_logits",
+    "loss_functions": (
+        "log_poisson_loss sigmoid_cross_entropy_with_logits "
+        "sparse_softmax_cross_entropy_with_logits weighted_cross_entropy_with_logits"
+    ),
     "normalizations": "batch_normalization dropout embedding_lookup weighted_moments",
     "sequences": "ctc_loss",
     "statistics": (
         "batch_norm_with_global_normalization collapse_repeated compute_average_loss "
         "ctc_unique_labels isotonic_regression normalize_moments sufficient_statistics"
     ),
-    "volumes": "conv3d conv3d_transpose pool with_space_to_batch",
+    "volumes": "conv3d conv3d_transpose conv_transpose convolution pool with_space_to_batch",
 }
 _HOMES = {name: home for home, names in _LATER.items() for name in names.split()}
 __all__ += _HOMES
-
-
-def _find(name: str) -> Any:
-    """Return a function that is loaded at its first use."""
-    if name not in _HOMES:
-        refuse_name(__name__, name)
-    globals()[name] = function = getattr(getattr(_ops, _HOMES[name]), name)
-    return function
-
-
-def _add_bias(value: Any, bias: Any, data_format: Any) -> Tensor:
-    value, bias = convert_each(value, bias)
-    axis = 1 if data_format is not None and data_format.startswith("NC") else -1
-    sizes = value._data.shape
-    if len(sizes) < 2 or bias._data.shape != (sizes[axis],):
-        raise InvalidArgumentError(
-            f"bias_add: value has shape {tuple(sizes)}, bias has shape {tuple(bias.shape)}: it "
-            f"must be a vector of the size of axis {axis} of value"
-        )
-    return add(value, reshape(bias, (-1, *[1] * (len(sizes) - 2))) if axis == 1 else bias)
 
 
 def atrous_conv2d(
@@ -209,7 +206,15 @@ def bias_add(
 ) -> Tensor:
     """Return `value` plus the vector `bias` along its last axis, or along the second with
     data_format="NC..."."""
-    return _add_bias(value, bias, data_format)
+    value, bias = convert_each(value, bias)
+    axis = 1 if data_format is not None and data_format.startswith("NC") else -1
+    sizes = value._data.shape
+    if len(sizes) < 2 or bias._data.shape != (sizes[axis],):
+        raise InvalidArgumentError(
+            f"bias_add: value has shape {tuple(sizes)}, bias has shape {tuple(bias.shape)}: it "
+            f"must be a vector of the size of axis {axis} of value"
+        )
+    return add(value, reshape(bias, (-1, *[1] * (len(sizes) - 2))) if axis == 1 else bias)
 
 
 def _conv_transpose(name: str, layout: str):
@@ -271,46 +276,6 @@ def conv1d(
     name: str | None = None,
 ) -> Tensor:
     return _ops.convolution.conv(input, filters, stride, padding, data_format, dilations)
-
-
-def conv_transpose(
-    input: TensorLike,
-    filters: TensorLike,
-    output_shape: Shape,
-    strides: Any,
-    padding: str = "SAME",
-    data_format: str | None = None,
-    dilations: Any = None,
-    name: str | None = None,
-) -> Tensor:
-    """Return the transpose of a convolution along one to three axes, of `output_shape`.
-
-    Modelled on ``tf.nn.conv_transpose``: `filters` are (spatial axes, outputs, channels), the
-    filters of a convolution from the result to the shape of `input`. Raises InvalidArgumentError if
-    the shapes do not fit.
-    """
-    return _ops.volumes.convolve_transpose(
-        input, filters, output_shape, strides, padding, data_format, dilations
-    )
-
-
-def convolution(
-    input: TensorLike,
-    filters: TensorLike,
-    strides: Any = None,
-    padding: str = "VALID",
-    data_format: str | None = None,
-    dilations: Any = None,
-    name: str | None = None,
-) -> Tensor:
-    """Return the convolution (without flipping) of `input` with `filters`, along one to three axes.
-
-    Modelled on ``tf.nn.convolution``: `input` is (batch, spatial axes, channels), or channels first
-    if `data_format` says so; `filters` are (spatial axes, channels of a group, outputs). Channels
-    are cut into as many groups as fit. `padding` is "VALID", "SAME", or (before, after) pairs.
-    Raises InvalidArgumentError for shapes that do not fit, TypeError for bool.
-    """
-    return _ops.volumes.convolve(input, filters, strides, padding, data_format, dilations)
 
 
 def depthwise_conv2d(
@@ -406,18 +371,6 @@ def scale_regularization_loss(regularization_loss: Any) -> Tensor:
     return _reductions.reduce_sum(regularization_loss)
 
 
-def sigmoid_cross_entropy_with_logits(
-    labels: TensorLike | None = None, logits: TensorLike | None = None, name: str | None = None
-) -> Tensor:
-    """Return ``-labels log(sigmoid(logits)) - (1 - labels) log(1 - sigmoid(logits))``, elementwise.
-
-    Modelled on ``tf.nn.sigmoid_cross_entropy_with_logits``: `labels` are probabilities, of the
-    shape of `logits` (otherwise InvalidArgumentError) and cast to their dtype. It neither overflows
-    nor cancels.
-    """
-    return _ops.loss_functions.sigmoid_cross_entropy(labels, logits)
-
-
 def silu(features: TensorLike, beta: Any = 1.0) -> Tensor:
     """Return ``features * sigmoid(beta * features)``, also called swish; `beta` has a gradient.
 
@@ -442,16 +395,4 @@ def softmax_cross_entropy_with_logits(
     return _ops.loss_functions.softmax_cross_entropy(labels, logits, axis)
 
 
-def sparse_softmax_cross_entropy_with_logits(
-    labels: TensorLike, logits: TensorLike, name: str | None = None
-) -> Tensor:
-    """Return ``-log_softmax(logits)[..., label]``, the cross-entropy for integer labels.
-
-    `logits` are scores, of shape (..., classes) and a float dtype, `labels` integers from 0 to
-    classes - 1, of the shape before the last axis; the result has the labels' shape and the scores'
-    dtype. Raises InvalidArgumentError for labels of other values or another shape.
-    """
-    return _ops.loss_functions.sparse_cross_entropy(labels, logits)
-
-
-__all__ += export_functions(globals(), _find)
+__all__ += export_functions(globals(), partial(find_later, globals(), _HOMES))

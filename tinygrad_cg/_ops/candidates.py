@@ -22,7 +22,7 @@ from .elementwise import add, clip, divide, expm1, log, multiply, negative, subt
 from .elementwise import log1p as log1p_of
 from .indexing import gather, getitem
 from .linear_algebra import matmul
-from .loss_functions import sigmoid_cross_entropy, softmax_cross_entropy
+from .loss_functions import sigmoid_cross_entropy_with_logits, softmax_cross_entropy
 from .reductions import reduce_any, reduce_sum
 from .sampling import _as_tensor, _draw
 from .shape import cast, concatenate, expand_dims, stop_gradient
@@ -337,4 +337,4 @@ def nce_loss(
         *(weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values),
         *(remove_accidental_hits, None),
     )
-    return reduce_sum(sigmoid_cross_entropy(truth, logits), 1)
+    return reduce_sum(sigmoid_cross_entropy_with_logits(truth, logits), 1)

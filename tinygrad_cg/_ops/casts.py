@@ -46,14 +46,10 @@ def saturate_cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
 
 
 @on_device_of_operands
-def bitcast(x: Any, dtype: Any) -> Tensor:
-    """Return the bits of `x` read as another dtype, as ``numpy.ndarray.view``; it has no gradient.
-
-    The last axis grows or shrinks with the size of elements. Raises InvalidArgumentError where it
-    cannot, TypeError for bool.
-    """
-    x = convert(x)
-    wanted = x.dtype if dtype is None else as_dtype(dtype)
+def bitcast(input: TensorLike, type: Any, name: str | None = None) -> Tensor:
+    """Return the bits of `input` read as another dtype; it has no gradient."""
+    x = convert(input)
+    wanted = x.dtype if type is None else as_dtype(type)
     if is_bool(x.dtype) != is_bool(wanted):
         raise TypeError(f"bitcast: {x.dtype} cannot be read as {wanted}: use cast")
     try:

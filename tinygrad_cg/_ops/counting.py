@@ -201,8 +201,12 @@ def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:
     return _invert_permutation(x)
 
 
-def polynomial(coeffs: Any, x: Any) -> Tensor:
-    """Return the polynomial of `x` with the list `coeffs`, of the highest power first."""
+def polyval(coeffs: Any, x: TensorLike, name: str | None = None) -> Tensor:
+    """Return the polynomial of `x` with the list `coeffs`, of the highest power first.
+
+    Modelled on ``tf.math.polyval``: by Horner's rule; the coefficients broadcast. No coefficients
+    give 0; a tensor of coefficients raises ValueError, as in TensorFlow.
+    """
     if not isinstance(coeffs, (list, tuple)):
         raise InvalidArgumentError(
             f"polyval: coeffs must be a list of coefficients, got {type(coeffs).__name__}: use "

@@ -154,15 +154,11 @@ def fill_zeros(likes: Iterable, tensors: Iterable) -> list:
     Those are tensors, avals, or None, which keeps None.
     """
     return [
-        _zeros_of(like) if tensor is None else tensor
+        tensor
+        if tensor is not None or like is None
+        else (zeros(*like) if isinstance(like, Aval) else zeros_like(like))
         for like, tensor in zip(likes, tensors, strict=True)
     ]
-
-
-def _zeros_of(like: Any) -> Tensor | None:
-    if like is None:
-        return None
-    return zeros(*like) if isinstance(like, Aval) else zeros_like(like)
 
 
 def ones_like(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from tinygrad_cg_kernels import elementary as kernels
 from tinygrad_cg_kernels.elementary.hyperbolic import logit as logit_kernel
 from tinygrad_cg_kernels.elementary.special import ndtr as ndtr_kernel
 
+from .._core.annotations import TensorLike
 from .._core.conversion import convert
 from .._core.tensor import Tensor
 from .comparison import less
@@ -130,13 +130,20 @@ beta = of_reals(
 )
 
 
-def ndtri(x: Any) -> Tensor:
-    """Return the quantile `x`, from 0 to 1, of the standard normal distribution."""
+def ndtri(x: TensorLike, name: str | None = None) -> Tensor:
+    """Return the quantile `x`, from 0 to 1, of the standard normal distribution.
+
+    Accurate for small `x`; infinite at 0 and 1, NaN beyond. Modelled on ``tf.math.ndtri``.
+    """
     return subtract(0, multiply(erfcinv(multiply(x, 2)), math.sqrt(2)))
 
 
-def lbeta(x: Any) -> Tensor:
-    """Return log(gamma(x1) gamma(x2) ... / gamma(x1 + x2 + ...)) of the last axis."""
+def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
+    """Return log(gamma(x1) gamma(x2) ... / gamma(x1 + x2 + ...)) of the last axis.
+
+    It sums `betaln` of each number and the sum of the numbers before it, which avoids cancellation.
+    Modelled on ``tf.math.lbeta``; without elements it is infinite.
+    """
     x = convert(x)
     if x.ndim and x.shape[-1] == 0:
         return subtract(reduce_sum(x, -1), math.inf)

@@ -114,8 +114,20 @@ _loss = operation(
 )
 
 
-def sparse_cross_entropy(labels: Any, logits: Any) -> Tensor:
-    """Return ``-log_softmax(logits)[..., label]``, the cross-entropy for integer labels."""
+def sparse_softmax_cross_entropy_with_logits(
+    labels: TensorLike, logits: TensorLike, name: str | None = None
+) -> Tensor:
+    """Return ``-log_softmax(logits)[..., label]``, the cross-entropy for integer labels.
+
+    `logits` are scores, of shape (..., classes) and a float dtype, `labels` integers from 0 to
+    classes - 1, of the shape before the last axis; the result has the labels' shape and the scores'
+    dtype. Raises InvalidArgumentError for labels of other values or another shape.
+
+    Examples
+    --------
+    >>> tf.nn.sparse_softmax_cross_entropy_with_logits([1], [[0.0, 0.0]]).numpy().round(3)
+    array([0.693], dtype=float32)
+    """
     labels, logits = convert(labels), convert(logits)
     remedy = "for distributions use tf.nn.softmax_cross_entropy_with_logits"
     check_kind("sparse_cross_entropy", "labels", labels, INTEGERS, remedy)
@@ -152,9 +164,20 @@ def softmax_cross_entropy(labels: Any, logits: Any, axis: Any = -1) -> Tensor:
     return negative(reduce_sum(multiply(cast(labels, chances.dtype), chances), dim))
 
 
-def sigmoid_cross_entropy(labels: Any, logits: Any) -> Tensor:
-    """Return ``-labels log(sigmoid(logits)) - (1 - labels) log(1 - sigmoid(logits))``,
-    elementwise."""
+def sigmoid_cross_entropy_with_logits(
+    labels: Any = None, logits: Any = None, name: str | None = None
+) -> Tensor:
+    """Return ``-labels log(sigmoid(logits)) - (1 - labels) log(1 - sigmoid(logits))``, elementwise.
+
+    Modelled on ``tf.nn.sigmoid_cross_entropy_with_logits``: `labels` are probabilities, of the
+    shape of `logits` (otherwise InvalidArgumentError) and cast to their dtype. It neither overflows
+    nor cancels.
+
+    Examples
+    --------
+    >>> tf.nn.sigmoid_cross_entropy_with_logits([1.0], [0.0]).numpy().round(3)
+    array([0.693], dtype=float32)
+    """
     return weighted_cross_entropy_with_logits(labels, logits, None)
 
 
@@ -345,7 +368,7 @@ def binary_crossentropy(target: Any, output: Any, from_logits: bool = False) -> 
     """
     target, output = _pair(target, output)
     if from_logits:
-        return sigmoid_cross_entropy(target, output)
+        return sigmoid_cross_entropy_with_logits(target, output)
     check_same_shape("binary_crossentropy", "the labels", target, "the predictions", output)
     output = _probabilities(output)
     first = multiply(target, log(output))
@@ -396,6 +419,6 @@ def sparse_categorical_crossentropy(
         target = cast(target, np.int64)
     output = cast(output, settings.floatx) if is_exact(output.dtype) else output
     if from_logits:
-        return sparse_cross_entropy(target, output)
+        return sparse_softmax_cross_entropy_with_logits(target, output)
     chances = _probabilities(divide(output, reduce_sum(output, -1, True)))
-    return sparse_cross_entropy(target, log(chances))
+    return sparse_softmax_cross_entropy_with_logits(target, log(chances))

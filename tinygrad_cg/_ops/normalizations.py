@@ -170,8 +170,16 @@ def normalize(x: Any, axis: Any = -1, order: Any = 2, epsilon: Any = 1e-7) -> Te
 
 
 @in_float32
-def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None) -> Tensor:
-    """Return `t`, scaled down to the Euclidean norm `clip_norm` over `axes` if it is longer."""
+def clip_by_norm(
+    t: TensorLike, clip_norm: Any, axes: Any = None, name: str | None = None
+) -> Tensor:
+    """Return `t`, scaled down to the Euclidean norm `clip_norm` over `axes` if it is longer.
+
+    Examples
+    --------
+    >>> tf.clip_by_norm([3.0, 4.0], 1.0).numpy().round(3)
+    array([0.6, 0.8], dtype=float32)
+    """
     t = floating(t)
     divisor, factor = _ratio(euclidean_length(t, axes, True), clip_norm)
     return multiply(divide(t, divisor), factor)
@@ -205,9 +213,14 @@ def _global_norm(tensors: list[Tensor]) -> Tensor:
 
 
 def clip_by_global_norm(
-    t_list: Any, clip_norm: Any, use_norm: Any = None
+    t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None
 ) -> tuple[list[Any], Tensor]:
-    """Return tensors scaled down to a norm of `clip_norm` all together, and their norm before."""
+    """Return tensors scaled down to a norm of `clip_norm` all together, and their norm before.
+
+    None stays None. If the norm is not finite, all results are NaN. Pass `use_norm` if you know the
+    norm. After R. Pascanu et al., "On the difficulty of training recurrent neural networks" (2012).
+    TypeError unless `t_list` is a list or tuple.
+    """
     tensors = [
         None if tensor is None else floating(tensor)
         for tensor in _listed("clip_by_global_norm", t_list)

@@ -12,10 +12,12 @@ import numpy as np
 from tinygrad_cg_kernels.move import scatter as kscatter
 
 from .._core import devices
+from .._core.annotations import Axes, TensorLike
 from .._core.conversion import any_tensor, convert, convert_operands
 from .._core.device_runs import check_devices, kernel_for
 from .._core.kinds import is_bool, is_integer
 from .._core.primitive import same_parameters
+from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
 from .comparison import greater_equal
@@ -105,8 +107,20 @@ def _read_indices(name: str, indices: Any, shape: tuple[int, ...], shared: int =
     return _flat_positions(indices, sizes=sizes, name=name)
 
 
-def gather_nd(params: Any, indices: Any, batch_dims: Any = 0) -> Tensor:
-    """Return the slices of `params` at `indices`, whose last axis has coordinates."""
+def gather_nd(
+    params: TensorLike, indices: TensorLike, batch_dims: int = 0, name: str | None = None
+) -> Tensor:
+    """Return the slices of `params` at `indices`, whose last axis has coordinates.
+
+    The result has the shape of `indices` without its last axis, then the shape of a slice; the
+    first `batch_dims` axes are common to both. Raises InvalidArgumentError for indices that are not
+    integers, or point outside.
+
+    Examples
+    --------
+    >>> tf.gather_nd([[1.0, 2.0], [3.0, 4.0]], [[0, 1], [1, 0]]).numpy()
+    array([2., 3.], dtype=float32)
+    """
     params, indices = convert(params), convert(indices)
     shared = as_int("gather_nd", "batch_dims", batch_dims)
     shape = params._data.shape
@@ -189,8 +203,20 @@ _CHANGES = {
 }
 
 
-def boolean_mask(tensor: Any, mask: Any, axis: Any = None) -> Tensor:
-    """Return the slices of `tensor` where `mask` is true, in row-major order."""
+@reads_own_arguments
+def boolean_mask(
+    tensor: TensorLike, mask: Any, axis: Axes = None, name: str | None = "boolean_mask"
+) -> Tensor:
+    """Return the slices of `tensor` where `mask` is true, in row-major order.
+
+    `mask` has the sizes of consecutive axes of `tensor`, beginning at `axis` (otherwise
+    InvalidArgumentError). Inside ``function`` and ``vmap`` its values must be known.
+
+    Examples
+    --------
+    >>> tf.boolean_mask([1.0, 2.0, 3.0], [True, False, True]).numpy()
+    array([1., 3.], dtype=float32)
+    """
     tensor, mask = convert(tensor), convert(mask)
     dim = 0 if axis is None else normalize_axis("boolean_mask", axis, tensor._data.ndim)
     shape, sizes = tensor._data.shape, mask._data.shape
@@ -204,8 +230,14 @@ def boolean_mask(tensor: Any, mask: Any, axis: Any = None) -> Tensor:
     return getitem(tensor, (*[slice(None)] * dim, mask._values()))
 
 
-def dynamic_partition(data: Any, partitions: Any, num_partitions: Any) -> list[Tensor]:
-    """Return `num_partitions` tensors: the slices of `data` by the numbers in `partitions`."""
+def dynamic_partition(
+    data: Any, partitions: Any, num_partitions: Any, name: str | None = None
+) -> list[Tensor]:
+    """Return `num_partitions` tensors: the slices of `data` by the numbers in `partitions`.
+
+    `partitions` are integers from 0 to num_partitions - 1, with the sizes of the first axes of
+    `data` (otherwise InvalidArgumentError). Inside ``function`` and ``vmap`` they must be known.
+    """
     data, partitions = convert(data), convert(partitions)
     count = as_int("dynamic_partition", "num_partitions", num_partitions)
     numbers = partitions._values()
@@ -222,9 +254,13 @@ def dynamic_partition(data: Any, partitions: Any, num_partitions: Any) -> list[T
     return [getitem(data, (numbers == i,)) for i in range(count)]
 
 
-def dynamic_stitch(indices: Any, data: Any) -> Tensor:
-    """Return the rows of several tensors, each at its position: the inverse of
-    `dynamic_partition`."""
+def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
+    """Return the rows of several tensors, each at its position: the inverse of `dynamic_partition`.
+
+    ``data[m][i, ...]`` goes to row ``indices[m][i]``; if several go to one row, the last counts;
+    rows without data are 0. The tensors of `data` have the axes of their `indices`, then those of a
+    row (otherwise InvalidArgumentError). Inside ``function`` and ``vmap`` indices must be known.
+    """
     positions, parts = [convert(tensor) for tensor in indices], [convert(tensor) for tensor in data]
     if not positions or len(positions) != len(parts):
         raise InvalidArgumentError(
@@ -352,7 +388,8 @@ class Part:
 
     def _fit(self, values: Any, shape: tuple[int, ...]) -> Tensor:
         x = self._x
-        values = convert_operands((x, values))[1] if not is_listed(values) else convert(values)
+        is_listed = isinstance(values, (list, tuple)) and any_tensor(values)
+        values = convert(values) if is_listed else convert_operands((x, values))[1]
         if not np.can_cast(values.dtype, x.dtype, "same_kind"):
             raise TypeError(
                 f"at: values of dtype {values.dtype} do not fit a tensor of {x.dtype}: cast one of "
@@ -367,8 +404,3 @@ class Part:
             return values
         check_broadcast("at", "a value for x[key]", values._data.shape, shape)
         return broadcast_to(values, shape)
-
-
-def is_listed(values: Any) -> bool:
-    """Return whether values are in a list that has tensors."""
-    return isinstance(values, (list, tuple)) and any_tensor(values)

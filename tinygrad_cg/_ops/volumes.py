@@ -16,7 +16,8 @@ from .._core.conversion import convert, convert_operands
 from .._core.tensor import Tensor
 from ..errors import InvalidArgumentError
 from .block_moves import batch_to_space, space_to_batch
-from .convolution import conv, conv_transpose
+from .convolution import conv
+from .convolution import conv_transpose as conv2d_transpose
 from .indexing import gather, getitem, scatter_rows
 from .padding import pad
 from .pooling import average_pool, max_pool
@@ -133,7 +134,7 @@ def conv3d_transpose(
     x = reshape(x, (batch * depth, height, width, channels))
     plane = (batch * depth, *sizes[1:], window[0] * filters.shape[3])
     flat = _flat_filters(filters)
-    result = conv_transpose(x, flat, plane, steps[1:], rooms[1:], "NHWC", gaps[1:])
+    result = conv2d_transpose(x, flat, plane, steps[1:], rooms[1:], "NHWC", gaps[1:])
     result = reshape(result, (batch, depth, *sizes[1:], window[0], filters.shape[3]))
     result = transpose(result, (1, 4, 0, 2, 3, 5))  # each plane of a window to its depth
     result = reshape(result, (depth * window[0], *result.shape[2:]))
@@ -173,27 +174,45 @@ def pool3d(
 # By the number of axes ---------------------------------------------------------------------------
 
 
-def convolve(
-    x: Any, filters: Any, strides: Any, padding: Any, data_format: Any, dilations: Any
+def convolution(
+    input: TensorLike,
+    filters: TensorLike,
+    strides: Any = None,
+    padding: str = "VALID",
+    data_format: str | None = None,
+    dilations: Any = None,
+    name: str | None = None,
 ) -> Tensor:
-    """Return the convolution (without flipping) of `x` with `filters`, along one to three axes."""
-    x, filters = convert_operands((x, filters))
+    """Return the convolution (without flipping) of `input` with `filters`, along one to three axes.
+
+    Modelled on ``tf.nn.convolution``: `input` is (batch, spatial axes, channels), or channels first
+    if `data_format` says so; `filters` are (spatial axes, channels of a group, outputs). Channels
+    are cut into as many groups as fit. `padding` is "VALID", "SAME", or (before, after) pairs.
+    Raises InvalidArgumentError for shapes that do not fit, TypeError for bool.
+    """
+    x, filters = convert_operands((input, filters))
     along = conv3d if filters.ndim == 5 else conv
     return along(x, filters, strides, padding, data_format, dilations)
 
 
-def convolve_transpose(
-    x: Any,
-    filters: Any,
-    output_shape: Any,
+def conv_transpose(
+    input: TensorLike,
+    filters: TensorLike,
+    output_shape: Shape,
     strides: Any,
-    padding: Any,
-    data_format: Any,
-    dilations: Any,
+    padding: str = "SAME",
+    data_format: str | None = None,
+    dilations: Any = None,
+    name: str | None = None,
 ) -> Tensor:
-    """Return the transpose of a convolution along one to three axes, of `output_shape`."""
-    x, filters = convert_operands((x, filters))
-    along = conv3d_transpose if filters.ndim == 5 else conv_transpose
+    """Return the transpose of a convolution along one to three axes, of `output_shape`.
+
+    Modelled on ``tf.nn.conv_transpose``: `filters` are (spatial axes, outputs, channels), the
+    filters of a convolution from the result to the shape of `input`. Raises InvalidArgumentError if
+    the shapes do not fit.
+    """
+    x, filters = convert_operands((input, filters))
+    along = conv3d_transpose if filters.ndim == 5 else conv2d_transpose
     return along(x, filters, output_shape, strides, padding, data_format, dilations)
 
 

@@ -573,7 +573,9 @@ def conv(
     Channels are cut into as many groups as fit. `padding` is "VALID", "SAME", or pairs of before
     and after. Raises InvalidArgumentError for shapes that do not fit, TypeError for bool.
     """
-    return _volumes.convolve(inputs, kernel, strides, padding, _order(data_format), dilation_rate)
+    return _volumes.convolution(
+        inputs, kernel, strides, padding, _order(data_format), dilation_rate
+    )
 
 
 def depthwise_conv(
@@ -608,9 +610,7 @@ def conv_transpose(
     sizes = transposed_conv_sizes(
         inputs, kernel, strides, padding, output_padding, layout, dilation_rate
     )
-    return _volumes.convolve_transpose(
-        inputs, kernel, sizes, strides, padding, layout, dilation_rate
-    )
+    return _volumes.conv_transpose(inputs, kernel, sizes, strides, padding, layout, dilation_rate)
 
 
 def ctc_loss(

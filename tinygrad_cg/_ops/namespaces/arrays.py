@@ -64,17 +64,6 @@ def argsort(
     return _shape.cast(_sorting.argsort(values, axis, _descending(direction)), INT32)
 
 
-def boolean_mask(
-    tensor: TensorLike, mask: Any, axis: Axes = None, name: str | None = "boolean_mask"
-) -> Tensor:
-    """Return the slices of `tensor` where `mask` is true, in row-major order.
-
-    `mask` has the sizes of consecutive axes of `tensor`, beginning at `axis` (otherwise
-    InvalidArgumentError). Inside ``function`` and ``vmap`` its values must be known.
-    """
-    return _ops.updates.boolean_mask(tensor, mask, axis)
-
-
 @restates(_shape.broadcast_to)
 def broadcast_to(input: TensorLike, shape: Shape, name: str | None = None) -> Tensor:
     return _shape.broadcast_to(input, shape)
@@ -87,52 +76,12 @@ def clip_by_value(
     return _elementwise.clip(t, clip_value_min, clip_value_max)
 
 
-def clip_by_global_norm(
-    t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None
-) -> tuple[list[Any], Tensor]:
-    """Return tensors scaled down to a norm of `clip_norm` all together, and their norm before.
-
-    None stays None. If the norm is not finite, all results are NaN. Pass `use_norm` if you know the
-    norm. After R. Pascanu et al., "On the difficulty of training recurrent neural networks" (2012).
-    TypeError unless `t_list` is a list or tuple.
-    """
-    return _ops.normalizations.clip_by_global_norm(t_list, clip_norm, use_norm)
-
-
-def clip_by_norm(
-    t: TensorLike, clip_norm: Any, axes: Any = None, name: str | None = None
-) -> Tensor:
-    """Return `t`, scaled down to the Euclidean norm `clip_norm` over `axes` if it is longer."""
-    return _ops.normalizations.clip_by_norm(t, clip_norm, axes)
-
-
 @hides_others
 def concat(values: Any, axis: Axes = REQUIRED, name: str | None = None, **others: Never) -> Tensor:
     """Return the tensors `values` joined along an axis; one tensor counts as a list."""
     if others or axis is REQUIRED:
         refuse_call(concat, others)
     return _shape.concatenate([values] if is_tensor(values) else values, axis)
-
-
-def dynamic_partition(
-    data: Any, partitions: Any, num_partitions: Any, name: str | None = None
-) -> list[Tensor]:
-    """Return `num_partitions` tensors: the slices of `data` by the numbers in `partitions`.
-
-    `partitions` are integers from 0 to num_partitions - 1, with the sizes of the first axes of
-    `data` (otherwise InvalidArgumentError). Inside ``function`` and ``vmap`` they must be known.
-    """
-    return _ops.updates.dynamic_partition(data, partitions, num_partitions)
-
-
-def dynamic_stitch(indices: TensorLike, data: Any, name: str | None = None) -> Tensor:
-    """Return the rows of several tensors, each at its position: the inverse of `dynamic_partition`.
-
-    ``data[m][i, ...]`` goes to row ``indices[m][i]``; if several go to one row, the last counts;
-    rows without data are 0. The tensors of `data` have the axes of their `indices`, then those of a
-    row (otherwise InvalidArgumentError). Inside ``function`` and ``vmap`` indices must be known.
-    """
-    return _ops.updates.dynamic_stitch(indices, data)
 
 
 @hides_others
@@ -167,18 +116,6 @@ def gather(
     """Return slices of `params` along `axis`, by default the first not shared, at integer
     `indices`; the first `batch_dims` axes are common to both."""
     return _indexing.gather(params, indices, batch_dims if axis is None else axis, batch_dims)
-
-
-def gather_nd(
-    params: TensorLike, indices: TensorLike, batch_dims: int = 0, name: str | None = None
-) -> Tensor:
-    """Return the slices of `params` at `indices`, whose last axis has coordinates.
-
-    The result has the shape of `indices` without its last axis, then the shape of a slice; the
-    first `batch_dims` axes are common to both. Raises InvalidArgumentError for indices that are not
-    integers, or point outside.
-    """
-    return _ops.updates.gather_nd(params, indices, batch_dims)
 
 
 @reads_own_arguments

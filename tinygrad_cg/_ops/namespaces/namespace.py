@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Callable
 from functools import cache, partial
+from importlib import import_module
 from types import FunctionType
 from typing import Any, TypeVar
 
@@ -49,6 +50,18 @@ def export_functions(
     namespace["__dir__"] = lambda: sorted(namespace["__all__"])
     namespace["__getattr__"] = find or partial(refuse_name, home)
     return names
+
+
+def find_later(namespace: dict[str, Any], homes: dict[str, str], name: str) -> Any:
+    """Return a function of a module of `_ops` that is loaded now: `homes` has it by names.
+
+    Other names are an error that says what to use.
+    """
+    if name not in homes:
+        refuse_name(namespace["__name__"], name)
+    home = import_module(f"{__name__.rsplit('.', 2)[0]}.{homes[name]}")
+    namespace[name] = function = getattr(home, name)
+    return function
 
 
 @cache

@@ -32,13 +32,7 @@ from .. import counting as _counting
 from .. import elementwise as _elementwise
 from .. import matrix_functions as _matrix_functions
 from .. import searching
-from ..block_moves import batch_to_space, rearrange, space_to_batch
-from ..counting import (
-    confusion_matrix,
-    histogram_fixed_width,
-    histogram_fixed_width_bins,
-    invert_permutation,
-)
+from ..block_moves import rearrange, space_to_batch
 from ..creation import constant
 from ..elementwise import add, floor_divide, multiply
 from ..indexing import gather, getitem
@@ -261,11 +255,6 @@ def _increases(compare: Any, x: Any) -> Tensor:
     return reduce_all(compare(getitem(flat, slice(None, -1)), getitem(flat, slice(1, None))))
 
 
-def bitcast(input: TensorLike, type: Any, name: str | None = None) -> Tensor:
-    """Return the bits of `input` read as another dtype; it has no gradient."""
-    return _casts.bitcast(input, type)
-
-
 def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
     """Return the common shape of two shapes that broadcast; ValueError if they do not."""
     return TensorShape(np.broadcast_shapes(builtins.tuple(shape_x), builtins.tuple(shape_y)))
@@ -327,15 +316,6 @@ def is_strictly_increasing(x: TensorLike, name: str | None = None) -> Tensor:
     """Return whether each element of `x`, in row-major order, is larger than the element before
     it."""
     return _increases(_comparison.less, x)
-
-
-def polyval(coeffs: Any, x: TensorLike, name: str | None = None) -> Tensor:
-    """Return the polynomial of `x` with the list `coeffs`, of the highest power first.
-
-    Modelled on ``tf.math.polyval``: by Horner's rule; the coefficients broadcast. No coefficients
-    give 0; a tensor of coefficients raises ValueError, as in TensorFlow.
-    """
-    return _counting.polynomial(coeffs, x)
 
 
 def required_space_to_batch_paddings(
@@ -472,12 +452,4 @@ def unravel_index(indices: TensorLike, dims: Shape, name: str | None = None) -> 
     return constant(np.stack(coordinates), convert(indices).dtype)
 
 
-__all__ = [
-    "batch_to_space",
-    "space_to_batch",
-    "confusion_matrix",
-    "histogram_fixed_width",
-    "histogram_fixed_width_bins",
-    "invert_permutation",
-    *export_functions(globals()),
-]
+__all__ = export_functions(globals())
