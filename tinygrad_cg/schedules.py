@@ -62,9 +62,10 @@ class LearningRateSchedule(ABC):
 class _Decay(LearningRateSchedule):
     """A schedule that starts at `initial_learning_rate` and changes over `decay_steps`."""
 
-    def __init__(self, initial_learning_rate: Any, decay_steps: Any):
+    def __init__(self, initial_learning_rate: Any, decay_steps: Any, name: str | None):
         self.initial_learning_rate = initial_learning_rate
         self.decay_steps = decay_steps
+        self.name = name
         if not convert(decay_steps).numpy() > 0:
             raise ValueError(f"decay_steps must be positive, got {decay_steps}")
 
@@ -96,10 +97,9 @@ class ExponentialDecay(_Decay):
         staircase: bool = False,
         name: str | None = "ExponentialDecay",
     ):
-        super().__init__(initial_learning_rate, decay_steps)
+        super().__init__(initial_learning_rate, decay_steps, name)
         self.decay_rate = decay_rate
         self.staircase = staircase
-        self.name = name
 
     def __call__(self, step: Any) -> Tensor:
         rate, at = self._at(step)
@@ -122,10 +122,9 @@ class InverseTimeDecay(_Decay):
         staircase: bool = False,
         name: str | None = "InverseTimeDecay",
     ):
-        super().__init__(initial_learning_rate, decay_steps)
+        super().__init__(initial_learning_rate, decay_steps, name)
         self.decay_rate = decay_rate
         self.staircase = staircase
-        self.name = name
 
     def __call__(self, step: Any) -> Tensor:
         rate, at = self._at(step)
@@ -150,11 +149,10 @@ class PolynomialDecay(_Decay):
         cycle: bool = False,
         name: str | None = "PolynomialDecay",
     ):
-        super().__init__(initial_learning_rate, decay_steps)
+        super().__init__(initial_learning_rate, decay_steps, name)
         self.end_learning_rate = end_learning_rate
         self.power = power
         self.cycle = cycle
-        self.name = name
 
     def __call__(self, step: Any) -> Tensor:
         rate, at = self._at(step)
@@ -185,9 +183,8 @@ class CosineDecay(_Decay):
         warmup_target: Any = None,
         warmup_steps: Any = 0,
     ):
-        super().__init__(initial_learning_rate, decay_steps)
+        super().__init__(initial_learning_rate, decay_steps, name)
         self.alpha = alpha
-        self.name = name
         self.warmup_target = warmup_target
         self.warmup_steps = warmup_steps
 
@@ -222,11 +219,10 @@ class CosineDecayRestarts(_Decay):
         alpha: float = 0.0,
         name: str | None = "SGDRDecay",
     ):
-        super().__init__(initial_learning_rate, first_decay_steps)
+        super().__init__(initial_learning_rate, first_decay_steps, name)
         self.t_mul = t_mul
         self.m_mul = m_mul
         self.alpha = alpha
-        self.name = name
 
     def __call__(self, step: Any) -> Tensor:
         rate, at = self._at(step)

@@ -614,17 +614,17 @@ def _fixed(
             " This correction is right for these arguments, but wrong in a trial with larger "
             f"arrays and other numbers. Differentiate the operations of `{name}` instead:"
         )
-    squares = {n for n, x in zip(names, problem.point, strict=False) if _is_square(x)}
+    squares = {
+        name
+        for name, x in zip(names, problem.point, strict=False)
+        if x.ndim == 2 and 1 < x.shape[0] == x.shape[1]
+    }
     for words, repair in islice(rewrite.repairs(problem.f, name, sorted(squares)), MAX_REPAIRS):
         trial = try_change(evidence.check, None, repair)
         if trial is not None and trial.right_everywhere:
             return trial.code, f" {words} Write it like this:"
     trial = try_change(evidence.check, None, change, explanation.others) if is_sure else None
     return (trial.code, value_words) if trial is not None and trial.right else (None, "")
-
-
-def _is_square(x: np.ndarray) -> bool:
-    return x.ndim == 2 and 1 < x.shape[0] == x.shape[1]
 
 
 def _describe_swap(evidence: Evidence, order: int) -> Explanation:

@@ -334,15 +334,14 @@ Named = tuple[str, str, Callable[[Elements], Any]]  # words, code, and the value
 def _named_arguments(elements: Elements) -> Iterator[Named]:
     """Yield simple functions of the arguments and of the output."""
     x = elements.name
-    for code, of in OF_ARGUMENTS:
-        words = IN_WORDS.get(code, code).format(x=x)
-        yield words, code.format(x=x), lambda sample, of=of: of(sample.x)
-    for name, value in elements.others.items():
-        if value.shape in (elements.x.shape, ()) and np.isrealobj(value):
+    for name, value in {x: elements.x, **elements.others}.items():
+        if name == x or (value.shape in (elements.x.shape, ()) and np.isrealobj(value)):
             for code, of in OF_ARGUMENTS:
-                words = IN_WORDS.get(code, code).format(x=name)
-                values = lambda sample, of=of, name=name: of(sample.others[name])  # noqa: E731
-                yield words, code.format(x=name), values
+
+                def values(sample: Elements, of: Any = of, name: str = name) -> Any:
+                    return of(sample.x if name == x else sample.others[name])
+
+                yield IN_WORDS.get(code, code).format(x=name), code.format(x=name), values
     if elements.outputs.size and elements.outputs.shape in (elements.x.shape, ()):
         for words, code, of in OF_OUTPUTS:
             yield words, code, lambda sample, of=of: of(sample.outputs)

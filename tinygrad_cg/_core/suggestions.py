@@ -24,13 +24,8 @@ R = TypeVar("R")
 T = TypeVar("T", bound=type)
 
 
-def _entry(line: str) -> tuple[str, str]:
-    name, _, words = line.partition(" = ")
-    return name, words
-
-
 _tables = {
-    section: dict(_entry(line) for line in text.splitlines() if line)
+    section: dict(re.findall(r"^(.*?) = (.*)$", text, re.MULTILINE))
     for section, text in read_sections(__file__).items()
 }
 NAMES, METHODS = _tables["NAMES"], _tables["METHODS"]

@@ -160,15 +160,15 @@ def _complete(table: dict) -> dict:
 
 def _only_dtype(name: str, options: dict) -> Any:
     """Return the option `dtype`; raise TypeError if another option is not NumPy's default."""
-    rest = {key for key, value in options.items() if key != "dtype" and not _says_nothing(value)}
+    rest = {
+        key
+        for key, value in options.items()
+        if key != "dtype" and value is not None and value is not _ABSENT and value is not True
+    }
     if rest:
         raise TypeError(f"np.{name}: {', '.join(sorted(rest))}= is not supported on tensors")
     dtype = options.get("dtype")
     return None if dtype is None else np.dtype(dtype)
-
-
-def _says_nothing(value: Any) -> bool:
-    return value is None or value is _ABSENT or value is True
 
 
 def _reduce(name: str, ufunc: Any, op: Callable, inputs: tuple, options: dict) -> Any:

@@ -98,16 +98,13 @@ def _count(x: Tensor, rows: Tensor, size: int) -> Tensor:
     return reshape(counts, (size, *[1] * (x._data.ndim - 1)))
 
 
-def _mean(x: Tensor, rows: Tensor, size: int) -> Tensor:
-    counts = maximum(_count(x, rows, size), 1)
-    if is_exact(x.dtype):
-        return cast(divide(scatter_rows(x, rows, size), counts), x.dtype)
-    return divide(scatter_rows(x, rows, size), cast(counts, x.dtype))
-
-
-def _sqrt_n(x: Tensor, rows: Tensor, size: int) -> Tensor:
-    counts = sqrt(cast(maximum(_count(x, rows, size), 1), np.float64))
-    return divide(scatter_rows(x, rows, size), cast(counts, x.dtype))
+def _mean(x: Tensor, rows: Tensor, size: int, is_root: bool = False) -> Tensor:
+    """Return the sum of each segment over the count of its rows, or over the root of that."""
+    sums, counts = scatter_rows(x, rows, size), maximum(_count(x, rows, size), 1)
+    counts = sqrt(cast(counts, np.float64)) if is_root else counts
+    if is_exact(x.dtype) and not is_root:
+        return cast(divide(sums, counts), x.dtype)
+    return divide(sums, cast(counts, x.dtype))
 
 
 def segment_product(x: Tensor, rows: Tensor, size: int) -> Tensor:
@@ -140,7 +137,7 @@ def _extreme(largest: bool) -> Callable[[Tensor, Tensor, int], Tensor]:
 _REDUCTIONS = {
     "sum": scatter_rows,
     "mean": _mean,
-    "sqrt_n": _sqrt_n,
+    "sqrt_n": partial(_mean, is_root=True),
     "prod": segment_product,
     "max": _extreme(True),
     "min": _extreme(False),

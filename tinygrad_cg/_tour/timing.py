@@ -35,7 +35,10 @@ def medians(
         if done >= 3 and time.perf_counter() > end:
             break
         for name in reversed(names) if done % 2 else names:
-            _run_for(functions[name], warm)
+            functions[name]()
+            warmed = time.perf_counter() + warm
+            while warm and time.perf_counter() < warmed:
+                functions[name]()
             times[name].append(_mean(functions[name], calls[name]))
     return {name: statistics.median(taken) for name, taken in times.items()}
 
@@ -49,13 +52,6 @@ def settle(function: Callable[[], object]) -> None:
             break
     tiers.wait()
     function()
-
-
-def _run_for(function: Callable[[], object], seconds: float) -> None:
-    function()
-    end = time.perf_counter() + seconds
-    while seconds and time.perf_counter() < end:
-        function()
 
 
 def _calls(function: Callable[[], object]) -> int:

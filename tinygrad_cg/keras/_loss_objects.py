@@ -191,7 +191,10 @@ class Loss(ABC):
 class _FunctionLoss(Loss):
     """A loss that is a function without options."""
 
-    _function: Any = None
+    def __init_subclass__(cls, of: Any = None, **options: Any):
+        super().__init_subclass__(**options)
+        if of is not None:
+            cls._function = staticmethod(of)
 
     @reads_own_arguments
     def __init__(
@@ -203,67 +206,47 @@ class _FunctionLoss(Loss):
         super().__init__(name, reduction, dtype)
 
     def call(self, y_true: Any, y_pred: Any) -> Tensor:
-        return type(self)._function(y_true, y_pred)
+        return self._function(y_true, y_pred)
 
 
-class MeanSquaredError(_FunctionLoss):
+class MeanSquaredError(_FunctionLoss, of=mean_squared_error):
     """The mean of ``(y_true - y_pred)**2`` along the last axis."""
 
-    _function = staticmethod(mean_squared_error)
 
-
-class MeanAbsoluteError(_FunctionLoss):
+class MeanAbsoluteError(_FunctionLoss, of=mean_absolute_error):
     """The mean of ``abs(y_true - y_pred)`` along the last axis."""
 
-    _function = staticmethod(mean_absolute_error)
 
-
-class MeanAbsolutePercentageError(_FunctionLoss):
+class MeanAbsolutePercentageError(_FunctionLoss, of=mean_absolute_percentage_error):
     """The mean of ``100 abs(y_true - y_pred) / abs(y_true)`` along the last axis."""
 
-    _function = staticmethod(mean_absolute_percentage_error)
 
-
-class MeanSquaredLogarithmicError(_FunctionLoss):
+class MeanSquaredLogarithmicError(_FunctionLoss, of=mean_squared_logarithmic_error):
     """The mean of ``(log(1 + y_true) - log(1 + y_pred))**2`` along the last axis."""
 
-    _function = staticmethod(mean_squared_logarithmic_error)
 
-
-class LogCosh(_FunctionLoss):
+class LogCosh(_FunctionLoss, of=log_cosh):
     """The mean of ``log(cosh(y_pred - y_true))`` along the last axis."""
 
-    _function = staticmethod(log_cosh)
 
-
-class KLDivergence(_FunctionLoss):
+class KLDivergence(_FunctionLoss, of=kl_divergence):
     """The sum of ``y_true log(y_true / y_pred)`` along the last axis."""
 
-    _function = staticmethod(kl_divergence)
 
-
-class Poisson(_FunctionLoss):
+class Poisson(_FunctionLoss, of=poisson):
     """The mean of ``y_pred - y_true log(y_pred)`` along the last axis."""
 
-    _function = staticmethod(poisson)
 
-
-class Hinge(_FunctionLoss):
+class Hinge(_FunctionLoss, of=hinge):
     """The mean of ``max(1 - y_true y_pred, 0)`` along the last axis."""
 
-    _function = staticmethod(hinge)
 
-
-class SquaredHinge(_FunctionLoss):
+class SquaredHinge(_FunctionLoss, of=squared_hinge):
     """The mean of ``max(1 - y_true y_pred, 0)**2`` along the last axis."""
 
-    _function = staticmethod(squared_hinge)
 
-
-class CategoricalHinge(_FunctionLoss):
+class CategoricalHinge(_FunctionLoss, of=categorical_hinge):
     """``max(1 - score of the label + largest other score, 0)`` along the last axis."""
-
-    _function = staticmethod(categorical_hinge)
 
 
 class Huber(Loss):

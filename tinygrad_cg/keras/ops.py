@@ -233,11 +233,6 @@ def _of_ends(*ends: Any) -> np.dtype:
     return _real(convert_operands(ends)[0]).dtype
 
 
-def _of_range(*ends: Any) -> np.dtype | None:
-    """Return `floatx` for Python's floats; None where the numbers themselves decide."""
-    return settings.floatx if builtins.any(type(end) is float for end in ends) else None
-
-
 def _sized(x: Tensor, size: int, axis: int, filler: Any) -> Tensor:
     """Return `x` cut or filled to a size along an axis; the filler is by default 0."""
     axis %= x.ndim
@@ -402,9 +397,9 @@ def arange(
     dtype: DTypeLike | None = None,
 ) -> Tensor:
     """Return numbers from `start` (0 if only one bound is given) to below `stop`, in steps."""
-    return _creation.arange(
-        start, stop, 1 if step is None else step, dtype or _of_range(start, stop, step)
-    )
+    if dtype is None and float in builtins.map(type, (start, stop, step)):  # Python's floats
+        dtype = settings.floatx
+    return _creation.arange(start, stop, 1 if step is None else step, dtype)
 
 
 def arctan2(x1: TensorLike, x2: TensorLike) -> Tensor:
