@@ -377,8 +377,8 @@ def finish_run(
         try:
             results = apply(CODE, code.operands(), {"code": code})
             break
-        except _CapturesMore:
-            code.take_more()
+        except _CapturesMore as more:
+            code.read(more.reads)
     code.results = None
     return pack_present(code.structure, results)
 
@@ -391,7 +391,13 @@ def pack_present(structure: Any, results: Iterable) -> Any:
 
 
 class _CapturesMore(Exception):
-    """The run for some example captured a tensor, or gave a result, that no earlier one did."""
+    """The run for some example captured a tensor, or gave a result, that no earlier one did.
+
+    `reads` has the Variables that it read for the first time.
+    """
+
+    def __init__(self, reads: dict[int, Any]):
+        self.reads = reads
 
 
 class _FunctionCode(Code):
@@ -427,24 +433,21 @@ class _FunctionCode(Code):
         self.captured = {**first.met}
         self.variables: dict[int, tuple] = {}
         self.kept: list[Any] = []  # as long as their ids are in use
-        self._read(first.reads)
+        self.read(first.reads)
         for tensor in captured_tensors(function):
             if is_of_levels(tensor, self.levels):
                 self.captured[tensor_key(tensor)] = tensor
         for key in set(map(tensor_key, self.tensors)) - set(self.variables.values()):
             self.captured.pop(key, None)
-        flat = [None if x is None else _value(x, self.leaves) for x in nest.flatten(result)]
+        flat = [
+            None if x is None else Tensor(np.asarray(convert_result(x, self.leaves)._example()))
+            for x in nest.flatten(result)
+        ]
         present = [None if leaf is None else True for leaf in flat]
         self.structure = nest.pack_sequence_as(result, present)
         self.avals: list[Any] = [_aval(tensor) for tensor in flat]
         self.first: list[Tensor | None] | None = flat
-        self.more: dict[int, Any] = {}
         self.results: dict[tuple, list[Tensor | None]] | None = {}
-
-    def take_more(self) -> None:
-        """Make Variables operands that the latest run has read."""
-        self._read(self.more)
-        self.more = {}
 
     def operands(self) -> tuple[Tensor, ...]:
         return (*self.tensors, *self.captured.values())
@@ -455,7 +458,7 @@ class _FunctionCode(Code):
         values = {number: by_key[key] for number, key in self.variables.items()}
         return Run(self.levels, by_key, values)
 
-    def _read(self, variables: dict[int, Any]) -> None:
+    def read(self, variables: dict[int, Any]) -> None:
         """Make Variables operands."""
         for number, variable in variables.items():
             if number not in self.variables:
@@ -514,21 +517,16 @@ class _FunctionCode(Code):
                 f"number of results in each case ({self.where()})"
             )
         self.captured |= met
-        self.more.update(reads)
         present = nest.flatten(self.structure)
         for i in more:
             present[i], self.avals[i] = True, _aval(flat[i])
         self.structure = nest.pack_sequence_as(self.structure, present)
-        raise _CapturesMore
+        raise _CapturesMore(reads)
 
     def _present(self, flat: Sequence[Tensor | None]) -> list[Tensor]:
         """Return the results without those that are None for all examples."""
         there = [i for i, is_there in enumerate(nest.flatten(self.structure)) if is_there]
         return fill_zeros([self.avals[i] for i in there], [flat[i] for i in there])
-
-
-def _value(value: Any, args: Sequence) -> Tensor:
-    return Tensor(np.asarray(convert_result(value, args)._example()))
 
 
 def code_key(function: Any) -> Any:
