@@ -45,7 +45,6 @@ from ._pointwise import _without_nan_of_two
 from ._products import _of_one_length, _trim
 from ._quantiles import _percent
 from ._readers import (
-    _arange,
     _array,
     _as,
     _as_array,
@@ -66,7 +65,6 @@ from ._readers import (
     _rearrange,
     _searchsorted,
     _size,
-    _terms,
     _true_coordinates,
     _widen,
     _with_weak_dtype,
@@ -91,7 +89,8 @@ def arange(
     """Return numbers from `start` (0 if only one bound is given) to below `stop`, in steps."""
     if others:
         refuse_call(arange, others)
-    return _on("arange", device, _arange(start, stop, step, dtype))
+    first, last, step = map(_as_array, (0, start, step) if stop is None else (start, stop, step))
+    return _on("arange", device, _creation.constant(np.arange(first, last, step, dtype=dtype)))
 
 
 def argmax(a: TensorLike, axis: Axes = None, out: Any = None, *, keepdims: bool = False) -> Tensor:
@@ -313,7 +312,8 @@ def einsum(*operands: Any, optimize: bool = False) -> Tensor:
     """Return the sum over products of elements with equal indices: "ij,jk->ik", then the operands;
     or each operand with a list of numbers for its axes. Operands are multiplied two at a time, in
     the order with the fewest operations; `optimize` has no effect."""
-    return _einsum.einsum(*_terms(operands))
+    subscripts, *arrays = _einsum.from_lists(operands)
+    return _einsum.einsum(subscripts, *map(_array, arrays))
 
 
 def _filled(name: str, fill: Callable[..., Tensor], doc: str):

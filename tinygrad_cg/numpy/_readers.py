@@ -15,8 +15,7 @@ from .._core.tensor import NoValueError, Tensor
 from .._ops import searching
 from .._ops.block_moves import rearrange
 from .._ops.comparison import equal, not_equal
-from .._ops.creation import constant, full
-from .._ops.einsum import from_lists
+from .._ops.creation import full
 from .._ops.elementwise import maximum, minimum, remainder
 from .._ops.indexing import gather
 from .._ops.namespaces.adapt import arg_extremum
@@ -193,22 +192,10 @@ def _kind(dtype: Any, default: Any = None) -> Any:
     return default if dtype is None else np.dtype(dtype)
 
 
-def _terms(operands: tuple) -> list:
-    """Return the arguments of `einsum`, from subscripts and operands or operands and labels."""
-    subscripts, *arrays = from_lists(operands)
-    return [subscripts, *map(_array, arrays)]
-
-
 def _is_stable(kind: Any, stable: Any) -> bool:
     if kind is not None and stable is not None:
         raise ValueError("argsort: kind and stable exclude each other: give one of them")
     return bool(stable) or kind in ("stable", "mergesort")
-
-
-def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
-    bounds = (0, start) if stop is None else (start, stop)
-    first, last = map(_as_array, bounds)
-    return constant(np.arange(first, last, _as_array(step), dtype=dtype))
 
 
 def _spacing(start: Any, stop: Any, dtype: Any) -> Any:
