@@ -12,31 +12,10 @@ import numpy as np
 
 from .._core.conversion import as_dtype, convert
 from .._core.kinds import is_floating
-from .._ops.namespaces.namespace import spelled
+from .._ops.namespaces.namespace import own_functions, spelled
 from .._ops.shape import stop_gradient
 from .._rules.outside_code import numpy_function
 from ..errors import InvalidArgumentError
-
-__all__ = [
-    "Assert",
-    "assert_equal",
-    "assert_greater",
-    "assert_greater_equal",
-    "assert_less",
-    "assert_less_equal",
-    "assert_near",
-    "assert_negative",
-    "assert_non_negative",
-    "assert_non_positive",
-    "assert_none_equal",
-    "assert_positive",
-    "assert_rank",
-    "assert_rank_at_least",
-    "assert_rank_in",
-    "assert_scalar",
-    "assert_shapes",
-    "assert_type",
-]
 
 
 def _check(name: str, holds: Callable[..., Any], message: Any, words: str, *operands: Any) -> None:
@@ -214,3 +193,6 @@ def Assert(condition: Any, data: Any = (), summarize: Any = None, name: Any = No
         raise InvalidArgumentError(f"assertion failed: {' '.join(map(str, arrays))}")
 
     numpy_function(check, operands, [], name="Assert")
+
+
+__all__ = own_functions(globals())

@@ -35,12 +35,7 @@ def export_functions(
     the module's `__all__` has. `find` returns what another name stands for; without it that is an
     error that says what to use.
     """
-    home = namespace["__name__"]
-    names = [
-        name
-        for name, value in namespace.items()
-        if isinstance(value, FunctionType) and value.__module__ == home and name[0] != "_"
-    ]
+    home, names = namespace["__name__"], own_functions(namespace)
     for name in names:
         namespace[name] = function = with_own_keywords(namespace[name])
         key = f"{home.partition('.')[2]}.{name}"
@@ -62,6 +57,16 @@ def find_later(namespace: dict[str, Any], homes: dict[str, str], name: str) -> A
     home = import_module(f"{__name__.rsplit('.', 2)[0]}.{homes[name]}")
     namespace[name] = function = getattr(home, name)
     return function
+
+
+def own_functions(namespace: dict[str, Any]) -> list[str]:
+    """Return the names of the public functions that a module defines."""
+    home = namespace["__name__"]
+    return [
+        name
+        for name, value in namespace.items()
+        if isinstance(value, FunctionType) and value.__module__ == home and name[0] != "_"
+    ]
 
 
 @cache

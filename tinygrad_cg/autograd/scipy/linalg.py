@@ -10,22 +10,9 @@ from typing import Any
 
 from ... import linalg as ours
 from ... import numpy as np
+from ..._ops.namespaces.namespace import own_functions
 from ..numpy._numpy_functions import for_arrays
 from .special import real
-
-__all__ = [
-    "block_diag",
-    "cho_factor",
-    "cho_solve",
-    "cholesky",
-    "expm",
-    "logm",
-    "solve_banded",
-    "solve_sylvester",
-    "solve_triangular",
-    "sqrtm",
-]
-__dir__ = __all__.copy
 
 
 def _square(name: str, argument: str, x: Any) -> Any:
@@ -192,3 +179,7 @@ def block_diag(*arrays: Any) -> Any:
         rows.append(np.pad(block, ((0, 0), (start, columns - end))))
         start = end
     return np.concatenate(rows)
+
+
+__all__ = own_functions(globals())
+__dir__ = __all__.copy

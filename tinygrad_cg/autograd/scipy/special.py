@@ -14,45 +14,8 @@ from ... import math, stop_gradient
 from ... import numpy as np
 from ..._core.tensor import Tensor
 from ..._ops import bessel, distribution_functions
-from ..._ops.namespaces.namespace import spelled
+from ..._ops.namespaces.namespace import own_functions, spelled
 from ..numpy._numpy_functions import for_arrays
-
-__all__ = [
-    "beta",
-    "betainc",
-    "betaln",
-    "digamma",
-    "erf",
-    "erfc",
-    "erfcinv",
-    "erfinv",
-    "expit",
-    "gamma",
-    "gammainc",
-    "gammaincc",
-    "gammaln",
-    "gammasgn",
-    "i0",
-    "i1",
-    "iv",
-    "ive",
-    "j0",
-    "j1",
-    "jn",
-    "log_ndtr",
-    "logit",
-    "logsumexp",
-    "multigammaln",
-    "ndtr",
-    "ndtri",
-    "polygamma",
-    "psi",
-    "rgamma",
-    "y0",
-    "y1",
-    "yn",
-]
-__dir__ = __all__.copy
 
 
 def real(x: Any) -> Tensor:
@@ -284,3 +247,7 @@ def logsumexp(x: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -
     total = np.log(np.sum(b * np.exp(exponent), axis=axis, keepdims=True))
     total = total + shift
     return total if keepdims else np.squeeze(total, axis=axis)
+
+
+__all__ = [name for name in own_functions(globals()) if name != "real"]
+__dir__ = __all__.copy
