@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 import tinygrad_cg
-from tests.support import typed_program
+from tests.support import stubs, typed_program
 from tests.support.spelling_cases import is_written
 from tinygrad_cg._core.tensor import ArrayLike
-from tinygrad_cg._ops.namespaces import stubs
 
 LIBRARY = Path(tinygrad_cg.__file__).parent
 PUBLIC = (
@@ -49,7 +48,7 @@ PUBLIC = (
 
 
 def test_stubs_are_those_that_the_records_give():
-    """``python -m tinygrad_cg._ops.namespaces.stubs`` writes them."""
+    """``python -m tests.support.stubs`` writes them."""
     for path, text in stubs.stubs().items():
         assert path.read_text(encoding="utf-8") == text, path
 

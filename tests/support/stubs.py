@@ -1,6 +1,6 @@
 """Stubs of the modules whose names are made at import, so that type checkers see them.
 
-``python -m tinygrad_cg._ops.namespaces.stubs`` writes them; a test compares them with the
+``python -m tests.support.stubs`` writes them; a test compares them with the
 committed files. The text is derived from the live modules. Names of another module are imported
 there. A function made from a record takes tensors, or what converts to them, and returns a Tensor.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
-PACKAGE = str(__package__).partition(".")[0]
+PACKAGE = "tinygrad_cg"
 MODULES = ("", "_ops.namespaces.math_names", "bitwise", "keras._keras_records", "numpy")
 MODULES += ("numpy._numpy_records",)
 WIDTH = 100
