@@ -62,12 +62,15 @@ def truncated_normal(
     return add(multiply(draws, scale), center)
 
 
-def _fixed(name: str, argument: str, value: Any, lowest: float = 0.0) -> np.ndarray:
-    """Return the values of a parameter that gets no gradient; it must not be below `lowest`."""
-    values = np.asarray(convert(value), np.float64)
-    if not (values >= lowest).all():
-        raise InvalidArgumentError(f"{name}: {argument} must not be below {lowest:g}, got {values}")
-    return values
+def _fixed(name: str, sizes: tuple[int, ...], **parameters: Any) -> list[np.ndarray]:
+    """Return the values of parameters that get no gradient; they broadcast to `sizes`."""
+    arrays = [np.asarray(convert(value), np.float64) for value in parameters.values()]
+    for argument, values in zip(parameters, arrays, strict=True):
+        if not (values >= 0).all():
+            raise InvalidArgumentError(f"{name}: {argument} must not be below 0, got {values}")
+    for values in arrays:
+        check_broadcast(name, "a parameter", values.shape, sizes)
+    return arrays
 
 
 @devices.on_device_of_operands
@@ -97,12 +100,10 @@ def gamma_of_shape(shape: Any, alpha: Any, beta: Any, dtype: Any, seed: int | No
     wanted = as_dtype(dtype)
     _check_float("gamma", wanted, "cast(gamma(shape, alpha), dtype)")
     tensor = convert(alpha)
-    constants = (
-        tensor if tensor._rec is None else stop_gradient(tensor)
-    )  # reading its value loses no gradient
-    concentration = _fixed("gamma", "alpha", constants)
+    # reading its value loses no gradient
+    constants = tensor if tensor._rec is None else stop_gradient(tensor)
     sizes = as_sizes("gamma", shape)
-    _fits("gamma", sizes, concentration.shape)
+    (concentration,) = _fixed("gamma", sizes, alpha=constants)
     draws = _as_tensor(_draw("gamma", "standard_gamma", seed, sizes, concentration), wanted)
     draws = where(
         draws > 0, draws, np.finfo(wanted).tiny
@@ -133,8 +134,8 @@ def poisson(
 @devices.on_device_of_operands
 def poisson_of_shape(shape: Any, lam: Any, dtype: Any, seed: int | None) -> Tensor:
     """Return `poisson` draws of this very `shape`, with which `lam` broadcasts."""
-    sizes, means = as_sizes("poisson", shape), _fixed("poisson", "lam", lam)
-    _fits("poisson", sizes, means.shape)
+    sizes = as_sizes("poisson", shape)
+    (means,) = _fixed("poisson", sizes, lam=lam)
     return _as_tensor(_draw("poisson", "poisson", seed, sizes, means), as_dtype(dtype))
 
 
@@ -146,8 +147,7 @@ def binomial_draws(shape: Any, counts: Any, probs: Any, dtype: Any, seed: int | 
     probability.
     """
     sizes = as_sizes("binomial", shape)
-    trials, chances = _fixed("binomial", "counts", counts), _fixed("binomial", "probs", probs)
-    _fits("binomial", sizes, trials.shape, chances.shape)
+    trials, chances = _fixed("binomial", sizes, counts=counts, probs=probs)
     if not (chances <= 1).all():
         raise InvalidArgumentError(f"binomial: probs must be between 0 and 1, got {chances}")
     draws = _draw("binomial", "binomial", seed, sizes, trials.astype(np.int64), chances)
@@ -157,14 +157,8 @@ def binomial_draws(shape: Any, counts: Any, probs: Any, dtype: Any, seed: int | 
 def beta_draws(shape: Any, alpha: Any, beta: Any, dtype: Any, seed: int | None) -> Tensor:
     """Return draws of `shape` from beta distributions, after ``keras.random.beta``; no gradient."""
     sizes, wanted = as_sizes("beta", shape), as_dtype(dtype)
-    first, second = _fixed("beta", "alpha", alpha), _fixed("beta", "beta", beta)
-    _fits("beta", sizes, first.shape, second.shape)
-    return _as_tensor(_draw("beta", "beta", seed, sizes, first, second), wanted)
-
-
-def _fits(name: str, sizes: tuple[int, ...], *shapes: tuple[int, ...]) -> None:
-    for shape in shapes:
-        check_broadcast(name, "a parameter", shape, sizes)
+    parameters = _fixed("beta", sizes, alpha=alpha, beta=beta)
+    return _as_tensor(_draw("beta", "beta", seed, sizes, *parameters), wanted)
 
 
 @devices.on_device_of_operands
