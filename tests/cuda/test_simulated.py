@@ -1,14 +1,11 @@
 """The stand-in for CuPy: what it shares with NumPy, and what it refuses as CuPy does."""
 
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from tests.support.simulator import shared_array
 from tests.support.stand_ins import cupy as simulated
 from tinygrad_cg_kernels.cuda import adapter, launches
 
@@ -219,22 +216,3 @@ def test_linear_algebra_of_wrong_shapes_raises_always():
     values, vectors = np.linalg.eig(x)
     assert np.isnan(values.get()).all()
     assert vectors.shape == (2, 2)
-
-
-def test_threads_that_ask_at_the_same_time_share_an_array():
-    both_look = threading.Barrier(2)
-
-    class Allocations(dict):
-        def get(self, *key):
-            found = super().get(*key)
-            both_look.wait(10)
-            return found
-
-    block = SimpleNamespace(_allocations=Allocations())
-    ask = lambda _: shared_array(block, 3, np.dtype("f"))
-    with ThreadPoolExecutor(2) as threads:
-        first, second = threads.map(ask, range(2))
-    assert first is second
-    assert first.shape == (3,)
-    assert first.dtype == np.float32
-    assert shared_array(block, 3, np.dtype("f")) is not first  # of another line

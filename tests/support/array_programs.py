@@ -15,16 +15,13 @@ import random
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
-from types import FunctionType, ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 import tinygrad_cg as tf
 from tinygrad_cg._array_code import running
-from tinygrad_cg._core.primitive import OPS
-from tinygrad_cg._ops import load_all
 
 SIZE = 5
 """Elements of each array argument."""
@@ -383,26 +380,11 @@ class Writer:
 def interpreted() -> Iterator[None]:
     """Run programs by Python instead of compiling them: small ones are much faster then."""
 
-    load_all()
-    elementwise = [record.kernel for record in OPS.values() if record.kind == "elementwise"]
-    kernels = {kernel.function: kernel for kernel in elementwise if hasattr(kernel, "function")}
-
-    def of_numbers(kernel: Any, *numbers: Any) -> Any:
-        return kernel(*map(np.asarray, numbers))[()]
-
-    def for_python(thing: Any) -> Any:
-        """Return a function, or the functions of a module, as Python can call them."""
-        if isinstance(thing, ModuleType) and thing.__name__.startswith("tinygrad_cg_kernels."):
-            return SimpleNamespace(**{name: for_python(x) for name, x in vars(thing).items()})
-        is_kernel = isinstance(thing, FunctionType) and thing in kernels
-        return partial(of_numbers, kernels[thing]) if is_kernel else thing
-
     def interpret(source: Any, _signature: Any) -> Any:
         lines = source.text.splitlines()
         hints = ("noalias", "wide_vectors")  # for the compiler
         namespace: dict[str, Any] = {}
         exec("\n".join(x for x in lines if not any(hint in x for hint in hints)), namespace)
-        namespace |= {name: for_python(thing) for name, thing in namespace.items()}
 
         def run(*arrays: np.ndarray) -> bool:
             return namespace["run"](*[array.reshape(-1) for array in arrays])

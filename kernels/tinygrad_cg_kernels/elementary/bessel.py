@@ -11,8 +11,9 @@ import numpy as np
 from tinygrad_cg_kernels.elementary.exponential import exp
 from tinygrad_cg_kernels.elementary.powers import power_real
 from tinygrad_cg_kernels.elementary.special import EULER_MACLAURIN
-from tinygrad_cg_kernels.runtime.compile import in_float64, jitable
+from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import float_absolute, float_floor
+from tinygrad_cg_kernels.runtime.service import in_float64
 
 INF, NAN = np.inf, np.nan
 HIGHEST = 170.0  # the largest order with a finite factorial

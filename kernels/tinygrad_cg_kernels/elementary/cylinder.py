@@ -19,13 +19,14 @@ from tinygrad_cg_kernels.elementary.inverse import arcsinh
 from tinygrad_cg_kernels.elementary.logarithm import INF, NAN, log_real
 from tinygrad_cg_kernels.elementary.special import lgamma
 from tinygrad_cg_kernels.elementary.trigonometric import _reduce_argument, sin_or_cos
-from tinygrad_cg_kernels.runtime.compile import in_float64, jitable
+from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     float_absolute,
     float_floor,
     float_fma,
     polynomial,
 )
+from tinygrad_cg_kernels.runtime.service import in_float64
 
 HIGHEST = 10_000.0  # of the orders
 EULER = 0.5772156649015329

@@ -19,8 +19,9 @@ from tinygrad_cg_kernels.elementary.special import (
     lgamma,
     sin_cos_quadrant,
 )
-from tinygrad_cg_kernels.runtime.compile import in_float64, jitable
+from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import float_floor, float_fma, polynomial
+from tinygrad_cg_kernels.runtime.service import in_float64
 
 # (gamma(2 + d) - 1) / d, |d| <= 1/2.
 GAMMA = (

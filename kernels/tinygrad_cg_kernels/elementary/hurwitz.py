@@ -10,8 +10,9 @@ from tinygrad_cg_kernels.elementary.bessel import zeta
 from tinygrad_cg_kernels.elementary.logarithm import INF, NAN, log_real
 from tinygrad_cg_kernels.elementary.powers import power_real
 from tinygrad_cg_kernels.elementary.special import EULER_MACLAURIN
-from tinygrad_cg_kernels.runtime.compile import in_float64, jitable
+from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import float_absolute, float_fma
+from tinygrad_cg_kernels.runtime.service import in_float64
 
 
 @jitable

@@ -30,13 +30,14 @@ from tinygrad_cg_kernels.elementary.special import (
     lgamma_positive,
     polygamma,
 )
-from tinygrad_cg_kernels.runtime.compile import in_float64, jitable
+from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     float_absolute,
     float_floor,
     float_fma,
     polynomial,
 )
+from tinygrad_cg_kernels.runtime.service import in_float64
 
 # Gauss's rule of 32 nodes on an interval of length 1: their distances from its middle, on both
 # sides of it, and the weights.

@@ -13,7 +13,7 @@ import numpy as np
 from tinygrad_cg_kernels.elementary.exponential import exp
 from tinygrad_cg_kernels.elementary.logarithm import INF, NAN, log1p, log_real
 from tinygrad_cg_kernels.elementary.special import sin_cos_quadrant
-from tinygrad_cg_kernels.runtime.compile import in_float64, jitable
+from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     float_absolute,
     float_copysign,
@@ -22,6 +22,7 @@ from tinygrad_cg_kernels.runtime.intrinsics import (
     number_by_number,
     polynomial,
 )
+from tinygrad_cg_kernels.runtime.service import in_float64
 
 # --- Dawson's integral ------------------------------------------------------------------
 # D(x) / x in x**2 up to 1.5, D in x from 1.5 to 3 and from 3 to 5, x D(x) in 1 / x**2 beyond.

@@ -43,6 +43,7 @@ from tinygrad_cg_kernels.runtime.intrinsics import (
     inlined,
     like,
 )
+from tinygrad_cg_kernels.runtime.service import outside
 
 F = np.float32
 INF, NAN = np.inf, np.nan
@@ -348,7 +349,7 @@ def hypot(x, y):
 
 def direction(x, y):
     """Return x / hypot(x, y), and 0 where both are 0."""
-    return x / (np.hypot(x, y) or 1.0)
+    return outside(_direction_real)(x, y)
 
 
 def xlogy(x, y):

@@ -24,7 +24,7 @@ from tinygrad_cg_kernels.elementary.inverse import log_brief
 from tinygrad_cg_kernels.elementary.logarithm import INF, NAN, log1p, log_real
 from tinygrad_cg_kernels.elementary.trigonometric import sin_or_cos
 from tinygrad_cg_kernels.runtime import kinds
-from tinygrad_cg_kernels.runtime.compile import by_type, in_float64, jitable, only_kernels
+from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     by_width,
     float_absolute,
@@ -36,6 +36,7 @@ from tinygrad_cg_kernels.runtime.intrinsics import (
     like,
     polynomial,
 )
+from tinygrad_cg_kernels.runtime.service import in_float64, outside
 
 # --- erf, erfc --------------------------------------------------------------------------
 # erf is x times a polynomial in x**2 near 0, and 1 - 2**-b farther out, where the bits b that
@@ -388,7 +389,7 @@ def _erfinv32(x):
 
 def erfinv(x):
     """Return the number whose erf is x; nan beyond -1 and 1, which give infinities."""
-    raise only_kernels()
+    return outside(_erfinv64)(x)
 
 
 by_type(erfinv, {kinds.FLOAT64: _erfinv64, kinds.FLOAT32: _erfinv32})
@@ -428,7 +429,7 @@ def _erfcinv32(x):
 
 def erfcinv(x):
     """Return the number whose erfc is x; infinite at 0 and 2, nan beyond."""
-    raise only_kernels()
+    return outside(_erfcinv64)(x)
 
 
 by_type(
@@ -560,7 +561,7 @@ def _digamma_real(x):
 
 def digamma(x):
     """Return the derivative of lgamma; -inf at 0, inf at -0, nan at the negative integers."""
-    raise only_kernels()
+    return outside(_digamma_real)(x)
 
 
 by_type(digamma, {kinds.FLOAT: _digamma_real})
@@ -665,7 +666,7 @@ def _sinc_real(x):
 
 def sinc(x):
     """Return sin(pi x) / (pi x), 1 at 0."""
-    raise only_kernels()
+    return outside(_sinc_real)(x)
 
 
 by_type(sinc, {kinds.FLOAT: _sinc_real})

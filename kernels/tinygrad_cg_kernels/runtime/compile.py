@@ -4,8 +4,6 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-import numpy as np
-
 from tinygrad_cg_kernels.runtime.kinds import FLOAT32, FLOAT64
 from tinygrad_cg_kernels.runtime.locks import at_fork
 from tinygrad_cg_kernels.runtime.store import GENERATED, Store
@@ -101,32 +99,11 @@ def by_type(stub: Callable, choices: dict[frozenset[str], Callable]) -> Callable
     return stub
 
 
-def only_kernels(*versions: Callable) -> NotImplementedError:
-    """Return the error of a function that Python cannot call."""
-    return NotImplementedError("only kernels can call it")
-
-
 def of_width(wide: Callable, narrow: Callable) -> Any:
     """Return a function of kernels: `wide` where the first argument is float64, else `narrow`."""
 
     @wraps(wide)
     def either(*operands):
-        raise only_kernels(wide, narrow)  # its closure, and so its key, has both
+        raise NotImplementedError("only kernels can call it")
 
     return by_type(either, {FLOAT64: wide, FLOAT32: narrow})
-
-
-def in_float64(formula: Callable) -> Callable:
-    """Return a formula of float64 as a function of kernels, for float64 and float32."""
-
-    def unary(x):
-        return np.float32(formula(np.float64(x)))
-
-    def binary(x, y):
-        return np.float32(formula(np.float64(x), np.float64(y)))
-
-    def ternary(x, y, z):
-        return np.float32(formula(np.float64(x), np.float64(y), np.float64(z)))
-
-    narrow = (unary, binary, ternary)[formula.__code__.co_argcount - 1]
-    return of_width(jitable(formula), narrow)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import cache, partial, wraps
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -21,6 +21,7 @@ import numpy as np
 from tinygrad_cg_frontend import (
     BASELINE_LONG,
     OPTIMIZED,
+    Array,
     IRModule,
     LLVMSource,
     ScalarFunction,
@@ -33,6 +34,7 @@ from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import (
     formulas,
     generated,
+    kinds,
     machine,
     objects,
     progress,
@@ -40,7 +42,7 @@ from tinygrad_cg_kernels.runtime import (
 )
 from tinygrad_cg_kernels.runtime.formulas import KERNELS
 from tinygrad_cg_kernels.runtime.locks import ForkLock, at_fork, no_collection
-from tinygrad_cg_kernels.runtime.signatures import PythonFunction, Signature
+from tinygrad_cg_kernels.runtime.signatures import PythonFunction, Signature, arrays
 from tinygrad_cg_kernels.runtime.store import Store, alone
 
 lock = ForkLock()
@@ -79,6 +81,56 @@ def numba_callable() -> Any:
     from tinygrad_cg_kernels.runtime import numba_callable
 
     return numba_callable
+
+
+@cache
+def outside(function: Callable) -> Callable:
+    """Return a helper of float64 as a function of arrays, to be called from Python."""
+
+    def unary(x, out):
+        for i in range(np.uintp(out.size)):
+            out[i] = function(x[i])
+
+    def binary(x, y, out):
+        for i in range(np.uintp(out.size)):
+            out[i] = function(x[i], y[i])
+
+    def ternary(x, y, z, out):
+        for i in range(np.uintp(out.size)):
+            out[i] = function(x[i], y[i], z[i])
+
+    inputs = function.__code__.co_argcount
+    source = KernelSource((unary, binary, ternary)[inputs - 1], function.__name__)
+    run = compile(source, arrays(*[Array("f64")] * (inputs + 1))).run
+
+    def call(*numbers: Any) -> Any:
+        operands = np.broadcast_arrays(*[np.asarray(x, np.float64) for x in numbers])
+        out = np.empty(operands[0].shape)
+        run(*[x.ravel() for x in operands], out.reshape(-1))
+        return out[()]
+
+    return call
+
+
+def in_float64(formula: Callable) -> Callable:
+    """Return a formula of float64 as a function for float64 and float32, and for Python."""
+
+    def unary(x):
+        return np.float32(formula(np.float64(x)))
+
+    def binary(x, y):
+        return np.float32(formula(np.float64(x), np.float64(y)))
+
+    def ternary(x, y, z):
+        return np.float32(formula(np.float64(x), np.float64(y), np.float64(z)))
+
+    @wraps(formula)
+    def function(*numbers):
+        return outside(formula)(*numbers)
+
+    narrow = (unary, binary, ternary)[formula.__code__.co_argcount - 1]
+    versions = {kinds.FLOAT64: build.jitable(formula), kinds.FLOAT32: narrow}
+    return build.by_type(function, versions)
 
 
 class Entry(NamedTuple):

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from numba import cuda
 
 import tinygrad_cg as tf
 import tinygrad_cg.numpy as tnp
@@ -254,3 +255,21 @@ def test_kernels_of_early_versions_have_a_private_handle(monkeypatch):
 
 def test_the_simulator_has_no_driver():
     assert adapter.driver() is None
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_the_simulator_shows_that_a_barrier_is_missing(waits):
+    """Threads take turns in one order, then in the other: neither hides what is not written yet."""
+
+    def kernel(written, seen):
+        i = cuda.threadIdx.x
+        for turn in range(2):
+            written[turn, i] = 1
+            if waits:
+                cuda.syncthreads()
+            seen[turn, i] = written[turn, max(i - 1, 0)]
+            cuda.syncthreads()
+
+    written, seen = np.zeros((2, 2, 4))
+    cuda.jit(kernel)[1, 4](written, seen)
+    assert seen.tolist() == [[1, 1, 1, 1], [1, 1, 1, 1] if waits else [1, 0, 0, 0]]
