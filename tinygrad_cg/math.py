@@ -130,13 +130,8 @@ argmax = _positions(_reductions.argmax, "largest")
 argmin = _positions(_reductions.argmin, "smallest")
 
 
+@restates(_trigonometry.arctan2)
 def atan2(y: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
-    """Return the angle, from -pi to pi, of the point with ordinate `y` and abscissa `x`. Integers
-    give float64; signed zeros and infinities count as in C.
-
-    Elementwise; `y` and `x`, tensors or array-likes, broadcast to the shape of the result. Raises
-    InvalidArgumentError if their shapes do not.
-    """
     return _trigonometry.arctan2(y, x)
 
 
@@ -275,13 +270,8 @@ def log_softmax(
     return _reductions.log_softmax(logits, -1 if axis is None else axis)
 
 
+@restates(_special_functions.polygamma)
 def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
-    """Return the derivative of order `a` of digamma at `x`, for whole orders from 0 to 170; NaN for
-    others. Integers give float64. No gradient flows to the order.
-
-    Elementwise; `a` and `x`, tensors or array-likes, broadcast to the shape of the result. Raises
-    InvalidArgumentError if their shapes do not.
-    """
     return _special_functions.polygamma(a, x)
 
 
@@ -333,12 +323,8 @@ reduce_sum = _reduction("reduce_sum", _reductions.reduce_sum)
 reduce_variance = _reduction("reduce_variance", _reductions.reduce_variance)
 
 
+@restates(_elementwise.multiply)
 def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
-    """Return scalar * x.
-
-    Elementwise; `scalar` and `x`, tensors or array-likes, broadcast to the shape of the result.
-    Raises InvalidArgumentError if their shapes do not.
-    """
     return _elementwise.multiply(scalar, x)
 
 

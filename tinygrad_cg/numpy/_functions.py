@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any, Never
 
 import numpy as np
@@ -26,7 +27,7 @@ from .._ops import special_functions as _special_functions
 from .._ops import tapers as _tapers
 from .._ops.namespaces.adapt import flattened, neither, taken
 from .._ops.namespaces.namespace import restates, spelled
-from .._ops.validation import as_int
+from .._ops.validation import as_int, normalize_axes
 from . import _manipulation, _products, _quantiles, _totals
 from ._along_axes import _cumulative, _nan_extremum, _without_nan
 from ._manipulation import (
@@ -64,7 +65,6 @@ from ._readers import (
     _real,
     _rearrange,
     _searchsorted,
-    _size,
     _true_coordinates,
     _widen,
     _with_weak_dtype,
@@ -802,7 +802,8 @@ def size(a: TensorLike, axis: Axes = None, **others: Never) -> int:
     """Return the number of elements of `a`, or of those along one axis or several."""
     if others:
         refuse_call(size, others)
-    return _size(_array(a), axis)
+    sizes = _array(a).shape
+    return prod(sizes[i] for i in normalize_axes("size", axis, len(sizes)))
 
 
 @hides_others

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from .._ops.indexing import gather
 from .._ops.namespaces.adapt import arg_extremum
 from .._ops.shape import broadcast_to, cast, floating, reshape, stack, stop_gradient
 from .._ops.sorting import sort
-from .._ops.validation import as_sizes, normalize_axes
+from .._ops.validation import as_sizes
 from ..errors import OperatorNotAllowedInGraphError
 
 
@@ -201,10 +200,6 @@ def _is_stable(kind: Any, stable: Any) -> bool:
 def _spacing(start: Any, stop: Any, dtype: Any) -> Any:
     ends = [getattr(_read(end), "dtype", end) for end in (start, stop)]
     return _kind(dtype, np.result_type(*ends, 1.0))
-
-
-def _size(x: Tensor, axis: Any) -> int:
-    return prod(x.shape[i] for i in normalize_axes("size", axis, x.ndim))
 
 
 def _converted(name: str, x: Any, dtype: Any, copy: Any, device: Any) -> Tensor:

@@ -23,14 +23,18 @@ from .._ops.elementwise import absolute, add, divide, multiply
 from .._ops.indexing import getitem
 from .._ops.least_squares import relative_tolerance
 from .._ops.matrices import adjoint, band, square_matrices
-from .._ops.namespaces.namespace import export_functions, restates, spelled
+from .._ops.namespaces.namespace import export_functions, spelled
 from .._ops.reductions import reduce_sum
 from .._ops.shape import broadcast_to, cast, reshape, swap_last, transpose
 from .._ops.validation import as_int
 from ..errors import InvalidArgumentError
-from . import _manipulation as moving
 from . import _products
+from ._functions import matmul
+from ._manipulation import diagonal as _diagonal
+from ._manipulation import matrix_transpose
 from ._readers import _array, _as, _pair, _real, _widen
+
+__all__ = ["matmul", "matrix_transpose"]
 
 
 class EigResult(NamedTuple):
@@ -81,7 +85,7 @@ def _hermitian(name: str, a: Any, triangle: Any) -> Tensor:
 
 
 def _two_axes(x: Any, offset: int) -> Tensor:
-    return moving.diagonal(x, offset, -2, -1)
+    return _diagonal(x, offset, -2, -1)
 
 
 def cholesky(a: TensorLike, /, *, upper: bool = False) -> Tensor:
@@ -168,11 +172,6 @@ def diagonal(x: TensorLike, /, *, offset: Any = 0) -> Tensor:
     return _two_axes(x, offset)
 
 
-@restates(_linear_algebra.matmul)
-def matmul(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    return _linear_algebra.matmul(*_pair(x1, x2))
-
-
 def matrix_norm(x: TensorLike, /, *, keepdims: bool = False, ord: str = "fro") -> Tensor:
     """Return the norm of each matrix in a stack of matrices: "fro", "nuc", 1, -1, 2, -2, inf or
     -inf."""
@@ -201,11 +200,6 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
     """Return the number of singular values above `tol`, or `rtol` times the largest. It has no
     gradient."""
     return _least_squares.matrix_rank(_array(A), tol, rtol)
-
-
-def matrix_transpose(x: TensorLike, /) -> Tensor:
-    """Return the transpose of each matrix in a stack of matrices."""
-    return moving.matrix_transpose(x)
 
 
 def multi_dot(arrays: Any) -> Tensor:
@@ -344,4 +338,4 @@ def vector_norm(
     return _norms.vector_norm(_real(x), ord, axis, keepdims)
 
 
-__all__ = export_functions(globals())
+__all__ += export_functions(globals())
