@@ -9,6 +9,7 @@ from ._core.annotations import Axes, TensorLike
 from ._core.tensor import Tensor
 from ._ops import fourier as _fourier
 from ._ops import spectra as _spectra
+from ._ops.fourier import fftshift, ifftshift
 from ._ops.namespaces.namespace import export_functions, spelled
 from ._ops.spectra import (
     INVERSE_TYPES,
@@ -31,9 +32,11 @@ from .errors import InvalidArgumentError
 
 __all__ = [
     "dct",
+    "fftshift",
     "frame",
     "hamming_window",
     "hann_window",
+    "ifftshift",
     "inverse_mdct",
     "inverse_stft",
     "inverse_stft_window_fn",
@@ -158,16 +161,6 @@ irfft3d = _real_transform("irfft3d", 3, _fourier.irfftn, "Return the inverse of 
 irfftnd = _transform_over(
     "irfftnd", _fourier.irfftn, _spectra.of_rank, "Return the inverse of ``rfftnd``."
 )
-
-
-def fftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
-    """Return `x` with the frequency 0 in the middle of each of `axes`, by default of all."""
-    return _fourier.fftshift(x, axes)
-
-
-def ifftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
-    """Return the inverse of `fftshift`."""
-    return _fourier.ifftshift(x, axes)
 
 
 __all__ += export_functions(globals())

@@ -180,13 +180,11 @@ def cumulative_logsumexp(
     turned = (*before, slice(None, None, -1))
     x = getitem(x, turned) if reverse else x
     while reach < size:
-        rest = logaddexp(
-            getitem(x, (*before, slice(reach, None))), getitem(x, (*before, slice(None, -reach)))
-        )
-        x = concatenate([getitem(x, (*before, slice(None, reach))), rest], dim)
+        parts = slice(reach, None), slice(None, -reach), slice(None, reach)
+        later, earlier, done = (getitem(x, (*before, part)) for part in parts)
+        x = concatenate([done, logaddexp(later, earlier)], dim)
         reach *= 2
     if exclusive and size:
-        first = getitem(x, (*before, slice(0, 1)))
-        first = full_like(first, -np.inf)
+        first = full_like(getitem(x, (*before, slice(0, 1))), -np.inf)
         x = concatenate([first, getitem(x, (*before, slice(None, -1)))], dim)
     return getitem(x, turned) if reverse else x

@@ -16,6 +16,7 @@ import numpy as np
 from tinygrad_cg_kernels.runtime.errstate import cast as cast_array
 from tinygrad_cg_kernels.runtime.promotion import loop_dtype
 
+from .._core.annotations import TensorLike
 from .._core.conversion import convert
 from .._core.kinds import REAL, is_complex, is_exact
 from .._core.tensor import Aval, Tensor
@@ -293,12 +294,12 @@ def ihfft(x: Any, n: Any = None, axis: Any = -1, norm: Any = None) -> Tensor:
     return conj(_forward_real("ihfft", x, [n], [axis], norm))
 
 
-def fftshift(x: Any, axes: Any = None) -> Tensor:
+def fftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
     """Return `x` with the frequency 0 in the middle of each of `axes`, by default of all."""
     return _shift("fftshift", x, axes, lambda size: size - size // 2)
 
 
-def ifftshift(x: Any, axes: Any = None) -> Tensor:
+def ifftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
     """Return the inverse of `fftshift`."""
     return _shift("ifftshift", x, axes, lambda size: size // 2)
 

@@ -34,13 +34,18 @@ def _check(name: str, holds: Callable[..., Any], message: Any, words: str, *oper
         values = [np.broadcast_to(array, true.shape)[first] for array in arrays]
         named = zip("xy"[: len(values)], values, strict=True)
         shown = ", ".join(f"{letter} = {value}" for letter, value in named)
-        text = "" if message is None else f"{message} "
-        raise InvalidArgumentError(
-            f"{text}{name}: Condition {words} did not hold element-wise: {true.size - true.sum()} "
-            f"of {true.size} elements; at {tuple(map(int, first))}: {shown}"
+        raise _failure(
+            f"{name}: Condition {words} did not hold element-wise: {true.size - true.sum()} of "
+            f"{true.size} elements; at {tuple(map(int, first))}: {shown}",
+            message,
         )
 
     numpy_function(check, tensors, [], name=name)
+
+
+def _failure(words: str, message: Any) -> InvalidArgumentError:
+    """Return the error of an assertion, after the user's message."""
+    return InvalidArgumentError(words if message is None else f"{message} {words}")
 
 
 def _of_two(name: str, holds: Callable[..., Any], symbol: str):
@@ -137,11 +142,8 @@ def assert_scalar(tensor: Any, message: Any = None, name: Any = None) -> None:
 def _check_rank(name: str, x: Any, holds: Callable[[int], bool], words: Any, message: Any) -> None:
     shape = tuple(convert(x).shape)
     if not holds(len(shape)):
-        text = "" if message is None else f"{message} "
-        raise InvalidArgumentError(
-            f"{text}{name}: Tensor must have rank {words}. Received rank {len(shape)}, "
-            f"shape {shape}"
-        )
+        rank = f"Received rank {len(shape)}, shape {shape}"
+        raise _failure(f"{name}: Tensor must have rank {words}. {rank}", message)
 
 
 def assert_type(tensor: Any, tf_type: Any, message: Any = None, name: Any = None) -> None:
@@ -176,11 +178,8 @@ def assert_shapes(
             elif symbol not in (None, "."):
                 fits = fits and size == int(symbol)
         if not fits:
-            text = "" if message is None else f"{message} "
-            raise InvalidArgumentError(
-                f"{text}assert_shapes: a tensor of shape {own} must have shape {symbols}, where "
-                f"{sizes}"
-            )
+            words = f"assert_shapes: a tensor of shape {own} must have shape {symbols}"
+            raise _failure(f"{words}, where {sizes}", message)
 
 
 def Assert(condition: Any, data: Any = (), summarize: Any = None, name: Any = None) -> None:
