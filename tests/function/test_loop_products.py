@@ -30,9 +30,9 @@ def no_scalars(monkeypatch):
     monkeypatch.setattr(rounds, "scalarize", lambda *_: None)
 
 
-def texts(function, *arguments):
+def texts(compiled, *arguments):
     """Return how many loops of a function are machine code, and how many programs Python calls."""
-    texts = tf.function(function).kernels(*arguments)
+    texts = compiled.kernels(*arguments)
     return tuple(sum(f"def {name}(" in text for text in texts) for name in ("rounds", "call"))
 
 
@@ -40,8 +40,9 @@ def driven_by_python(function, *arguments):
     """Return what a function computes where each round of a loop is a call of a program."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loops, "compile_rounds", lambda *_: None)
-        assert texts(function, *arguments)[0] == 0
-        return tf.function(function)(*arguments)
+        compiled = tf.function(function)
+        assert texts(compiled, *arguments)[0] == 0
+        return compiled(*arguments)
 
 
 def bits(values):
@@ -217,10 +218,11 @@ def test_products_in_loops_are_what_they_are_eagerly(name, dtype):
 
     refused = len(service.fallbacks)
     for program in (function, gradient, tf.grad(second, wanted)):
-        count, calls = texts(program, *operands)
+        compiled = tf.function(program)
+        count, calls = texts(compiled, *operands)
         assert count >= 1
         assert calls == 1 or program is not function
-        results = tf.function(program)(*operands)
+        results = compiled(*operands)
         near(results, program(*operands))
         near(results, driven_by_python(program, *operands))
     assert len(service.fallbacks) == refused  # none is left to Numba
@@ -253,8 +255,9 @@ def test_products_have_the_bits_of_those_between_kernels(form, size, dtype):
         normal(size, size, dtype=dtype),
         *(normal(*s, size, dtype=dtype) for s in ((6,), (3, 6))),
     )
-    assert texts(loop, *operands) == (1, 1)
-    result = tf.function(loop)(*operands)
+    compiled = tf.function(loop)
+    assert texts(compiled, *operands) == (1, 1)
+    result = compiled(*operands)
     assert bits(result) == bits(driven_by_python(loop, *operands))
     near(result, loop(*operands))
 
@@ -262,8 +265,9 @@ def test_products_have_the_bits_of_those_between_kernels(form, size, dtype):
 def test_integers_are_multiplied_as_they_are_eagerly():
     x = tf.constant(RNG.integers(-5, 5, (6, 6)))
     loop = again(lambda x: x @ x)
-    assert texts(loop, x) == (1, 1)
-    assert int(tf.function(loop)(x)) == int(loop(x))
+    compiled = tf.function(loop)
+    assert texts(compiled, x) == (1, 1)
+    assert int(compiled(x)) == int(loop(x))
 
 
 def test_no_python_runs_between_rounds():
@@ -346,8 +350,9 @@ def test_without_numpys_loop_python_drives_the_rounds(monkeypatch):
     operands = normal(9, 9), normal(5, 9), normal(7, 8, 5)
     expected = tf.function(recurrence)(*operands)
     monkeypatch.setattr(ufuncs, "inner_loop", lambda *_: None)
-    assert texts(recurrence, *operands) == (0, 2)
-    assert bits(tf.function(recurrence)(*operands)) == bits(expected)
+    compiled = tf.function(recurrence)
+    assert texts(compiled, *operands) == (0, 2)
+    assert bits(compiled(*operands)) == bits(expected)
 
 
 def test_a_singular_matrix_is_the_error_that_it_is_eagerly():
@@ -359,9 +364,10 @@ def test_a_singular_matrix_is_the_error_that_it_is_eagerly():
 
     start = tf.constant([[2.0, 0.0], [0.0, -0.5]], tf.float64) / 3.0
     for loop in (counted, until):
-        assert texts(loop, start) == (1, 1)
+        compiled = tf.function(loop)
+        assert texts(compiled, start) == (1, 1)
         singular = tf.constant([[1.0, 2.0], [2.0, 4.0]], tf.float64)
-        for run in (loop, tf.function(loop)):
+        for run in (loop, compiled):
             with pytest.raises(
                 tf.errors.InvalidArgumentError, match=r"inv(erse)?: Singular matrix"
             ):
@@ -391,8 +397,9 @@ def test_operations_that_no_loop_can_run_are_called_by_python():
         return ops.fori_loop(0, 3, lambda i, x: tf.cumsum(tf.tanh(x @ x)), x)
 
     x = normal(9, 9)
-    assert texts(loop, x) == (0, 2)
-    same(tf.function(loop)(x), loop(x))
+    compiled = tf.function(loop)
+    assert texts(compiled, x) == (0, 2)
+    same(compiled(x), loop(x))
 
 
 def test_threads_run_one_loop_at_the_same_time():
