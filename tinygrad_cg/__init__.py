@@ -77,7 +77,7 @@ _LAZY = {
     "._transforms.control_flow": "case cond switch_case while_loop",
     "._ops.namespaces.arrays": (
         "argsort broadcast_to clip_by_value concat expand_dims fill gather identity linspace "
-        "one_hot ones ones_like pad range rank reshape scatter_nd sequence_mask shape size slice "
+        "one_hot ones ones_like pad range rank reshape sequence_mask shape size slice "
         "sort split squeeze stack stop_gradient tensor_scatter_nd_add tensor_scatter_nd_max "
         "tensor_scatter_nd_min tensor_scatter_nd_sub tensor_scatter_nd_update transpose unstack "
         "where zeros zeros_like"
@@ -86,15 +86,15 @@ _LAZY = {
         "broadcast_dynamic_shape broadcast_static_shape complex control_dependencies device "
         "ensure_shape get_logger get_static_value group guarantee_const identity_n "
         "inside_function is_symbolic_tensor matrix_square_root meshgrid no_op realdiv repeat "
-        "required_space_to_batch_paddings reverse reverse_sequence roll saturate_cast "
+        "required_space_to_batch_paddings reverse roll saturate_cast "
         "searchsorted shape_n space_to_batch_nd strided_slice tile timestamp truncatediv "
         "truncatemod tuple unique unique_with_counts unravel_index"
     ),
-    "._ops.block_moves": "batch_to_space space_to_batch",
+    "._ops.block_moves": "batch_to_space reverse_sequence space_to_batch",
     "._ops.casts": "bitcast",
     "._ops.counting": "histogram_fixed_width histogram_fixed_width_bins",
     "._ops.normalizations": "clip_by_global_norm clip_by_norm",
-    "._ops.updates": "boolean_mask dynamic_partition dynamic_stitch gather_nd",
+    "._ops.updates": "boolean_mask dynamic_partition dynamic_stitch gather_nd scatter_nd",
     "._ops.volumes": "extract_volume_patches",
     "._transforms.ravel": "ravel_tree",
     "._transforms.tensor_array": "TensorArray",

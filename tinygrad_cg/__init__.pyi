@@ -19,6 +19,7 @@ from tinygrad_cg._function.tracing.scans import scan as scan
 from tinygrad_cg._function.tracing.signature import TensorSpec as TensorSpec
 from tinygrad_cg._function.tracing.signature import type_spec_from_value as type_spec_from_value
 from tinygrad_cg._ops.block_moves import batch_to_space as batch_to_space
+from tinygrad_cg._ops.block_moves import reverse_sequence as reverse_sequence
 from tinygrad_cg._ops.block_moves import space_to_batch as space_to_batch
 from tinygrad_cg._ops.casts import bitcast as bitcast
 from tinygrad_cg._ops.counting import histogram_fixed_width as histogram_fixed_width
@@ -31,7 +32,6 @@ from tinygrad_cg._ops.namespaces.arrays import gather as gather, identity as ide
 from tinygrad_cg._ops.namespaces.arrays import linspace as linspace, one_hot as one_hot
 from tinygrad_cg._ops.namespaces.arrays import ones as ones, ones_like as ones_like, pad as pad
 from tinygrad_cg._ops.namespaces.arrays import range as range, rank as rank, reshape as reshape
-from tinygrad_cg._ops.namespaces.arrays import scatter_nd as scatter_nd
 from tinygrad_cg._ops.namespaces.arrays import sequence_mask as sequence_mask, shape as shape
 from tinygrad_cg._ops.namespaces.arrays import size as size, slice as slice, sort as sort
 from tinygrad_cg._ops.namespaces.arrays import split as split, squeeze as squeeze, stack as stack
@@ -61,8 +61,7 @@ from tinygrad_cg._ops.namespaces.programs import realdiv as realdiv, repeat as r
 from tinygrad_cg._ops.namespaces.programs import (
     required_space_to_batch_paddings as required_space_to_batch_paddings,
 )
-from tinygrad_cg._ops.namespaces.programs import reverse as reverse
-from tinygrad_cg._ops.namespaces.programs import reverse_sequence as reverse_sequence, roll as roll
+from tinygrad_cg._ops.namespaces.programs import reverse as reverse, roll as roll
 from tinygrad_cg._ops.namespaces.programs import saturate_cast as saturate_cast
 from tinygrad_cg._ops.namespaces.programs import searchsorted as searchsorted, shape_n as shape_n
 from tinygrad_cg._ops.namespaces.programs import space_to_batch_nd as space_to_batch_nd
@@ -77,6 +76,7 @@ from tinygrad_cg._ops.normalizations import clip_by_norm as clip_by_norm
 from tinygrad_cg._ops.updates import boolean_mask as boolean_mask
 from tinygrad_cg._ops.updates import dynamic_partition as dynamic_partition
 from tinygrad_cg._ops.updates import dynamic_stitch as dynamic_stitch, gather_nd as gather_nd
+from tinygrad_cg._ops.updates import scatter_nd as scatter_nd
 from tinygrad_cg._ops.volumes import extract_volume_patches as extract_volume_patches
 from tinygrad_cg._reverse.graph_mode import Graph as Graph, executing_eagerly as executing_eagerly
 from tinygrad_cg._reverse.graph_mode import gradients as gradients

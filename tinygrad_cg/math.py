@@ -35,13 +35,13 @@ from ._ops.namespaces.namespace import (
 )
 
 if TYPE_CHECKING:
+    from ._ops.counting import bincount as bincount
     from ._ops.counting import confusion_matrix as confusion_matrix
     from ._ops.counting import invert_permutation as invert_permutation
     from ._ops.counting import polyval as polyval
     from ._ops.distribution_functions import lbeta as lbeta
     from ._ops.distribution_functions import ndtri as ndtri
     from ._ops.namespaces import math_special as special
-    from ._ops.namespaces.programs import bincount as bincount
     from ._ops.namespaces.programs import is_non_decreasing as is_non_decreasing
     from ._ops.namespaces.programs import is_strictly_increasing as is_strictly_increasing
     from ._ops.sorting import TopK
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
 
 # Functions by the module of `_ops` that is loaded when one of them is asked for.
 _LATER = {
-    "counting": "confusion_matrix invert_permutation polyval",
+    "counting": "bincount confusion_matrix invert_permutation polyval",
     "distribution_functions": "lbeta ndtri",
-    "namespaces.programs": "bincount is_non_decreasing is_strictly_increasing",
+    "namespaces.programs": "is_non_decreasing is_strictly_increasing",
 }
 _HOMES = {name: home for home, names in _LATER.items() for name in names.split()}
 __all__ = ["cumulative_logsumexp", "special", *_HOMES, *math_names.__all__]

@@ -145,14 +145,19 @@ def batch_to_space(
     return getitem(merged, (slice(None), *cuts))
 
 
-def reverse_sequence(x: Any, lengths: Any, axis: Any, batch_axis: Any = 0) -> Tensor:
-    """Return `x` with the first of `lengths` elements along `axis` reversed, for each of a batch.
-
-    Modelled on ``tf.reverse_sequence``. InvalidArgumentError for lengths that `x` does not have.
-    """
-    x, counts = convert(x), np.asarray(convert(lengths)._values())
+def reverse_sequence(
+    input: TensorLike,
+    seq_lengths: Any,
+    seq_axis: Any = None,
+    batch_axis: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return `input` with the first of `seq_lengths` elements along `seq_axis` reversed, for each
+    example along `batch_axis`, by default the first axis."""
+    x, counts = convert(input), np.asarray(convert(seq_lengths)._values())
     name = "reverse_sequence"
-    along, across = normalize_axis(name, axis, x.ndim), normalize_axis(name, batch_axis, x.ndim)
+    along = normalize_axis(name, seq_axis, x.ndim)
+    across = normalize_axis(name, batch_axis or 0, x.ndim)
     size = x.shape[along]
     if (
         along == across

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from .._core import devices
-from .._core.annotations import DTypeLike, TensorLike
+from .._core.annotations import Axes, DTypeLike, TensorLike
 from .._core.conversion import INT32, as_dtype, convert, convert_operands
 from .._core.kinds import INTEGERS, is_exact
+from .._core.suggestions import reads_own_arguments
 from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
 from .comparison import greater, less
@@ -44,19 +45,34 @@ def _check_ids(name: str, argument: str, x: Tensor) -> np.ndarray:
 
 
 @devices.on_device_of_operands
+@reads_own_arguments
 def bincount(
-    arr: Any,
+    arr: TensorLike,
     weights: Any = None,
     minlength: Any = None,
     maxlength: Any = None,
-    dtype: Any = np.int32,
-    axis: Any = None,
+    dtype: DTypeLike = INT32,
+    name: str | None = None,
+    axis: Axes = None,
     binary_output: bool = False,
 ) -> Tensor:
-    """Return how often each of 0, 1, 2, ... occurs in the integers `arr`, or sums of `weights`."""
+    """Return how often each of 0, 1, 2, ... occurs in the integers `arr`, or sums of `weights`.
+
+    Modelled on ``tf.math.bincount``. The counts end at the largest integer, with at least
+    `minlength` and at most `maxlength` of them; larger integers are not counted. `axis` None or 0
+    counts all elements, -1 each row of a matrix. `binary_output` gives 1 for each integer that
+    occurs. Counts are of `dtype`; sums of `weights`, which have the shape of `arr`, are of theirs,
+    and differentiable. Raises InvalidArgumentError for negative integers and for wrong shapes.
+    Inside ``function`` and ``vmap`` the integers must be known.
+
+    Examples
+    --------
+    >>> tf.math.bincount([0, 2, 2, 3]).numpy()
+    array([1, 0, 2, 1], dtype=int32)
+    """
     ids, limits = _ids("bincount", "arr", arr), []
-    for name, value in (("minlength", minlength), ("maxlength", maxlength)):
-        limits.append(None if value is None else as_int("bincount", name, value))
+    for argument, value in (("minlength", minlength), ("maxlength", maxlength)):
+        limits.append(None if value is None else as_int("bincount", argument, value))
     if axis not in (None, 0, -1) or (axis == -1 and ids.ndim > 2):
         raise InvalidArgumentError(
             "bincount: axis must be None or 0, or -1 for one or two dimensions; got "

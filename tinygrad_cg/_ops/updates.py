@@ -12,7 +12,7 @@ import numpy as np
 from tinygrad_cg_kernels.move import scatter as kscatter
 
 from .._core import devices
-from .._core.annotations import Axes, TensorLike
+from .._core.annotations import Axes, Shape, TensorLike
 from .._core.conversion import any_tensor, convert, convert_operands
 from .._core.device_runs import check_devices, kernel_for
 from .._core.kinds import is_bool, is_integer
@@ -157,9 +157,17 @@ def _in_shape(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     return x if x._data.shape == shape else reshape(x, shape)
 
 
-def scatter_nd(indices: Any, updates: Any, shape: Any) -> Tensor:
-    """Return zeros of `shape` with `updates` added at `indices`, whose last axis has
-    coordinates."""
+def scatter_nd(indices: TensorLike, updates: Any, shape: Shape, name: str | None = None) -> Tensor:
+    """Return zeros of `shape` with `updates` added at `indices`, whose last axis has coordinates.
+
+    The shape of `updates` is the shape of `indices` without its last axis, then the shape of a
+    slice (otherwise InvalidArgumentError). Indices that point outside are an InvalidArgumentError.
+
+    Examples
+    --------
+    >>> tf.scatter_nd([[1], [3]], [5.0, 7.0], (4,)).numpy()
+    array([0., 5., 0., 7.], dtype=float32)
+    """
     sizes = as_sizes("scatter_nd", shape)
     joined, rows, updates = _scattered("scatter_nd", sizes, indices, updates)
     return reshape(scatter_rows(updates, rows, joined[0]), sizes)

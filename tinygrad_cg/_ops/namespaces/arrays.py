@@ -224,15 +224,6 @@ def reshape(tensor: TensorLike, shape: Shape, name: str | None = None) -> Tensor
     return _shape.reshape(tensor, shape)
 
 
-def scatter_nd(indices: TensorLike, updates: Any, shape: Shape, name: str | None = None) -> Tensor:
-    """Return zeros of `shape` with `updates` added at `indices`, whose last axis has coordinates.
-
-    The shape of `updates` is the shape of `indices` without its last axis, then the shape of a
-    slice (otherwise InvalidArgumentError). Indices that point outside are an InvalidArgumentError.
-    """
-    return _ops.updates.scatter_nd(indices, updates, shape)
-
-
 def sequence_mask(
     lengths: Any, maxlen: Any = None, dtype: DTypeLike = bool, name: str | None = None
 ) -> Tensor:

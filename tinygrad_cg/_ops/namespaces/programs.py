@@ -24,11 +24,9 @@ from ..._core.suggestions import (
 )
 from ..._core.tensor import Tensor, TensorShape
 from ...errors import InvalidArgumentError
-from .. import block_moves as _blocks
 from .. import casts as _casts
 from .. import comparison as _comparison
 from .. import complex_parts as _complex_parts
-from .. import counting as _counting
 from .. import elementwise as _elementwise
 from .. import matrix_functions as _matrix_functions
 from .. import searching
@@ -266,28 +264,6 @@ def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
     return constant(np.array(np.broadcast_shapes(*shapes), np.int32))
 
 
-def bincount(
-    arr: TensorLike,
-    weights: Any = None,
-    minlength: Any = None,
-    maxlength: Any = None,
-    dtype: DTypeLike = INT32,
-    name: str | None = None,
-    axis: Axes = None,
-    binary_output: bool = False,
-) -> Tensor:
-    """Return how often each of 0, 1, 2, ... occurs in the integers `arr`, or sums of `weights`.
-
-    Modelled on ``tf.math.bincount``. The counts end at the largest integer, with at least
-    `minlength` and at most `maxlength` of them; larger integers are not counted. `axis` None or 0
-    counts all elements, -1 each row of a matrix. `binary_output` gives 1 for each integer that
-    occurs. Counts are of `dtype`; sums of `weights`, which have the shape of `arr`, are of theirs,
-    and differentiable. Raises InvalidArgumentError for negative integers and for wrong shapes.
-    Inside ``function`` and ``vmap`` the integers must be known.
-    """
-    return _counting.bincount(arr, weights, minlength, maxlength, dtype, axis, binary_output)
-
-
 def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
     """Return complex numbers of real and imaginary parts, which broadcast.
 
@@ -350,20 +326,6 @@ def reverse(
     axes = normalize_axes("reverse", as_shape("reverse", axis), x.ndim)
     return getitem(
         x, builtins.tuple(slice(None, None, -1 if i in axes else None) for i in range(x.ndim))
-    )
-
-
-def reverse_sequence(
-    input: TensorLike,
-    seq_lengths: Any,
-    seq_axis: Any = None,
-    batch_axis: Any = None,
-    name: str | None = None,
-) -> Tensor:
-    """Return `input` with the first of `seq_lengths` elements along `seq_axis` reversed, for each
-    example along `batch_axis`, by default the first axis."""
-    return _blocks.reverse_sequence(
-        input, seq_lengths, seq_axis, 0 if batch_axis is None else batch_axis
     )
 
 
