@@ -230,8 +230,9 @@ def worst(name: str, dtype: np.dtype, count: int, function: Any = None) -> Worst
             exact = compute(*numbers)
             if mpmath.isnan(exact):  # a pole
                 continue
-            scale = exact if scaled is None else scaled(*numbers)
-            error = _ulps(result, exact, scale, np.finfo(dtype))
+            error = _ulps(result, exact, exact, np.finfo(dtype))
+            if scaled is not None and not error <= largest.error:  # a scale exceeds the result
+                error = _ulps(result, exact, scaled(*numbers), np.finfo(dtype))
             if not error <= largest.error:
                 largest = Worst(error, tuple(values))
     return largest
