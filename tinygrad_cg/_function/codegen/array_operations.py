@@ -19,9 +19,8 @@ from tinygrad_cg_kernels.runtime import promotion, threads
 from tinygrad_cg_kernels.runtime.objects import ufuncs
 
 from ..fusion.fuse import Fusion
-from ..fusion.lower import FUSED, Lowering
+from ..fusion.lower import FUSED
 from ..fusion.nodes import ArrayNode, FusionNode, OpaqueNode, ViewNode, base
-from ..graph.values import Value
 from .expressions import number_text
 from .loop_segment import LoopSegment, RoundOperation
 from .statements import Code, Expression, Name, Statement, Suite
@@ -90,10 +89,10 @@ class ArrayOperations:
     `unread` are moves whose result nothing reads as an array.
     """
 
-    def __init__(self, lowered: Lowering, fusion: Fusion, some: bool = False):
-        self._values, self._some = lowered.values(), some
+    def __init__(self, fusion: Fusion, some: bool = False):
+        self._some = some
         opaque = [node for node in fusion.nodes if isinstance(node, OpaqueNode)]
-        called = [node for node in opaque if self._name(node) in {*PRODUCTS, *DECOMPOSITIONS}]
+        called = [node for node in opaque if node.name in {*PRODUCTS, *DECOMPOSITIONS}]
         self._moves = {node for node in opaque if node not in called and self._is_move(node)}
         if not some and len(called) + len(self._moves) < len(opaque):
             raise UnfitError
@@ -121,16 +120,8 @@ class ArrayOperations:
                     raise
         return operations
 
-    def value(self, node: OpaqueNode) -> Value | None:
-        """Return the value in the graph that a node computes."""
-        return self._values.get(node)
-
-    def _name(self, node: OpaqueNode) -> str:
-        value = self._values.get(node)
-        return node.name if value is None or value.primitive is None else value.primitive.name
-
     def _is_move(self, node: OpaqueNode) -> bool:
-        name, operands = self._name(node), node.operands
+        name, operands = node.name, node.operands
         if name in ("gather", "gather_adjoint"):
             index = _constant(operands[1])
             if index is None:
@@ -141,7 +132,7 @@ class ArrayOperations:
                 if counts.max(initial=0) > 1:
                     return False
         elif name == "getitem_adjoint":
-            if any(isinstance(part, np.ndarray) for part in self._values[node].params["key"]):
+            if any(isinstance(part, np.ndarray) for part in node.params["key"]):
                 return False
         elif name not in MOVING and name not in ("expand", "pad"):
             return False
@@ -151,8 +142,8 @@ class ArrayOperations:
         return is_one_dtype and all(0 < x.size <= most for x in arrays)
 
     def _call(self, node: OpaqueNode) -> MatrixCall:
-        name, operands = self._name(node), list(map(self._operand, node.operands))
-        return (MatrixProduct if name in PRODUCTS else Decomposition)(node, name, operands)
+        kind = MatrixProduct if node.name in PRODUCTS else Decomposition
+        return kind(node, list(map(self._operand, node.operands)))
 
     def _operand(self, node: FusionNode) -> Operand:
         """Return an operand. If it is a view or a transpose, it is a view of the original array."""
@@ -160,8 +151,7 @@ class ArrayOperations:
         own = Operand(array_node, lambda array: array.reshape(node.shape))
         if isinstance(node, ViewNode):
             change = own.view
-        elif node in self._moves and len(node.operands) == 1:
-            assert isinstance(node, OpaqueNode)
+        elif isinstance(node, OpaqueNode) and node in self._moves and len(node.operands) == 1:
             change = node.run
         else:
             return own
@@ -178,10 +168,9 @@ class ArrayOperations:
         def positions(source: FusionNode) -> np.ndarray:
             if isinstance(source, ViewNode):
                 return positions(source.operands[0]).reshape(source.shape)
-            if source in self._moves:
-                assert isinstance(source, OpaqueNode)
+            if isinstance(source, OpaqueNode) and source in self._moves:
                 operands = [_constant(other) for other in source.operands[1:]]
-                if self._name(source) not in ("gather", "gather_adjoint"):
+                if source.name not in ("gather", "gather_adjoint"):
                     operands = map(positions, source.operands[1:])
                 return np.asarray(source.run(positions(source.operands[0]), *operands))
             start = sources.setdefault(source, 1 + sum(other.size for other in sources))
@@ -295,11 +284,11 @@ class MatrixCall:
 class MatrixProduct(MatrixCall):
     """A product of matrices, or of a matrix and a vector."""
 
-    def __init__(self, node: FusionNode, name: str, operands: Sequence[Operand]):
+    def __init__(self, node: OpaqueNode, operands: Sequence[Operand]):
         x, y = operands
-        if name == "matvec" and x.rank == 2 <= y.rank != 1:  # as the eager operation does
+        if node.name == "matvec" and x.rank == 2 <= y.rank != 1:  # as the eager operation does
             x, y = y, x.then(np.transpose)
-        elif name == "matvec":
+        elif node.name == "matvec":
             y = y.then(lambda array: array[..., None])
         super().__init__(node, np.matmul, (x, y), (2, 2, 2))
 
@@ -315,11 +304,12 @@ class MatrixProduct(MatrixCall):
 class Decomposition(MatrixCall):
     """A solution of linear equations, an inverse or a determinant, in float64."""
 
-    def __init__(self, node: FusionNode, name: str, operands: Sequence[Operand]):
-        ufunc = getattr(getattr(np.linalg, "_umath_linalg", None), DECOMPOSITIONS[name], None)
+    def __init__(self, node: OpaqueNode, operands: Sequence[Operand]):
+        module = getattr(np.linalg, "_umath_linalg", None)
+        ufunc = getattr(module, DECOMPOSITIONS[node.name], None)
         if ufunc is None or node.dtype != np.float64 or min(x.rank for x in operands) < 2:
             raise UnfitError
-        self.checked = name in ("solve", "inverse")
+        self.checked = node.name in ("solve", "inverse")
         result = (2,) if self.checked else (0,) * ufunc.nout
         super().__init__(node, ufunc, operands, (*[2] * len(operands), *result))
 

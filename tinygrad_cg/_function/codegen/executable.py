@@ -156,7 +156,7 @@ class Executable:
             self._make_arrays([node])
             self._steps.add(product, uses=[name, *names])
             return
-        if node.op is not None and node.op.name == "transpose":
+        if node.name == "transpose":
             text = f"{texts[0]}.transpose({node.params['perm']})"
         else:
             text = f"{self._bind(f'run_{name}', run)}({', '.join(texts)})"
@@ -166,7 +166,7 @@ class Executable:
 
     def _is_constant(self, node: OpaqueNode) -> bool:
         """Return whether an operation has the same result in all calls, and a small one."""
-        if not (node.is_operation and node.pure and node.operands) or node.dtype == object:
+        if node.op is None or not node.pure or not node.operands or node.dtype == object:
             return False
         operands = {base(operand) for operand in node.operands} - self._constants
         are_constant = all(isinstance(x, ArrayNode) and x.constant is not None for x in operands)
@@ -277,7 +277,7 @@ def _roots(segment: Segment) -> list[FusionNode]:
 
 def _is_strided(node: OpaqueNode) -> bool:
     """Return whether an operation on arrays of these shapes returns a non-contiguous view."""
-    if not node.is_operation or not node.aliases:
+    if node.op is None or not node.aliases:
         return False
     result = node.run(*[np.zeros(operand.shape, operand.dtype) for operand in node.operands])
     return not result.flags.c_contiguous
@@ -293,7 +293,7 @@ def _joined(
     placed: dict[FusionNode, tuple[FusionNode, int]] = {}
     returned = {base(node) for node in fusion.outputs}
     for node in opaque:
-        if node.op is None or node.op.name not in ("concatenate", "stack"):
+        if node.name not in ("concatenate", "stack"):
             continue
         parts = [base(operand) for operand in node.operands]
         fit = all(

@@ -67,7 +67,7 @@ def _reduced(node: OpaqueNode, row: Callable, dtype: np.dtype | None = None) -> 
 
 def _reduction(node: OpaqueNode) -> Code:
     kernel = node.op.kernel
-    row = arrays.mean(kernel.row) if node.op.name == "mean" else kernel.row
+    row = arrays.mean(kernel.row) if node.name == "mean" else kernel.row
     return _reduced(node, row, loop_dtype(kernel.result_dtype(node.operands[0].dtype)))
 
 
@@ -113,7 +113,7 @@ def _gather(node: OpaqueNode) -> Code:
     axis, count = node.params["axis"], node.params["batch_dims"]
     parts = count, axis, axis + len(node.operands[1].shape) - count
     ends = [parts, (count, axis, axis + 1)]
-    name = node.op.name
+    name = node.name
     return _cut(node, getattr(arrays, name), *ends[:: 1 if name == "gather" else -1], (count,))
 
 
@@ -208,12 +208,12 @@ def _of_stacks(
 def _product(node: OpaqueNode) -> Code:
     """Return the code of products that NumPy's loop refuses, of integers for example."""
     x, y = [operand.shape for operand in node.operands]
-    y = (*y, 1) if node.op.name == "matvec" or len(y) == 1 else y
+    y = (*y, 1) if node.name == "matvec" or len(y) == 1 else y
     return _of_stacks(node, matrices.product, x[-2], (x, y), ())
 
 
 def _convolution(node: OpaqueNode) -> Code:
-    name, geometry = node.op.name, node.params["geometry"]
+    name, geometry = node.name, node.params["geometry"]
     order = {"conv": (1, 2, 0), "conv_input": (0, 2, 1), "conv_filter": (1, 0, 2)}[name]
     both = [node.shape, *[operand.shape for operand in node.operands]]
     sizes: list[Any] = [both[k] for k in order]
@@ -231,7 +231,7 @@ def _convolution(node: OpaqueNode) -> Code:
 
 
 def _pooling(node: OpaqueNode) -> Code:
-    name = node.op.name
+    name = node.name
     images, windows = node.operands[0].shape, node.shape
     if name == "mean_pool_adjoint":
         images, windows = windows, images
@@ -311,7 +311,7 @@ _BUILDERS: dict[str, Callable[[OpaqueNode], Code]] = {
     ),
     "gather gather_adjoint": _gather,
     "take_along_axis add_along_axis": (
-        lambda x: _cut(x, getattr(arrays, x.op.name), *[_around(x)] * 3)
+        lambda x: _cut(x, getattr(arrays, x.name), *[_around(x)] * 3)
     ),
     "one_hot": lambda x: _cut(x, arrays.one_hot, _around(x), _around(x)[:1]),
     "set_row": _set_row,
@@ -372,5 +372,5 @@ def array_code(node: OpaqueNode, aval: Any) -> Code:
     if node.op.kind == "user":
         return _user_code(node, aval)
     is_elementwise = isinstance(node.op.kernel, Elementwise)
-    build = BUILDERS.get(node.op.name, _elementwise if is_elementwise else None)
+    build = BUILDERS.get(node.name, _elementwise if is_elementwise else None)
     return None if build is None else build(node)

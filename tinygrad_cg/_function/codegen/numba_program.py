@@ -73,8 +73,8 @@ class NumbaProgram(Executable):
         self._blocks: dict[str, int] = {}  # elements of all small arrays, by dtype
         self._parts: list[str] = []
         lowered = Lowering(graph)
-        fusion = Fusion(lowered)
-        self._operations = ArrayOperations(lowered, fusion, some=True)
+        self._values, fusion = lowered.values(), Fusion(lowered)
+        self._operations = ArrayOperations(fusion, some=True)
         super().__init__(fusion, len(self._inputs), NumbaTarget())
 
     def _finish(self, inputs: int) -> None:
@@ -171,17 +171,15 @@ class NumbaProgram(Executable):
 
     def _code(self, node: OpaqueNode) -> CodeOnArrays:
         """Return the code of an operation; raise an error if it has none."""
-        value = self._operations.value(node)
-        code = array_code(node, None if value is None else value.aval)
+        code = array_code(node, getattr(self._values.get(node), "aval", None))
         if code is not None:
             return code
-        label = node.name if node.op is None else node.op.label
-        what, remedy = f"`{label}`", "call the function from Python"
+        what, remedy = f"`{node.label}`", "call the function from Python"
         if any(x.dtype == np.float16 for x in (node, *node.operands)):
             what, remedy = "float16", "pass float32"
         what = f"{self.title}: {what} is not supported in Numba code: {remedy}"
         error = UnsupportedCodeError(what)
-        error.operation = label
+        error.operation = node.label
         raise error
 
     def _run_in_segment(self, node: OpaqueNode, operation: RoundOperation) -> None:
@@ -200,7 +198,7 @@ class NumbaProgram(Executable):
             lines.append(f"sizes[{position}] = loop{position}()")
         names = [f"x{k}" for k in range(len(segment.arrays))]
         lines += ["plan = np.array([0, 1])", f"rounds({', '.join(names)}, plan, sizes)"]
-        error = f"{self.title}: {node.name if node.op is None else node.op.label}{GAVE_UP}"
+        error = f"{self.title}: {node.label}{GAVE_UP}"
         lines += ["if plan[0] < 0:", f"    raise ValueError({error!r})"]
         self._make_arrays([node])
         self._call_part(node, list(map(self._name, segment.arrays)), lines, scope)

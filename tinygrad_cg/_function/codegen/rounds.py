@@ -113,7 +113,7 @@ def compile_rounds(
     if any(node.dtype not in FUSED for node in outputs):
         return None
     try:
-        operations = ArrayOperations(lowered, fusion)
+        operations = ArrayOperations(fusion)
     except UnfitError:
         return None
     written = [k for k in range(len(loop.steps)) if k - body.carries not in kept.values()]

@@ -161,9 +161,9 @@ class _ScalarElements:
         if node.name == "positions":
             return self._positions(node)
         value = self._values.get(node)
-        if value is None or value.primitive is None:
+        if value is None or not value.name:
             raise _NotScalarError
-        name = value.primitive.name
+        name = value.name
         if name == "gather" and value.inputs[1].array is None:
             return self._gather(value, *node.operands)
         operands = [self.of(operand) for operand in node.operands]
@@ -184,8 +184,6 @@ class _ScalarElements:
 
     def _decompose(self, value: Value, node: nodes.OpaqueNode) -> np.ndarray:
         """Return the elements of an operation, computed by its decomposition."""
-        assert value.primitive is not None
-        assert value.primitive.decomposition is not None
         operands = [nodes.cast(operand, value.dtype) for operand in node.operands]
         result = value.primitive.decomposition(NODES, *operands, **value.params)
         if result is None:
@@ -277,12 +275,11 @@ class _ScalarElements:
 
     def _product(self, value: Value, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return a matrix product, with terms added in order."""
-        assert value.primitive is not None
         if any(operand.dtype != value.dtype for operand in value.inputs):
             raise _NotScalarError
         if prod(value.shape) * x.shape[-1] > MAX_NUMBERS:
             raise _NotScalarError
-        if value.primitive.name == "matvec":
+        if value.name == "matvec":
             y = y[..., None]
         batch = promotion.broadcast_shapes(x.shape[:-2], y.shape[:-2])
         left = np.broadcast_to(x, (*batch, *x.shape[-2:]))
@@ -300,7 +297,6 @@ class _ScalarElements:
 
     def _move(self, value: Value, operands: list[np.ndarray]) -> np.ndarray:
         """Return the result of an operation that moves elements, by moving their positions."""
-        assert value.primitive is not None
         elements: list[Any] = []
         indices = []
         for operand in operands:
@@ -312,12 +308,11 @@ class _ScalarElements:
 
     def _add_up(self, value: Value, operands: list[np.ndarray]) -> np.ndarray:
         """Return zeros with elements added at indices."""
-        assert value.primitive is not None
         shape, zero = value.shape, self.number(0, value.dtype)
         if value.inputs[0].dtype != value.dtype:
             raise _NotScalarError
         indices = np.arange(prod(shape)).reshape(shape)
-        if value.primitive.name == "getitem_adjoint":
+        if value.name == "getitem_adjoint":
             indices = indices[value.params["key"]]
         elif value.inputs[1].array is not None:
             axis, shared = value.params["axis"], value.params["batch_dims"]

@@ -87,12 +87,11 @@ class Target:
 
         It is empty for other operations, and where `node.run` does more than to call NumPy.
         """
-        name = node.op.name if node.op is not None else ""
         dtypes = {node.dtype, *[operand.dtype for operand in node.operands]}
-        if name not in ("matmul", "matvec") or dtypes not in ({FLOAT32}, {FLOAT64}):
+        if node.name not in ("matmul", "matvec") or dtypes not in ({FLOAT32}, {FLOAT64}):
             return ""
         (x, y), (left, right) = operands, [operand.shape for operand in node.operands]
-        if name == "matvec":
+        if node.name == "matvec":
             if (len(left), len(right)) != (2, 1):
                 return ""
         elif len(right) == 2 < len(left) and prod(left):  # one product in place of many

@@ -157,12 +157,11 @@ class Lookups:
 
         Constants get the dtype; computed indices are int64.
         """
-        assert value.primitive is not None
-        array, name = base(indices), value.primitive.name
+        array = base(indices)
         constant = array.constant if isinstance(array, nodes.ArrayNode) else None
         key = array if constant is None else (frozen(constant), dtype), size, parts
         if key not in self._positions:
-            check = partial(positions, name=name, size=size, parts=parts)
+            check = partial(positions, name=value.name, size=size, parts=parts)
             checked: FusionNode = nodes.OpaqueNode(
                 "positions", check, array.shape, INT64, (array,), on_gpu=check
             )

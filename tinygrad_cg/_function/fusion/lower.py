@@ -66,7 +66,7 @@ class Lowering:
         if value.array is not None:
             return _constant(value.array)
         operands = [self.nodes[operand] for operand in value.inputs]
-        if value.primitive is not None and value.primitive.name == "divide":
+        if value.name == "divide":
             operands[1] = self._divisor(operands[1], prod(value.shape))
         return self._fuse_by_rule(value, operands) or _opaque(value, operands)
 
@@ -83,8 +83,7 @@ class Lowering:
 
     def _fuse_by_rule(self, value: Value, operands: list[FusionNode]) -> FusionNode | None:
         """Return the node of an operation that loops can compute; None if they cannot."""
-        primitive = value.primitive
-        if primitive is None or isinstance(value.aval, list):
+        if not value.name or isinstance(value.aval, list):
             return None
         if not all(aval.dtype in FUSED and prod(aval.shape) for aval in (value.aval, *operands)):
             return None
@@ -92,29 +91,28 @@ class Lowering:
         if product is not None and product[0] in self._shared:
             matrix, vector, transposed = product
             return _product_by_rows(value, self.nodes[matrix], self.nodes[vector], transposed)
-        if primitive.name == "matmul" and _is_outer(value):
+        if value.name == "matmul" and _is_outer(value):
             return apply(kmath.multiply, *[cast(operand, value.dtype) for operand in operands])
-        rule = RULES.get(primitive.name, _elementwise if primitive.kind == "elementwise" else None)
-        if primitive.name == "transpose" and value not in self._read_in_order:
+        rule = RULES.get(value.name, _elementwise if value.kind == "elementwise" else None)
+        if value.name == "transpose" and value not in self._read_in_order:
             rule = None
         node = rule(value, *operands) if rule else None
-        if node is None and primitive.name == "getitem" and value in self._read_in_order:
+        if node is None and value.name == "getitem" and value in self._read_in_order:
             node = _columns(value, operands[0])
-        if node is None and primitive.name in self._lookups:
-            node = self._lookups[primitive.name](value, *operands)
+        if node is None and value.name in self._lookups:
+            node = self._lookups[value.name](value, *operands)
         return node
 
 
 def _opaque(value: Value, operands: list[FusionNode]) -> FusionNode:
     if isinstance(value, OutputItem):
         select = itemgetter(value.index)
-        return nodes.OpaqueNode("opaque", select, value.shape, value.dtype, operands)
-    primitive = value.primitive
-    assert primitive is not None
+        return nodes.OpaqueNode("item", select, value.shape, value.dtype, operands)
+    op, params = value.primitive, value.params
     several = isinstance(value.aval, list)
     shape, dtype = ((), np.dtype(object)) if several else (value.shape, value.dtype)
-    run, on_gpu = runner(primitive, value.params), run_on_gpu(primitive, value.params)
-    return nodes.OpaqueNode("opaque", run, shape, dtype, operands, primitive, on_gpu, value.params)
+    run, on_gpu = runner(op, params), run_on_gpu(op, params)
+    return nodes.OpaqueNode(op.name, run, shape, dtype, operands, op, on_gpu, params)
 
 
 def _read_in_order(graph: FuncGraph) -> set[Value]:
@@ -124,8 +122,7 @@ def _read_in_order(graph: FuncGraph) -> set[Value]:
     """
     read = set(graph.outputs)
     for value in graph.values():
-        primitive = value.primitive
-        if primitive and (primitive.kind == "elementwise" or primitive.name in RULES):
+        if value.kind == "elementwise" or value.name in RULES:
             read.update(value.inputs)
     return read
 
@@ -148,7 +145,6 @@ def importable(function: Callable) -> bool:
 
 
 def _elementwise(value: Value, *operands: FusionNode) -> FusionNode | None:
-    assert value.primitive is not None
     kernel = value.primitive.kernel
     if not isinstance(kernel, Elementwise) or not importable(kernel.function):
         return None
@@ -258,8 +254,7 @@ def _columns(value: Value, x: FusionNode) -> FusionNode | None:
 
 
 def _reduction(value: Value, x: FusionNode) -> FusionNode | None:
-    assert value.primitive is not None
-    name, axes = value.primitive.name, value.params["axis"]
+    name, axes = value.name, value.params["axis"]
     shape = pattern(x.shape, axes)
     if shape not in ("", "k", "r", "kr") and (shape, name) != ("rk", "sum"):
         return None
@@ -333,19 +328,18 @@ NODES: Any = _OnNodes()
 
 def _composite(value: Value, *operands: FusionNode) -> FusionNode | None:
     """Return an operation's decomposition, if it is elementwise or reduces rows."""
-    primitive: Any = value.primitive
     x = operands[-1]
     if not (is_floating(x.dtype) and is_floating(value.dtype)) or operands[0].shape != x.shape:
         return None
     axes = value.params.get("axis")
     if axes is not None:
-        if is_narrow(primitive.name, x, axes):
+        if is_narrow(value.name, x, axes):
             return None  # a call on arrays is faster
         runs = pattern(x.shape, axes if isinstance(axes, tuple) else (axes,))
-        if runs not in (("", "k", "r", "kr", "rk") if primitive.name == "mean" else ("r", "kr")):
+        if runs not in (("", "k", "r", "kr", "rk") if value.name == "mean" else ("r", "kr")):
             return None
     operands = tuple([cast(operand, value.dtype) for operand in operands])
-    result = primitive.decomposition(NODES, *operands, **value.params)
+    result = value.primitive.decomposition(NODES, *operands, **value.params)
     return None if result is None else view(result, value.shape)
 
 
@@ -354,10 +348,10 @@ def _composite(value: Value, *operands: FusionNode) -> FusionNode | None:
 
 def vector_product(value: Value) -> tuple[Value, Value, bool] | None:
     """Return the matrix and the vector of a product, and whether the matrix is transposed."""
-    if value.primitive is None or not is_floating(value.dtype):
+    ranks = {"matvec": [2, 1], "matmul": [2, 2]}.get(value.name)
+    if ranks is None or ranks != [len(x.shape) for x in value.inputs]:
         return None
-    form = value.primitive.name, *[len(operand.shape) for operand in value.inputs]
-    if form not in (("matvec", 2, 1), ("matmul", 2, 2)):
+    if not is_floating(value.dtype):
         return None
     left, right = value.inputs
     if right.shape[1:] in ((), (1,)):
@@ -366,7 +360,7 @@ def vector_product(value: Value) -> tuple[Value, Value, bool] | None:
         matrix, vector, transposed = right, left, True
     else:
         return None
-    if matrix.primitive is not None and matrix.primitive.name == "transpose":
+    if matrix.name == "transpose":
         transposed ^= matrix.params["perm"][0] == 1
         matrix = matrix.inputs[0]
     return matrix, vector, transposed

@@ -322,15 +322,14 @@ class ElementsNode(FusionNode):
 
 
 class OpaqueNode(FusionNode):
-    """A function of arrays that runs between kernels. `op` is its record, if it has one.
+    """A function of arrays that runs between kernels.
 
-    `params` are those of the operation.
-
+    `op` is the record of an operation, whose name and `params` the node has; None for others.
     `on_gpu` is the same function of arrays on a GPU. The result is a new array unless it `aliases`
     an operand. A `pure` function returns equal results for equal operands, and keeps none of them.
     """
 
-    __slots__ = ("aliases", "is_operation", "name", "on_gpu", "op", "params", "pure", "run")
+    __slots__ = ("aliases", "name", "on_gpu", "op", "params", "pure", "run")
 
     def __init__(
         self,
@@ -344,15 +343,14 @@ class OpaqueNode(FusionNode):
         params: Any = None,
     ):
         super().__init__(shape, dtype, operands)
-        self.name, self.run, self.is_operation = name, run, op is not None
-        self.op, self.params = op, params or {}
+        self.name, self.run, self.op, self.params = name, run, op, params or {}
         self.on_gpu = on_gpu or run
         self.aliases = op is None or op.aliases
         self.pure = op is None or op.kind not in ("impure", "user")
 
     @property
     def label(self) -> str:
-        return self.name
+        return self.name if self.op is None else self.op.label
 
 
 def base(node: FusionNode) -> FusionNode:

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import prod
 
-from ..._core.primitive import OPS
 from .simplify import simplify
-from .values import FuncGraph, Value, operation, reach, with_operands
+from .values import FuncGraph, Value, operation, reach, reshaped, with_operands
 
 MAX_COMPONENTS = 4
 MIN_PAIRS = 512
@@ -35,7 +34,7 @@ def by_components(graph: FuncGraph) -> FuncGraph:
     def neighbours(value: Value) -> Iterable[Value]:
         near = [*value.inputs, *readers[value]]
         near = [x for x in near if not isinstance(x.aval, list)]  # a loop has several results
-        return [x for x in near if x.primitive is not OPS["sum"] and x.shape == value.shape]
+        return [x for x in near if x.name != "sum" and x.shape == value.shape]
 
     split: set[Value] = set()
     for value in pairs:
@@ -50,10 +49,8 @@ def by_components(graph: FuncGraph) -> FuncGraph:
 
 def _may_split(value: Value) -> bool:
     """Return whether the operation is one on each element of a last axis that is short."""
-    primitive = value.primitive
-    if primitive is None or isinstance(value.aval, list) or len(value.shape) < 3:
-        return False
-    if primitive.kind != "elementwise" and primitive is not OPS["broadcast_to"]:
+    is_split = value.kind == "elementwise" or value.name == "broadcast_to"
+    if not is_split or len(value.shape) < 3:
         return False
     *shape, count = value.shape
     return 1 < count <= MAX_COMPONENTS and prod(shape) >= MIN_PAIRS * count
@@ -69,7 +66,7 @@ def _repeats(value: Value) -> Iterable[bool]:
 
 
 def _is_sum(value: Value) -> bool:
-    return value.primitive is OPS["sum"] and value.dtype == value.inputs[0].dtype
+    return value.name == "sum" and value.dtype == value.inputs[0].dtype
 
 
 class _Components:
@@ -92,7 +89,6 @@ class _Components:
         return FuncGraph(graph.inputs, [built[output] for output in graph.outputs])
 
     def _components_of(self, value: Value) -> list[Value]:
-        assert value.primitive is not None
         params = dict(value.params)
         if "shape" in params:
             params["shape"] = value.shape[:-1]
@@ -105,12 +101,12 @@ class _Components:
             return self._components[operand]
         x, shape = self._built[operand], operand.shape
         if not shape or shape[-1] == 1:
-            return [_reshape(x, shape[:-1])] * count
+            return [reshaped(x, shape[:-1])] * count
         while x.inputs and x.inputs[0].shape[-1:] == shape[-1:] and _is_view(x):
             x = x.inputs[0]
         rows = [slice(None)] * (len(x.shape) - 1)
-        parts = [operation(OPS["getitem"], [x], {"key": (*rows, k)}) for k in range(count)]
-        return [_reshape(part, shape[:-1]) for part in parts]
+        parts = [operation("getitem", [x], {"key": (*rows, k)}) for k in range(count)]
+        return [reshaped(part, shape[:-1]) for part in parts]
 
     def _sum(self, value: Value) -> Value:
         parts = self._components[value.inputs[0]]
@@ -120,26 +116,21 @@ class _Components:
         if is_whole:
             total, *others = parts
             for part in others:
-                total = operation(OPS["add"], [total, part], {})
+                total = operation("add", [total, part], {})
             parts = [total]
         if axes:
             params = {"axis": axes, "keepdims": False}
-            parts = [operation(OPS["sum"], [part], params) for part in parts]
+            parts = [operation("sum", [part], params) for part in parts]
         if is_whole:
-            return _reshape(parts[0], value.shape)
-        joined = operation(OPS["stack"], parts, {"axis": len(parts[0].shape)})
-        return _reshape(joined, value.shape)
+            return reshaped(parts[0], value.shape)
+        joined = operation("stack", parts, {"axis": len(parts[0].shape)})
+        return reshaped(joined, value.shape)
 
 
 def _is_view(value: Value) -> bool:
     """Return whether an operation only reshapes its operand."""
-    name = "" if value.primitive is None else value.primitive.name
-    if name == "getitem":
+    if value.name == "getitem":
         return prod(value.shape) == prod(value.inputs[0].shape) and all(
             key is None or key == slice(None) for key in value.params["key"]
         )
-    return name in ("reshape", "expand_dims", "squeeze")
-
-
-def _reshape(value: Value, shape: tuple[int, ...]) -> Value:
-    return operation(OPS["reshape"], [value], {"shape": tuple(shape)})
+    return value.name in ("reshape", "expand_dims", "squeeze")

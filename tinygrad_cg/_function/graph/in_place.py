@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._core import devices
-from ..._core.primitive import OPS, Primitive
+from ..._core.primitive import Primitive
 from .loop_drafts import Body, replaced
 from .loop_passes import is_row
 from .values import FuncGraph, Value, in_order, operation
@@ -70,7 +70,7 @@ def _exchanged(
     """Return the exchange of a row, and the reads of its previous value, which the exchange
     returns.
     """
-    if end.primitive is not OPS["set_row"] or end.params["batch_dims"]:
+    if end.name != "set_row" or end.params["batch_dims"]:
         return None
     index = end.inputs[2]
     reads = [
@@ -85,17 +85,17 @@ def _exchanged(
 
 def _added(carried: Value, end: Value, uses: Counter[Value]) -> tuple[Value, list[Value]] | None:
     """Return the in-place addition of a part to a loop variable, if `end` is one."""
-    if end.primitive is not OPS["add"] or uses[carried] != 1 or carried not in end.inputs:
+    if end.name != "add" or uses[carried] != 1 or carried not in end.inputs:
         return None
     term = end.inputs[end.inputs[0] is carried]
     if uses[term] != 1 or term.aval != carried.aval or end.aval != carried.aval:
         return None
-    if term.primitive is OPS["gather_adjoint"]:
+    if term.name == "gather_adjoint":
         params = term.params
         if term.inputs[1].shape or params["axis"] or params["batch_dims"]:
             return None
         key = None
-    elif term.primitive is OPS["getitem_adjoint"]:
+    elif term.name == "getitem_adjoint":
         key = term.params["key"]
         if any(isinstance(item, np.ndarray) for item in key):
             return None

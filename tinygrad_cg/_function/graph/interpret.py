@@ -58,7 +58,6 @@ def _operation(value: Value) -> Operation:
     if isinstance(value, OutputItem):
         item = itemgetter(value.index)
         return (item,), item
-    assert value.primitive is not None
     run = runner(value.primitive, value.params)
     small = None if value.params else getattr(value.primitive.run, "small_kernel", None)
     return small or (run,), run

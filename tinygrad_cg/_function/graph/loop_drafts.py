@@ -51,10 +51,6 @@ class Body(NamedTuple):
         return [*ends, *[Aval((self.length, *row.shape), row.dtype) for row in self.rows]]
 
 
-def is_loop(value: Value) -> bool:
-    return value.primitive is not None and value.primitive.name == "loop"
-
-
 class Draft:
     """A loop that passes rewrite.
 

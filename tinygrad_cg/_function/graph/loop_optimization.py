@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .components import by_components
-from .loop_drafts import Draft, Row, is_loop
+from .loop_drafts import Draft, Row
 from .loop_passes import COUNTING, MOVING, OF_ANY_LOOP, counts_or_writes
 from .partition import is_cheap, most_stored
 from .simplify import simplify
@@ -23,7 +23,7 @@ from .values import FuncGraph, OutputItem, Value, identity_of, in_turn, reach, w
 def optimize(graph: FuncGraph, replacements: Mapping[Value, Value] | None = None) -> FuncGraph:
     """Return the graph simplified, with its loops rewritten, and `replacements` for some values."""
     graph = by_components(simplify(graph, replacements))
-    loops = list(filter(is_loop, graph.values()))
+    loops = [value for value in graph.values() if value.name == "loop"]
     if any(map(counts_or_writes, loops)):
         graph = _rewritten(graph, COUNTING)
     return _rewritten(graph, MOVING) if loops else graph
@@ -37,8 +37,8 @@ def _rewritten(graph: FuncGraph, passes: Sequence[Any]) -> FuncGraph:
             read.setdefault(value.inputs[0], set()).add(value.index)
     drafts = {
         value: Draft(value, read.get(value, ()))
-        for value in filter(is_loop, graph.values())
-        if value.params["loop"].body.length is not None and _is_pure(value)
+        for value in graph.values()
+        if value.name == "loop" and value.params["loop"].body.length is not None and _is_pure(value)
     }
     ordered = list(drafts.values())
     for k, later in enumerate(ordered):
@@ -55,10 +55,9 @@ def _rewritten(graph: FuncGraph, passes: Sequence[Any]) -> FuncGraph:
 def _is_pure(loop: Value) -> bool:
     """Return whether a loop has no side effects, so that operations may be removed or moved."""
     for value in loop.params["loop"].body.graph.values():
-        kind = "" if value.primitive is None else value.primitive.kind
-        if kind in ("impure", "user"):
+        if value.kind in ("impure", "user"):
             return False
-        if kind == "control" and not (is_loop(value) and _is_pure(value)):
+        if value.kind == "control" and not (value.name == "loop" and _is_pure(value)):
             return False
     return True
 

@@ -21,13 +21,23 @@ from typing import Any
 import numpy as np
 
 from ..._core.kinds import is_inexact, is_integer
-from ..._core.primitive import OPS
 from ..._core.tensor import Aval
 from .loop_drafts import Body, Draft
 from .partition import is_cheap
-from .values import FuncGraph, Value, constant, operation, reach, with_operands
+from .values import (
+    FuncGraph,
+    Value,
+    constant,
+    operation,
+    reach,
+    reshaped,
+    rows_at,
+    unrepeated,
+    with_operands,
+)
 
 _MAX_ROUNDS = 10_000_000
+_PRODUCTS = ("matmul", "matvec")
 
 
 # Loop variables that stay, or count --------------------------------------------------------------
@@ -40,14 +50,14 @@ def counts_or_writes(loop: Value) -> bool:
         return False
     carried = body.graph.inputs[body.constants :][: body.carries]
     pairs = zip(body.graph.outputs, carried, strict=False)
-    return any(value.primitive is OPS["set_row"] for value in body.graph.values()) or any(
+    return any(value.name == "set_row" for value in body.graph.values()) or any(
         _step(end, before) is not None for end, before in pairs
     )
 
 
 def _step(end: Value, carried: Value) -> Any:
     """Return the integer that each round adds to a loop variable, or None."""
-    if end.primitive is not OPS["add"] or carried.shape or not is_integer(carried.dtype):
+    if end.name != "add" or carried.shape or not is_integer(carried.dtype):
         return None
     steps = [operand for operand in end.inputs if operand is not carried]
     if len(steps) != 1 or steps[0].array is None or steps[0].shape:
@@ -64,7 +74,7 @@ def known_rounds(graph: FuncGraph, constants: int, starts: Sequence[np.ndarray |
     carried, ends = graph.inputs[constants:], graph.outputs
 
     def count(value: Value) -> int | None:
-        name = "" if value.primitive is None else value.primitive.name
+        name = value.name
         if name == "reshape":
             return count(value.inputs[0])
         if name == "logical_and":
@@ -140,37 +150,32 @@ def is_row(value: Value) -> bool:
 
 
 def _is_part(value: Value) -> bool:
-    return (
-        value.primitive is OPS["gather"]
-        and not value.params["batch_dims"]
-        and not value.inputs[1].shape
-    )
+    return value.name == "gather" and not (value.params["batch_dims"] or value.inputs[1].shape)
 
 
 def join_writes(draft: Draft) -> None:
     """Join two writes of a row: setting it to zero, and adding to it."""
     substitutions = {}
     for value in draft.values():
-        if value.primitive is not OPS["add"]:
+        if value.name != "add":
             continue
         for put, added in (value.inputs, value.inputs[::-1]):
             if (
-                put.primitive is OPS["set_row"]
-                and added.primitive is OPS["gather_adjoint"]
+                put.name == "set_row"
+                and added.name == "gather_adjoint"
                 and not (put.params["batch_dims"] or added.params["axis"] or put.inputs[2].shape)
                 and put.inputs[2] is added.inputs[1]
                 and _is_zero(put.inputs[1])
                 and put.aval == added.aval == value.aval
             ):
                 operands = [put.inputs[0], added.inputs[0], put.inputs[2]]
-                substitutions[value] = operation(OPS["set_row"], operands, put.params)
+                substitutions[value] = operation("set_row", operands, put.params)
     draft.replace(substitutions)
 
 
 def _is_zero(value: Value) -> bool:
-    if value.primitive is OPS["broadcast_to"]:
-        value = value.inputs[0]
-    return value.array is not None and not value.array.any()
+    array = unrepeated(value).array
+    return array is not None and not array.any()
 
 
 def put_writes_outside(draft: Draft) -> None:
@@ -178,7 +183,7 @@ def put_writes_outside(draft: Draft) -> None:
     stacks = _of_stacks(draft, _invariant(draft))
     for k, carried in enumerate(draft.carried):
         end = draft.results[k]
-        if end.primitive is not OPS["set_row"] or end.params["batch_dims"]:
+        if end.name != "set_row" or end.params["batch_dims"]:
             continue
         array, row, index = end.inputs
         if array is not carried or index not in stacks or not draft.fits(row):
@@ -199,7 +204,7 @@ def _put_writes_outside(draft: Draft, k: int, numbers: np.ndarray, reads: list[V
     start, substitutions = draft.starts[k], {}
     for read in reads:
         substitutions[read] = new = Value(read.aval)
-        draft.slices[new] = _gathered(start, numbers)
+        draft.slices[new] = rows_at(start, numbers)
     draft.replace(substitutions)
     row = draft.results[k].inputs[1]
     draft.outside[k] = rows = draft.stack(row)
@@ -208,21 +213,17 @@ def _put_writes_outside(draft: Draft, k: int, numbers: np.ndarray, reads: list[V
         return
     sources, written = np.zeros(size, np.int64), np.zeros(size, bool)
     sources[numbers], written[numbers] = np.arange(len(numbers)), True
-    draft.outside[k] = gathered = _gathered(rows, sources)
+    draft.outside[k] = gathered = rows_at(rows, sources)
     if not written.all():
         mask = constant(written.reshape(-1, *[1] * len(row.shape)))
-        draft.outside[k] = operation(OPS["where"], [mask, gathered, start], {})
-
-
-def _gathered(x: Value, numbers: np.ndarray) -> Value:
-    return operation(OPS["gather"], [x, constant(numbers)], {"axis": 0, "batch_dims": 0})
+        draft.outside[k] = operation("where", [mask, gathered, start], {})
 
 
 def _known(value: Value) -> np.ndarray | None:
     """Return the array of a value that elementwise operations compute from constants, else None."""
     if value.array is not None:
         return value.array
-    if value.primitive is None or value.primitive.kind not in ("elementwise", "move"):
+    if value.kind not in ("elementwise", "move"):
         return None
     operands = [_known(operand) for operand in value.inputs]
     if not operands or any(operand is None for operand in operands):
@@ -233,14 +234,6 @@ def _known(value: Value) -> np.ndarray | None:
 # What need not be in the loop --------------------------------------------------------------------
 
 
-def _is_product(value: Value) -> bool:
-    return value.primitive is not None and value.primitive.name in ("matmul", "matvec")
-
-
-def _is_elementwise(value: Value) -> bool:
-    return value.primitive is not None and value.primitive.kind == "elementwise"
-
-
 def _invariant(draft: Draft) -> dict[Value, Value]:
     """Return the values of the body that are equal in all rounds, with their values outside."""
     same = dict(draft.fixed)
@@ -249,7 +242,7 @@ def _invariant(draft: Draft) -> dict[Value, Value]:
             same[value] = value
             continue
         is_same = all(operand in same for operand in value.inputs) and bool(value.inputs)
-        if is_same and (is_cheap(value) or _is_product(value)):
+        if is_same and (is_cheap(value) or value.name in _PRODUCTS):
             same[value] = with_operands(value, [same[operand] for operand in value.inputs])
     return same
 
@@ -264,12 +257,12 @@ def _of_stacks(draft: Draft, same: dict[Value, Value]) -> dict[Value, Value]:
         if not all(operand in stacks or operand in same for operand in inputs):
             continue
         operands = [stacks.get(operand) or same[operand] for operand in inputs]
+        is_computed = value.name in _PRODUCTS or value.kind == "elementwise"
         if _is_part(value):
             if inputs[0] in same:
-                parts = operation(OPS["gather"], operands, value.params)
+                parts = operation("gather", operands, value.params)
                 stacks[value] = move_axis(parts, value.params["axis"], 0)
-        elif (_is_product(value) or _is_elementwise(value)) and _axes_align(value, stacks):
-            assert value.primitive is not None
+        elif is_computed and _axes_align(value, stacks):
             stack = operation(value.primitive, operands, value.params)
             if stack.aval == Aval((draft.length, *value.shape), value.dtype):
                 stacks[value] = stack
@@ -278,8 +271,8 @@ def _of_stacks(draft: Draft, same: dict[Value, Value]) -> dict[Value, Value]:
 
 def _axes_align(value: Value, stacks: dict[Value, Value]) -> bool:
     """Return whether a new first axis of the stacked operands broadcasts against no other axis."""
-    core = (2, 1) if value.primitive is OPS["matvec"] else (2, 2)
-    if _is_elementwise(value):
+    core = (2, 1) if value.name == "matvec" else (2, 2)
+    if value.kind == "elementwise":
         core = (0,) * len(value.inputs)
     rest = [len(operand.shape) - k for operand, k in zip(value.inputs, core, strict=True)]
     most = max(rest)
@@ -295,10 +288,10 @@ def hoist(draft: Draft) -> None:
     stacks = _of_stacks(draft, same) if draft.has_all_rounds else {}
     substitutions: dict[Value, Value] = {}
     for value in reach(draft.results, lambda value: () if value in substitutions else value.inputs):
-        if value in same and (_is_elementwise(value) or _is_product(value)):
+        if value in same and (value.kind == "elementwise" or value.name in _PRODUCTS):
             substitutions[value] = new = Value(value.aval)
             draft.fixed[new] = same[value]
-        elif value in stacks and (_is_product(value) or _is_part(value)):
+        elif value in stacks and (value.name in _PRODUCTS or _is_part(value)):
             substitutions[value] = new = Value(value.aval)
             draft.slices[new] = stacks[value]
     draft.replace(substitutions)
@@ -321,7 +314,7 @@ def put_sums_outside(draft: Draft) -> None:
         row = draft.results[k]
         if sums.is_product_after(row):
             operands = [sums.stack(row.inputs[0]), sums.same[row.inputs[1]]]
-            draft.outside[k] = operation(OPS["matmul"], operands, {})
+            draft.outside[k] = operation("matmul", operands, {})
 
 
 Make = Callable[[], Value]
@@ -342,7 +335,7 @@ class _Sums:
         leaves, pending = [], [self.draft.results[k]]
         while pending:
             value = pending.pop()
-            if value.primitive is OPS["add"] and self.uses[value] == 1:
+            if value.name == "add" and self.uses[value] == 1:
                 pending += value.inputs
             else:
                 leaves.append(value)
@@ -360,13 +353,13 @@ class _Sums:
             return False
         total = self.draft.starts[k]
         for make in filter(None, makers):
-            total = operation(OPS["add"], [total, make()], {})
+            total = operation("add", [total, make()], {})
         self.draft.outside[k] = total
         return True
 
     def product(self, value: Value) -> Make | None:
         """Return a function that computes the product of two matrices for all rounds, or None."""
-        if value.primitive is not OPS["matmul"] or not all(
+        if value.name != "matmul" or not all(
             len(operand.shape) == 2 and operand not in self.same and self.draft.fits(operand)
             for operand in value.inputs
         ):
@@ -375,26 +368,26 @@ class _Sums:
 
     def _product(self, left: Value, right: Value) -> Value:
         inner = self.draft.length * left.shape[1]
-        if left.primitive is OPS["transpose"]:
-            a = _reshape(self.stack(left.inputs[0]), (inner, left.shape[0]))
+        if left.name == "transpose":
+            a = reshaped(self.stack(left.inputs[0]), (inner, left.shape[0]))
             a = _transpose(a, (1, 0))
         else:
-            a = _reshape(_transpose(self.stack(left), (1, 0, 2)), (left.shape[0], inner))
-        if right.primitive is OPS["transpose"]:
+            a = reshaped(_transpose(self.stack(left), (1, 0, 2)), (left.shape[0], inner))
+        if right.name == "transpose":
             b = _transpose(self.stack(right.inputs[0]), (0, 2, 1))
         else:
             b = self.stack(right)
-        return operation(OPS["matmul"], [a, _reshape(b, (inner, right.shape[1]))], {})
+        return operation("matmul", [a, reshaped(b, (inner, right.shape[1]))], {})
 
     def scattered(self, value: Value) -> Make | None:
         """Return a function that computes the gradient of reads for all rounds, or None."""
-        if value.primitive is OPS["gather_adjoint"]:
+        if value.name == "gather_adjoint":
             index = value.inputs[1]
             if index.shape or value.params["batch_dims"]:
                 return None
             if index not in self.stacks and index not in self.same:
                 return None
-        elif value.primitive is not OPS["getitem_adjoint"]:
+        elif value.name != "getitem_adjoint":
             return None
         part = value.inputs[0]
         if part in self.same or not self.draft.fits(part):
@@ -402,47 +395,42 @@ class _Sums:
         return partial(self._scattered, value)
 
     def _scattered(self, value: Value) -> Value:
-        assert value.primitive is not None
         stack, rest = self.stack(value.inputs[0]), value.inputs[1:]
         if rest and rest[0] in self.stacks:
             operands = [move_axis(stack, 0, value.params["axis"]), self.stacks[rest[0]]]
         else:
-            total = operation(OPS["sum"], [stack], {"axis": (0,), "keepdims": False})
+            total = operation("sum", [stack], {"axis": (0,), "keepdims": False})
             operands = [total, *[self.same[operand] for operand in rest]]
         return operation(value.primitive, operands, value.params)
 
     def sum_of_kept(self, value: Value) -> Make | None:
         """Return a function that sums a value whose rows are outputs over all rounds, or None."""
-        if value.primitive is not OPS["sum"] or value.params["keepdims"]:
+        if value.name != "sum" or value.params["keepdims"]:
             return None
         x, draft = value.inputs[0], self.draft
         if x not in draft.results[len(draft.carried) :] and x not in draft.slices:
             return None
         axes = (0, *[axis + 1 for axis in value.params["axis"]])
         params = {"axis": axes, "keepdims": False}
-        return lambda: operation(OPS["sum"], [self.stack(x)], params)
+        return lambda: operation("sum", [self.stack(x)], params)
 
     def is_product_after(self, row: Value) -> bool:
         """Return whether a row is only an output, and is a product with a constant matrix."""
-        if row.primitive is not OPS["matmul"] or self.uses[row] != 1:
+        if row.name != "matmul" or self.uses[row] != 1:
             return False
         left, right = row.inputs
         return right in self.same and len(right.shape) == 2 and self.draft.fits(left)
 
     def stack(self, value: Value) -> Value:
         """Return the stack of a value of the body."""
-        if value.primitive is OPS["reshape"]:
+        if value.name == "reshape":
             stack = self.stack(value.inputs[0])
-            return _reshape(stack, (self.draft.length, *value.shape))
+            return reshaped(stack, (self.draft.length, *value.shape))
         return self.draft.stack(value)
 
 
-def _reshape(value: Value, shape: tuple[int, ...]) -> Value:
-    return operation(OPS["reshape"], [value], {"shape": shape})
-
-
 def _transpose(value: Value, perm: tuple[int, ...]) -> Value:
-    return operation(OPS["transpose"], [value], {"perm": perm})
+    return operation("transpose", [value], {"perm": perm})
 
 
 def move_axis(x: Value, source: int, to: int) -> Value:

@@ -75,33 +75,30 @@ class Polynomials:
             sign = 1 if (array > 0).all() else -1 if (array < 0).all() else 0
             size = abs(array)
             return Polynomial(None, 0, sign, float(size.min()), float(size.max()))
-        if value.primitive is None or not _terms(value):
-            return None
-        if any(operand.dtype != value.dtype for operand in value.inputs):
+        if not _terms(value) or any(operand.dtype != value.dtype for operand in value.inputs):
             return None
         x, *others = [self._polynomials[operand] for operand in value.inputs]
-        name = value.primitive.name
-        if name == "broadcast_to":
+        if value.name == "broadcast_to":
             return x
-        if name == "negative":
+        if value.name == "negative":
             return x._replace(sign=-x.sign)
         y = others[0] if others else x
         if x.base is not None and y.base is not None and x.base is not y.base:
             return None
         base = x.base if x.base is not None else y.base
-        if name in ("multiply", "square"):
+        if value.name in ("multiply", "square"):
             degree = x.degree + y.degree if x.sign and y.sign else 0
             return Polynomial(base, degree, x.sign * y.sign, x.low * y.low, x.high * y.high)
         high = x.high + y.high
-        if x.sign and x.degree == y.degree and x.sign == (y.sign if name == "add" else -y.sign):
+        sign = y.sign if value.name == "add" else -y.sign
+        if x.sign and x.degree == y.degree and x.sign == sign:
             return Polynomial(base, x.degree, x.sign, max(x.low, y.low), high)
         return Polynomial(base, 0, 0, 0.0, high)
 
 
 def _terms(value: Value) -> tuple[Value, ...]:
     """Return the operands of an operation if it propagates inf and NaN."""
-    strict = value.primitive is not None and value.primitive.name in _STRICT
-    return value.inputs if strict else ()
+    return value.inputs if value.name in _STRICT else ()
 
 
 def _is_in_range(polynomial: Polynomial, dtype: np.dtype) -> bool:
@@ -113,7 +110,7 @@ def _is_in_range(polynomial: Polynomial, dtype: np.dtype) -> bool:
 
 def _doubled(value: Value) -> Value | None:
     """Return x for the slope 2 x, which overflows only if the square of x overflows."""
-    if value.primitive is not None and value.primitive.name == "multiply":
+    if value.name == "multiply":
         x, factor = value.inputs
         if factor.array is not None and not factor.array.ndim and abs(factor.array) <= 2:
             return x
@@ -121,11 +118,7 @@ def _doubled(value: Value) -> Value | None:
 
 
 def _is_square(value: Value, base: Value) -> bool:
-    return (
-        value.primitive is not None
-        and value.primitive.name in ("square", "multiply")
-        and all(operand is base for operand in value.inputs)
-    )
+    return value.name in ("square", "multiply") and all(x is base for x in value.inputs)
 
 
 def _hands_on(slope: Value, upstream: Value) -> bool:

@@ -28,16 +28,14 @@ QUICK = frozenset(_QUICK_NAMES.split())
 
 def is_cheap(value: Value) -> bool:
     """Return whether a value is cheaper to compute again than to store and load."""
-    primitive = value.primitive
-    return primitive is not None and (primitive.kind == "elementwise" or primitive.name in _CHEAP)
+    return value.kind == "elementwise" or value.name in _CHEAP
 
 
 def most_stored(value: Value) -> int:
     """Return the most bytes that the rows of a value in all rounds may take if they are stored."""
-    primitive = value.primitive
-    if primitive is None or not is_cheap(value):
+    if not is_cheap(value):
         return MAX_STACK_BYTES
-    return 0 if primitive.name in QUICK | _CHEAP else _MAX_CACHED_BYTES
+    return 0 if value.name in QUICK | _CHEAP else _MAX_CACHED_BYTES
 
 
 def cut(
@@ -56,11 +54,8 @@ def cut(
     primal = set(inputs)  # values that depend on these alone
     for value in in_order([*kept, *ends]):
         if value not in late_inputs and all(operand in primal for operand in value.inputs):
-            primitive = value.primitive
-            again = primitive is None or not (
-                primitive.kind in ("impure", "user") or primitive.name == "optimization_barrier"
-            )
-            if value in forward or again:  # values that must not be repeated are in `kept`
+            once = value.kind in ("impure", "user") or value.name == "optimization_barrier"
+            if value in forward or not once:  # values that must not be repeated are in `kept`
                 primal.add(value)
     there = {*inputs, *kept}
     residuals: dict[Value, Value] = {}

@@ -16,7 +16,6 @@ import numpy as np
 from tinygrad_cg_kernels.runtime import promotion
 
 from ..._core.kinds import is_inexact, is_native_float, is_real_number
-from ..._core.primitive import OPS
 from . import moves
 from .masks import Polynomials
 from .values import (
@@ -28,6 +27,8 @@ from .values import (
     identity_of,
     in_order,
     operation,
+    reshaped,
+    unrepeated,
     with_operands,
 )
 
@@ -79,23 +80,22 @@ class _Builder:
         if value.array is not None or isinstance(value, OutputItem):
             rebuilt = with_operands(value, operands)
             return self.by_identity.setdefault(identity_of(value, operands), rebuilt)
-        primitive = value.primitive
-        if primitive is None:  # an input
+        if value.primitive is None:  # an input
             return value
-        rebuilt = Value(value.aval, primitive, operands, value.params)
-        if primitive.kind in ("impure", "user"):  # two calls of it may differ
+        rebuilt, name = Value(value.aval, value.primitive, operands, value.params), value.name
+        if value.kind in ("impure", "user"):  # two calls of it may differ
             return rebuilt
-        rule = _RULES.get(primitive.name)
+        rule = _RULES.get(name)
         simpler = rule(rebuilt) if rule is not None else None
-        if simpler is None and primitive.name in moves.MOVES:
+        if simpler is None and name in moves.MOVES:
             simpler = moves.marks(rebuilt)
-        if simpler is None and primitive.name in _MASKS:
+        if simpler is None and name in _MASKS:
             simpler = self._without_mask(rebuilt)
-        elif simpler is None and primitive.name == "multiply_tangent":
+        elif simpler is None and name == "multiply_tangent":
             simpler = self._without_one_mask(rebuilt)
-        elif simpler is None and primitive.name == "unless_masked":
+        elif simpler is None and name == "unless_masked":
             simpler = self._never_masked(rebuilt)
-        if simpler is None and primitive.kind == "elementwise":
+        if simpler is None and value.kind == "elementwise":
             simpler = _without_repeats(rebuilt)
         if simpler is not None:
             return self._built(simpler)
@@ -112,25 +112,20 @@ class _Builder:
 
     def _without_mask(self, value: Value) -> Value | None:
         """Return an ordinary product or quotient, if no zero upstream gradient meets a pole."""
-        assert value.primitive is not None
-        position, name = _MASKS[value.primitive.name]
+        position, name = _MASKS[value.name]
         upstream, slope = value.inputs[position], value.inputs[1]
-        if name.startswith("divide"):
-            masks = not (
-                self.polynomials.is_nonzero(upstream) or self.polynomials.is_nonzero(slope)
-            )
+        if name == "divide":
+            fits = any(map(self.polynomials.is_nonzero, (upstream, slope)))
         else:
-            masks = self.polynomials.may_mask(upstream, slope)
-        if masks:
-            return None
-        return operation(OPS[name], value.inputs, {})
+            fits = not self.polynomials.may_mask(upstream, slope)
+        return operation(name, value.inputs, {}) if fits else None
 
     def _without_one_mask(self, value: Value) -> Value | None:
         """Return a product that only one factor masks, if a zero of the other meets no pole."""
         x, y = value.inputs
         for factor, other in ((x, y), (y, x)):
             if not self.polynomials.may_mask(factor, other):
-                return operation(OPS["multiply_upstream"], [other, factor], {})
+                return operation("multiply_upstream", [other, factor], {})
         return None
 
     def _never_masked(self, value: Value) -> Value | None:
@@ -145,23 +140,19 @@ def _in_shape(value: Value, like: Value) -> Value:
     """Return `value`, repeated to the shape of `like`."""
     if tuple(value.shape) == tuple(like.shape):
         return value
-    return operation(OPS["broadcast_to"], [value], {"shape": tuple(like.shape)})
+    return operation("broadcast_to", [value], {"shape": tuple(like.shape)})
 
 
 def _constant_of(value: Value) -> Value | None:
     """Return the result of an operation on constants; None if it is large or raises."""
-    primitive, arrays = value.primitive, [operand.array for operand in value.inputs]
-    if primitive is None or isinstance(value.aval, list) or primitive.name == "broadcast_to":
+    arrays = [operand.array for operand in value.inputs]
+    if not arrays or any(array is None for array in arrays) or isinstance(value.aval, list):
         return None
-    if (
-        not arrays
-        or any(array is None for array in arrays)
-        or prod(value.shape) > _MAX_CONSTANT_SIZE
-    ):
+    if value.name == "broadcast_to" or prod(value.shape) > _MAX_CONSTANT_SIZE:
         return None
-    run, dtypes = primitive.run, {operand.dtype for operand in value.inputs}
-    if primitive.name in _ROUNDED_ONCE and dtypes == {value.dtype} and is_native_float(value.dtype):
-        run = primitive.ufunc  # gives the same bits without loading a kernel
+    run, dtypes = value.primitive.run, {operand.dtype for operand in value.inputs}
+    if value.name in _ROUNDED_ONCE and dtypes == {value.dtype} and is_native_float(value.dtype):
+        run = value.primitive.ufunc  # gives the same bits without loading a kernel
     with np.errstate(all="ignore"):
         try:
             return constant(np.array(run(*arrays, **value.params)))
@@ -173,7 +164,7 @@ def _without_repeats(value: Value) -> Value | None:
     """Return the operation on operands without their explicit broadcasts."""
     operands = list(value.inputs)
     for i, operand in enumerate(operands):
-        if operand.primitive is not None and operand.primitive.name == "broadcast_to":
+        if operand.name == "broadcast_to":
             shapes = [other.shape for j, other in enumerate(operands) if j != i]
             if promotion.broadcast_shapes(operand.inputs[0].shape, *shapes) == tuple(value.shape):
                 operands[i] = operand.inputs[0]
@@ -186,15 +177,11 @@ def _without_repeats(value: Value) -> Value | None:
 
 def _of_numbers(value: Value) -> Value | None:
     """Return an operation on broadcast numbers as a broadcast number."""
-    primitive, repeat = value.primitive, OPS["broadcast_to"]
-    assert primitive is not None
-    numbers = [
-        operand.inputs[0] if operand.primitive is repeat else operand for operand in value.inputs
-    ]
+    numbers = list(map(unrepeated, value.inputs))
     number = None
     if all(operand.array is not None and not operand.array.ndim for operand in numbers):
-        number = _constant_of(operation(primitive, numbers, value.params))
-    return number and operation(repeat, [number], {"shape": tuple(value.shape)})
+        number = _constant_of(operation(value.primitive, numbers, value.params))
+    return number and operation("broadcast_to", [number], {"shape": tuple(value.shape)})
 
 
 # Identities ----------------------------------------------------------------------------------
@@ -202,9 +189,7 @@ def _of_numbers(value: Value) -> Value | None:
 
 def _is_number(value: Value, number: float) -> bool:
     """Return whether all elements are `number`; 0.0 and -0.0 differ."""
-    if value.primitive is not None and value.primitive.name == "broadcast_to":
-        value = value.inputs[0]
-    array = value.array
+    array = unrepeated(value).array
     if array is None or array.ndim or not is_real_number(array.dtype):
         return False
     return array == number and (number != 0 or bool(np.signbit(array)) == bool(np.signbit(number)))
@@ -244,7 +229,7 @@ def _put_together(value: Value) -> Value | None:
         return None
     if frozen(x.params) != frozen(y.params) or parts[0].aval != parts[1].aval:
         return None
-    return operation(put, [operation(OPS["add"], parts, {})], x.params)
+    return operation(put, [operation("add", parts, {})], x.params)
 
 
 def _joined(value: Value) -> Value | None:
@@ -258,7 +243,7 @@ def _joined(value: Value) -> Value | None:
         term = pending.pop()
         if term.primitive is value.primitive:
             pending.extend(term.inputs)
-        elif term.primitive is not None and term.primitive.name == "getitem_adjoint":
+        elif term.name == "getitem_adjoint":
             terms.append(term)
         else:
             return None
@@ -283,7 +268,7 @@ def _joined(value: Value) -> Value | None:
     parts = [terms[k].inputs[0] for _, _, k in ordered]
     if end != value.shape[axis] or any(part.dtype != value.dtype for part in parts):
         return None
-    return operation(OPS["concatenate"], parts, {"axis": axis})
+    return operation("concatenate", parts, {"axis": axis})
 
 
 def span_along_axis(key: Sequence[Any], shape: Sequence[int]) -> tuple[int, int, int] | None:
@@ -318,14 +303,13 @@ def _cast(value: Value) -> Value | None:
 def _merge_reshapes(value: Value) -> Value | None:
     """Return one reshape for a chain of reshapes, expand_dims and squeeze."""
     operand = value.inputs[0]
-    while operand.primitive is not None and operand.primitive.name == "reshape":
+    while operand.name == "reshape":
         operand = operand.inputs[0]
     if operand.shape == value.shape:
         return operand
-    assert value.primitive is not None
-    if value.primitive.name == "reshape" and operand is value.inputs[0]:
+    if value.name == "reshape" and operand is value.inputs[0]:
         return None
-    return operation(OPS["reshape"], [operand], {"shape": tuple(value.shape)})
+    return reshaped(operand, value.shape)
 
 
 def _transpose(value: Value) -> Value | None:
@@ -335,7 +319,7 @@ def _transpose(value: Value) -> Value | None:
     if operand.primitive is value.primitive:
         inner = operand.params["perm"]
         combined = tuple([inner[i] for i in perm])
-        return operation(OPS["transpose"], operand.inputs, {"perm": combined})
+        return operation("transpose", operand.inputs, {"perm": combined})
     return None
 
 
@@ -344,7 +328,7 @@ def _broadcast_to(value: Value) -> Value | None:
     if operand.shape == value.shape:
         return operand
     if operand.primitive is value.primitive:
-        return operation(OPS["broadcast_to"], operand.inputs, value.params)
+        return operation("broadcast_to", operand.inputs, value.params)
     return None
 
 
@@ -356,7 +340,7 @@ def _gather(value: Value) -> Value | None:
         return x
     if part is None:
         return moves.with_shared_indices(value) or moves.gather_of_joined(value)
-    return operation(OPS["getitem"], [x], {"key": (*[slice(None)] * axis, part)})
+    return operation("getitem", [x], {"key": (*[slice(None)] * axis, part)})
 
 
 def _gather_adjoint(value: Value) -> Value | None:
@@ -364,7 +348,7 @@ def _gather_adjoint(value: Value) -> Value | None:
     params = {"shape": shape, "key": (*[slice(None)] * value.params["axis"], part)}
     if part is None:
         return moves.with_shared_indices(value) or moves.inverse(value)
-    return operation(OPS["getitem_adjoint"], value.inputs[:1], params)
+    return operation("getitem_adjoint", value.inputs[:1], params)
 
 
 def _part_at(value: Value, shape: tuple[int, ...]) -> int | slice | None:
@@ -387,24 +371,22 @@ class _OnValues:
     """Operations on values by name, for decompositions; see `_ops.composition`."""
 
     def __getattr__(self, name: str) -> Callable[..., Value]:
-        return lambda *operands, **params: operation(OPS[name], operands, params)
+        return lambda *operands, **params: operation(name, operands, params)
 
 
 def _where(value: Value) -> Value | None:
     """Return the branch that a constant condition chooses."""
     condition, x, y = value.inputs
-    if condition.primitive is OPS["broadcast_to"]:
-        condition = condition.inputs[0]
-    if condition.array is None or condition.array.size != 1:
+    array = unrepeated(condition).array
+    if array is None or array.size != 1:
         return None
-    chosen = x if condition.array.item() else y
+    chosen = x if array.item() else y
     return _in_shape(chosen, value) if chosen.dtype == value.dtype else None
 
 
 def _parts(value: Value) -> Value:
     """Return what a composite operation consists of: loops compute its parts with others."""
-    primitive: Any = value.primitive
-    return primitive.decomposition(_OnValues(), *value.inputs, **value.params)
+    return value.primitive.decomposition(_OnValues(), *value.inputs, **value.params)
 
 
 def _scalar_power(value: Value) -> Value | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.primitive import Primitive
+from ..._core.primitive import OPS
 from ..._core.tensor import Aval
 
 _next_serial = count().__next__
@@ -21,22 +21,23 @@ _next_serial = count().__next__
 class Value:
     """One array of a graph: an input, a constant, or an output of an operation.
 
-    `primitive` is None for inputs and constants; `array` is a constant's value. An operation with
-    several outputs is one value whose `aval` is a list, and an `OutputItem` for each output. Later
-    values have greater `serial` numbers.
+    `name` and `kind` are those of the `primitive`; those of inputs and constants are empty.
+    `array` is a constant's value. An operation with several outputs is one value whose `aval` is a
+    list, and an `OutputItem` for each output. Later values have greater `serial` numbers.
     """
 
-    __slots__ = ("array", "aval", "inputs", "params", "primitive", "serial")
+    __slots__ = ("array", "aval", "inputs", "kind", "name", "params", "primitive", "serial")
 
     def __init__(
         self,
         aval: Any,
-        primitive: Primitive | None = None,
+        primitive: Any = None,
         inputs: Sequence[Value] = (),
         params: Mapping[str, Any] | None = None,
         array: np.ndarray | None = None,
     ):
         self.aval, self.primitive, self.array = aval, primitive, array
+        self.name, self.kind = ("", "") if primitive is None else (primitive.name, primitive.kind)
         self.serial = _next_serial()
         self.inputs = tuple(inputs)
         self.params = dict(params or {})
@@ -64,10 +65,25 @@ def constant(array: np.ndarray) -> Value:
     return Value(Aval(array.shape, array.dtype), array=array)
 
 
-def operation(primitive: Primitive, inputs: Sequence[Value], params: Mapping[str, Any]) -> Value:
-    """Return the value of an operation; the primitive's rule gives its shape and dtype."""
+def operation(primitive: Any, inputs: Sequence[Value], params: Mapping[str, Any]) -> Value:
+    """Return the value of an operation, a primitive or its name; its rule gives shape and dtype."""
+    primitive = OPS[primitive] if isinstance(primitive, str) else primitive
     aval = primitive.abstract(*[value.aval for value in inputs], **params)
     return Value(aval, primitive, inputs, params)
+
+
+def unrepeated(value: Value) -> Value:
+    """Return the operand of a broadcast; any other value itself."""
+    return value.inputs[0] if value.name == "broadcast_to" else value
+
+
+def reshaped(value: Value, shape: Sequence[int]) -> Value:
+    return operation("reshape", [value], {"shape": tuple(shape)})
+
+
+def rows_at(x: Value, numbers: np.ndarray, axis: int = 0) -> Value:
+    """Return the rows of an array, or its parts along an axis, at constant positions."""
+    return operation("gather", [x, constant(numbers)], {"axis": axis, "batch_dims": 0})
 
 
 def with_operands(value: Value, operands: Sequence[Value]) -> Value:
@@ -115,9 +131,8 @@ class FuncGraph:
             if isinstance(value, OutputItem):
                 text = f"{operands[0]}[{value.index}]"
             else:
-                assert value.primitive is not None
                 operands += [f"{key}={param!r}" for key, param in value.params.items()]
-                text = f"{value.primitive.name}({', '.join(operands)})"
+                text = f"{value.name}({', '.join(operands)})"
             lines.append(f"{name} = {text}  {_type(value.aval)}")
         lines.append(f"return {', '.join(names[value] for value in self.outputs)}")
         return "\n".join(lines)

@@ -397,12 +397,11 @@ def _replay(value: Value, operands: list) -> Any:
         return Tensor(value.array)
     if isinstance(value, OutputItem):
         return operands[0][value.index]
-    assert value.primitive is not None
     return apply(value.primitive, tuple(operands), value.params)
 
 
 def _is_code(value: Value) -> bool:
-    return value.primitive is not None and value.primitive.kind in ("impure", "user")
+    return value.kind in ("impure", "user")
 
 
 def _results_of_code(ends: list[Value], substitutions: dict[Value, Value]) -> list[Value]:

@@ -47,7 +47,7 @@ def rolled(graph: FuncGraph, constants: Mapping[Value, Value], build: Build) -> 
 
 
 def _is_long(graph: FuncGraph) -> bool:
-    return sum(value.primitive is not None for value in graph.values()) > MAX_OPERATIONS
+    return sum(bool(value.name) for value in graph.values()) > MAX_OPERATIONS
 
 
 class Program:

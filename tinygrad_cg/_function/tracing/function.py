@@ -362,7 +362,7 @@ travels(Function)
 
 def _fuse_unless_long(graph: FuncGraph) -> Callable[[Sequence[Any]], list[Any]]:
     """Return a program; a very long one runs operation by operation, with a warning."""
-    count = sum(value.primitive is not None for value in graph.values())
+    count = sum(bool(value.name) for value in graph.values())
     if count <= MAX_OPERATIONS:
         return fused(graph)
     warn(

@@ -26,7 +26,7 @@ from ..._core.conversion import INT64, convert, is_weak
 from ..._core.devices import CPU
 from ..._core.kinds import is_differentiable, is_exact
 from ..._core.levels import Token, current_trace, run_on, stack, state
-from ..._core.primitive import OPS, apply
+from ..._core.primitive import apply
 from ..._core.record import Node, run_recorded
 from ..._core.tensor import Aval, Tensor, is_zero, leaked_from_trace
 from ..._ops.comparison import less
@@ -557,7 +557,7 @@ def _unread_carries(body: Body) -> set[int]:
     read = Counter(outputs[: body.carries])
     unread = set()
     for k, (start, end) in enumerate(zip(carried, outputs, strict=False)):
-        is_write = end.primitive is OPS["set_row"] and end.inputs[0] is start
+        is_write = end.name == "set_row" and end.inputs[0] is start
         if is_write and uses[start] == 1 and not uses[end] and not read[start]:
             unread.add(k)
     return unread

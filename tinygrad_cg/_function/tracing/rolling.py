@@ -21,11 +21,20 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.primitive import OPS
 from ..graph.loop_drafts import Body
 from ..graph.loop_passes import move_axis
 from ..graph.simplify import simplify
-from ..graph.values import FuncGraph, OutputItem, Value, constant, frozen, operation, with_operands
+from ..graph.values import (
+    FuncGraph,
+    OutputItem,
+    Value,
+    constant,
+    frozen,
+    operation,
+    rows_at,
+    unrepeated,
+    with_operands,
+)
 from .choices import CHOICE
 from .loops import LOOP, LoopProgram
 from .trace import Build
@@ -66,7 +75,7 @@ class _Sequence:
         self.ops: list[Value] = []
         built = dict(constants)
         for value in sorted(graph.values(), key=lambda value: value.serial):
-            if value.inputs or value.primitive is not None:
+            if value.inputs or value.name:
                 steps = _as_gather(value, [built[operand] for operand in value.inputs])
                 built[value] = steps[-1]
                 self.ops += steps
@@ -108,8 +117,8 @@ class _Sequence:
 
 def _as_gather(value: Value, operands: Sequence[Value]) -> list[Value]:
     """Return a read at one index, or its gradient, as a gather; other operations unchanged."""
-    is_read, is_gradient = (value.primitive is OPS[name] for name in ("getitem", "getitem_adjoint"))
-    key = value.params["key"] if is_read or is_gradient else ()
+    is_read = value.name == "getitem"
+    key = value.params["key"] if value.name in ("getitem", "getitem_adjoint") else ()
     parts = (k for k, part in enumerate(key) if type(part) is not slice or part != slice(None))
     axis = next(parts, len(key))
     if type(key[axis] if axis < len(key) else None) is not int:
@@ -119,14 +128,14 @@ def _as_gather(value: Value, operands: Sequence[Value]) -> list[Value]:
     rest: Any = {"key": (*key[:axis], *key[axis + 1 :])} if key[axis + 1 :] else None
     params = {"axis": axis, "batch_dims": 0}
     if is_read:
-        steps = [operation(OPS["gather"], [operands[0], number], params)]
-        return [*steps, operation(OPS["getitem"], steps, rest)] if rest else steps
+        steps = [operation("gather", [operands[0], number], params)]
+        return [*steps, operation("getitem", steps, rest)] if rest else steps
     steps = []
     if rest:
         whole = (*shape[:axis], *shape[axis + 1 :])
-        steps = [operation(OPS["getitem_adjoint"], operands, rest | {"shape": whole})]
+        steps = [operation("getitem_adjoint", operands, rest | {"shape": whole})]
     inputs = [*(steps or operands), number]
-    return [*steps, operation(OPS["gather_adjoint"], inputs, params | {"shape": shape})]
+    return [*steps, operation("gather_adjoint", inputs, params | {"shape": shape})]
 
 
 def _kind(value: Value) -> Any:
@@ -168,12 +177,8 @@ class _RepeatedSpan:
         self.sequence, self.start, self.period, self.rounds = sequence, start, period, rounds
         self.end = start + period * rounds
         self.template = sequence.ops[start + (rounds // 2) * period :][:period]
-        primitives = {value.primitive for value in self.template} - {None, CHOICE}
-        if {getattr(primitive, "kind", "") for primitive in primitives} & {
-            "impure",
-            "user",
-            "control",
-        }:
+        kinds = {value.kind for value in self.template if value.primitive is not CHOICE}
+        if kinds & {"impure", "user", "control"}:
             raise _NotALoopError
         read = np.flatnonzero(sequence.last_read[start : self.end] >= self.end) % period
         self.read = list(map(int, np.unique(read)))  # values of a round that are read outside
@@ -252,8 +257,8 @@ class _Rolled:
     def _again(self, value: Value) -> Value:
         if value in self.rows:
             stack, row = next(iter(self.rows[value].items()))
-            return operation(OPS["getitem"], [stack], {"key": (row,)})
-        if value.primitive is OPS["stack"] and len(value.inputs) >= self.least:
+            return operation("getitem", [stack], {"key": (row,)})
+        if value.name == "stack" and len(value.inputs) >= self.least:
             stack = self._rows_of(value.inputs)
             if stack is not None:
                 return move_axis(stack, 0, value.params["axis"])
@@ -261,15 +266,13 @@ class _Rolled:
 
     def _stack(self, values: Sequence[Value]) -> Value:
         """Return values as a stack."""
-        repeat, shape = OPS["broadcast_to"], values[0].shape
-        arrays = [
-            value.inputs[0].array if value.primitive is repeat else value.array for value in values
-        ]
+        arrays = [unrepeated(value).array for value in values]
+        shape = values[0].shape
         rows = [np.broadcast_to(array, shape) for array in arrays if array is not None]
         if len(rows) == len(values):
             return constant(np.stack(rows))
         stack = self._rows_of(values)
-        return stack or operation(OPS["stack"], list(map(self._of, values)), {"axis": 0})
+        return stack or operation("stack", list(map(self._of, values)), {"axis": 0})
 
     def _rows_of(self, values: Sequence[Value]) -> Value | None:
         """Return a stack of values that are rows of a loop; None for other values."""
@@ -277,8 +280,7 @@ class _Rolled:
             rows = [self.rows.get(value, {}).get(stack) for value in values]
             numbers = [row for row in rows if row is not None]
             if len(numbers) == len(rows):
-                index = constant(np.array(numbers))
-                return operation(OPS["gather"], [stack, index], {"axis": 0, "batch_dims": 0})
+                return rows_at(stack, np.array(numbers))
         return None
 
     def _add(self, span: _RepeatedSpan) -> None:

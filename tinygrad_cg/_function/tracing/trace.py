@@ -26,7 +26,7 @@ from ..._core.conversion import BOOL, convert
 from ..._core.devices import GPU, move, to_host
 from ..._core.kinds import is_exact, is_inexact
 from ..._core.levels import Level, Listener, add_level, ask_for_value, state
-from ..._core.primitive import OPS, Primitive, apply, runner
+from ..._core.primitive import Primitive, apply, runner
 from ..._core.tensor import Aval, Tensor, leaked_from_trace
 from ..._ops.sampling import draw as draw_numbers
 from ..._ops.shape import identity
@@ -42,7 +42,7 @@ from ...errors import (
     users_line,
 )
 from ..graph.interpret import device_of, interpreter
-from ..graph.values import FuncGraph, OutputItem, Value, constant, operation
+from ..graph.values import FuncGraph, OutputItem, Value, constant, in_order, operation
 from .outside_calls import OutsideCalls, outside_operation
 from .signature import MAX_SIZES
 
@@ -123,7 +123,7 @@ def leaves_behind(tensor: TraceTensor) -> set[int] | None:
         level, value = waiting.pop()
         if value.array is not None:
             continue
-        if isinstance(value, OutputItem) or value.primitive is not None:
+        if value.inputs or value.name:
             waiting += [(level, operand) for operand in value.inputs]
         elif value in level.arguments:
             if value.dtype.kind not in "iu" or prod(value.shape) > MAX_SIZES:
@@ -387,12 +387,7 @@ class FunctionTrace(Level, Listener):
 
     def _examples(self, values: list[Value]) -> list[np.ndarray]:
         generator = np.random.default_rng(0)
-        reached = FuncGraph([], values).values()
-        leaves = [
-            value
-            for value in reached
-            if not (value.primitive or value.inputs or value.array is not None)
-        ]
+        leaves = [x for x in in_order(values) if not (x.name or x.inputs or x.array is not None)]
         arrays = {
             value: _sample(generator, value) for value in (*self.arguments, *self.draws, *leaves)
         }
@@ -530,7 +525,7 @@ def literal(array: np.ndarray) -> Value:
         flat = np.ascontiguousarray(array).reshape(-1)
         if flat.tobytes() == flat[:1].tobytes() * flat.size:
             number = constant(flat[:1].reshape(()))
-            return operation(OPS["broadcast_to"], [number], {"shape": array.shape})
+            return operation("broadcast_to", [number], {"shape": array.shape})
     return constant(array)
 
 
