@@ -206,6 +206,7 @@ class State(threading.local):
         self.names = [""]  # what names of new Variables begin with, by name scopes
         self.scopes: list[Any] = []  # of compat.v1.variable_scope
         self.transposed: list[tuple] = []  # the jvps whose transposes are computed
+        self.watches: list[Any] = []  # told what functions may change (see autograph._runs)
         self.base_graph = base = State.base
         if base is not None:
             self.frame = add_level(None, base._token)

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import nest
 from .._core.conversion import convert
-from .._core.levels import current_trace
+from .._core.levels import current_trace, state
 from .._core.tensor import Tensor
 from .._ops.comparison import equal, logical_and, logical_not, logical_or
 from .._ops.shape import stop_gradient
@@ -25,7 +25,8 @@ from ..errors import AutographError, FailedAssertion, location_of
 from ._merging import Mismatch, describe, plan, undefined
 from ._names import BREAK, CONTINUE, NORMAL
 from ._repeatable import is_repeatable
-from ._runs import LoopRun, RangeLoopRun, RowsLoopRun, SiteRun, cells_of, enter
+from ._runs import LoopRun, RangeLoopRun, RowsLoopRun, SiteRun, cells_of
+from ._side_effects import locations_of
 from ._traced import (
     Flow,
     Outcome,
@@ -173,8 +174,12 @@ class Helper:
     # Regions ---------------------------------------------------------------------------------
 
     def enter(self, names: dict, cells: Callable) -> None:
-        """Record what this function may change; called when it begins."""
-        enter(self.unit.effects, names, cells_of(cells), self.names)
+        """Record what this function may change, where somebody watches; called when it begins."""
+        if state.watches:
+            effects = self.unit.effects
+            locations = locations_of(effects, names, cells_of(cells), self.names)
+            for watch in state.watches:
+                watch.entered(locations, effects)
 
     def finish(self, flow: Any, result: Any) -> Any:
         """Return the result of a function whose end is reached in some cases only."""

@@ -8,7 +8,6 @@ tensors of the same types.
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -17,7 +16,7 @@ import numpy as np
 from .. import nest
 from .._core.conversion import INT32, Weak, convert, is_tensor, is_weak
 from .._core.kinds import is_inexact
-from .._core.levels import current_trace
+from .._core.levels import current_trace, state
 from .._core.tensor import Tensor
 from .._ops.elementwise import (
     add,
@@ -103,12 +102,11 @@ class Watch:
             self._there = reachable(
                 [*self._roots, *[location.owner for location in self.locations]]
             )
-        watches = _watches()
-        watches.append(self)
+        state.watches.append(self)
         try:
             yield
         finally:
-            watches.remove(self)
+            state.watches.remove(self)
 
     def entered(self, locations: Sequence[Location], effects: Effects) -> None:
         """Record what a function may change, if it existed before."""
@@ -123,27 +121,9 @@ class Watch:
             location.set(value)
 
 
-_thread = threading.local()
-
-
-def _watches() -> list[Watch]:
-    if not hasattr(_thread, "watches"):
-        _thread.watches = []
-    return _thread.watches
-
-
 def cells_of(function: Any) -> dict[str, Any]:
     """Return the closure cells of a function by their names."""
     return dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-
-
-def enter(effects: Effects, values: dict, cells: dict, names: dict) -> None:
-    """Record what a function may change, where somebody watches; called when it is entered."""
-    watches = _watches()
-    if watches:
-        locations = locations_of(effects, values, cells, names)
-        for watch in watches:
-            watch.entered(locations, effects)
 
 
 class ChangedObjectError(AutographError, InaccessibleTensorError):
@@ -355,16 +335,13 @@ class SiteRun(Watch):
         for i, location in enumerate(self.locations):
             if i in end.names:
                 location.set(end.names[i])
-        ways = self.site.leaves
-        if self.site.kind in ("while", "for"):
-            ways = ways - {CONTINUE}
         outs = [end.names[name] for name in self.site.outs]
-        return [end.flow, end.result, *outs] if ways else outs
+        return [end.flow, end.result, *outs] if self.site.ways else outs
 
     def _check_defined(self, key: Any, ways: frozenset) -> None:
         if isinstance(key, int) or not any(key in self.site.live[way] for way in ways):
             return
-        is_loop = self.site.kind in ("while", "for")
+        is_loop = self.site.is_loop
         when = "if the loop runs" if is_loop else "in one branch of the `if`"
         raise self.helper.refusal(
             self.site.line,
@@ -385,7 +362,7 @@ class SiteRun(Watch):
                 "The condition is a tensor, so both branches must give the same structure, shape "
                 "and dtype"
             )
-            if self.site.kind in ("while", "for"):
+            if self.site.is_loop:
                 text = "{} is {} before the loop body and {} after it"
                 remedy = (
                     f"The {_VARIES}, so the structure, shape and dtype must stay the same. To "
@@ -546,7 +523,7 @@ class LoopRun(SiteRun):
 
     def may_begin_without(self, key: str) -> bool:
         """Return whether a name may be undefined before the loop."""
-        return key not in self.helper.unit.live.after[id(self.site.node)]
+        return key not in self.site.after
 
 
 class RangeLoopRun(LoopRun):

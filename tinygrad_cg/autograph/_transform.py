@@ -172,8 +172,7 @@ class Statements:
         """Return the statements that run a site, assign its results, and leave if it has left."""
         site = self.unit.sites[number]
         call = helper(method, [constant(number, at), *_state(site, at), *extra], at)
-        ways = site.leaves if site.kind not in ("while", "for") else site.leaves - {CONTINUE}
-        targets = [*([FLOW, RESULT] if ways else []), *site.outs]
+        targets = [*([FLOW, RESULT] if site.ways else []), *site.outs]
         statements: list[ast.stmt] = []
         if targets:
             stored = ast.Tuple([ast.Name(target, ast.Store()) for target in targets], ast.Store())
@@ -181,12 +180,9 @@ class Statements:
         else:
             statements.append(ast.Expr(call))
         statements += map(_delete_if_undefined, site.outs)
-        if ways:
+        if site.ways:
             self.has_flow = True
-            loops = site.kind in ("while", "for")
-            for way in sorted(ways, reverse=True):
-                if loops and way == BREAK:
-                    continue
+            for way in sorted(site.ways - {BREAK} if site.is_loop else site.ways, reverse=True):
                 test = ast.Compare(ast.Name(FLOW, ast.Load()), [ast.Eq()], [ast.Constant(way)])
                 statements.append(ast.If(test, self._jump(way, at), []))
         return [located(node, at) for node in statements]

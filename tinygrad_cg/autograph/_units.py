@@ -78,8 +78,8 @@ class Site(Effects):
     """A branch or loop that a tensor may decide: its statements, and the names live after them.
 
     `kind` is "if", "while", "for" or "guard". `then` and `other` are the two cases of a branch;
-    `then` is the body of a loop. `outs` are the assigned names that may be read after some way of
-    leaving.
+    `then` is the body of a loop. `leaves` are the ways of leaving the statements, `ways` those of
+    leaving the site. `outs` are the assigned names that may be read after some way of leaving.
     """
 
     def __init__(
@@ -89,7 +89,9 @@ class Site(Effects):
         self.then, self.other, self.target = then, other, target
         self.test = node.test if kind == "while" else None
         self.line: int = node.lineno
+        self.is_loop = kind in ("while", "for")
         self.leaves = jumps(then) | jumps(other)
+        self.ways = self.leaves - {CONTINUE} if self.is_loop else self.leaves
         self.is_endless = (  # a `while True` that only a `return` ends
             isinstance(self.test, ast.Constant)
             and bool(self.test.value)
@@ -102,7 +104,7 @@ class Site(Effects):
             for node in own_nodes(everything)
         )
         live = unit.live
-        if kind in ("while", "for"):
+        if self.is_loop:
             after, head = live.after[id(node)], live.heads[id(node)]
             self.live = {0: after | head, BREAK: after, CONTINUE: head}
         else:
@@ -110,7 +112,7 @@ class Site(Effects):
             self.live = {0: live.after[id(end)], BREAK: brk, CONTINUE: cont}
             if target is not None:  # the guarded rest of a round
                 self.live[0] = cont
-        self.after = live.after[id(node)] if kind in ("while", "for") else self.live[0]
+        self.after = live.after[id(node)]
         self.live[RETURN] = NONE
         wanted = NONE.union(*(self.live[way] for way in (0, *self.leaves)))
         self.outs = [
