@@ -34,7 +34,7 @@ def test_one_text_for_all_sizes(modules):
 def test_texts_are_readable(modules):
     program = build(log1pexp(40))
     ((name, module),) = modules.items()
-    assert name.startswith(generated.PREFIX)
+    assert name.startswith(generated.GENERATED)
     assert inspect.getsource(module) == program.sources[1]
     assert "logarithm.log1p(exp_" in program.sources[1]
     assert not re.search(r"\b40\b", program.sources[1])

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.runtime.errstate import cast, ignore_errors
+from tinygrad_cg_kernels.runtime.errstate import cast, quiet
 from tinygrad_cg_kernels.runtime.promotion import SUPPORTED, promote
 
 from .. import nest
@@ -285,7 +285,7 @@ def unrounded(value: Any) -> Any:
 def number_array(value: complex, dtype: np.dtype) -> np.ndarray:
     """Return a Python number as a 0-d array; infinite if it is a float too large for `dtype`."""
     try:
-        return ignore_errors(np.array, value, dtype)
+        return quiet.run(np.array, value, dtype)
     except OverflowError:
         raise OverflowError(_too_large(value, dtype)) from None
 

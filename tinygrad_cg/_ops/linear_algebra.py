@@ -51,8 +51,8 @@ def _run_matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if y.ndim == 2 and _is_plain(x, y):
         if blas.runs_alone(x.size * y.shape[1], x.dtype):
             with blas.single_thread:
-                return kmatmul.ignore_errors(x.dot, y)
-        return kmatmul.ignore_errors(x.dot, y)
+                return kmatmul.quiet.run(x.dot, y)
+        return kmatmul.quiet.run(x.dot, y)
     return kmatmul.matmul(x, y)
 
 
@@ -80,7 +80,7 @@ _matmul = operation(
 
 def _run_matvec(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if y.ndim == 1 and _is_plain(x, y):
-        return kmatmul.ignore_errors(x.dot, y)
+        return kmatmul.quiet.run(x.dot, y)
     if x.ndim == 2 <= y.ndim:  # one matrix, many vectors: one product
         return kmatmul.matmul(y, x.T)
     return kmatmul.matmul(x, y[..., None])[..., 0]

@@ -96,7 +96,7 @@ def _run_mean(x: np.ndarray, axis: tuple[int, ...], keepdims: bool) -> np.ndarra
     total = kernel_for(x, kreduce.sum)(errstate.cast(x, wanted), axis, keepdims)
     count = _count(x.shape, axis)
     if is_inexact(x.dtype):
-        return errstate.cast(errstate.ignore_errors(np.divide, total, count, total), x.dtype)
+        return errstate.cast(errstate.quiet.run(np.divide, total, count, total), x.dtype)
     quotient = total // max(count, 1)
     inexact = (total < 0) & (quotient * count != total)  # towards zero, as in TensorFlow
     return devices.library_of(x).asarray(quotient + inexact, x.dtype)

@@ -18,7 +18,7 @@ import numpy as np
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import promotion
 from tinygrad_cg_kernels.runtime.entries import ByDtype, array_type, numbers, words
-from tinygrad_cg_kernels.runtime.errstate import cast, ignore_errors
+from tinygrad_cg_kernels.runtime.errstate import cast, quiet
 from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
 from tinygrad_cg_kernels.runtime.promotion import is_bool, loop_dtype, native, promote
 
@@ -302,7 +302,7 @@ def _transpose_depthwise(
     images = inside(taps.images, size, geometry.padding)
     if outputs == groups:
         return images
-    return ignore_errors(
+    return quiet.run(
         np.add.reduce, images.reshape(*images.shape[:3], groups, outputs // groups), 4
     )
 
@@ -317,8 +317,8 @@ def _correlate_depthwise(
     for start in range(0, taps.count, MIN_BLOCK_ROWS):  # sums of sums, for precision
         part[...] = 0
         taps.run(_correlate, part, upstream, slice(start, min(start + MIN_BLOCK_ROWS, taps.count)))
-        ignore_errors(np.add, total, part, total)
-    return ignore_errors(np.add.reduce, total, 1).reshape(*window, 1, upstream.shape[3])
+        quiet.run(np.add, total, part, total)
+    return quiet.run(np.add.reduce, total, 1).reshape(*window, 1, upstream.shape[3])
 
 
 # The three maps ------------------------------------------------------------------------------
@@ -371,7 +371,7 @@ def _conv(images: np.ndarray, filters: np.ndarray, geometry: Geometry, size: Pai
     out = np.empty((patches.count, filters.shape[3]), images.dtype)
     for block, part in patches.blocks():
         rows = patches.copy_patches(block, part)
-        ignore_errors(np.matmul, rows, weights, _by_group(out[block], groups))
+        quiet.run(np.matmul, rows, weights, _by_group(out[block], groups))
     return out
 
 
@@ -405,7 +405,7 @@ def _conv_input(
     weights = _by_group(filters.reshape(patches.size, outputs), groups).transpose(0, 2, 1)
     values = upstream.reshape(patches.count, outputs)
     for block, part in patches.blocks():
-        ignore_errors(np.matmul, _by_group(values[block], groups), weights, part)
+        quiet.run(np.matmul, _by_group(values[block], groups), weights, part)
         patches.add_patches(block, part)
     return np.ascontiguousarray(inside(patches.images, size, geometry.padding))
 
@@ -438,8 +438,8 @@ def _conv_filter(
     total = np.zeros((groups, patches.size, outputs // groups), images.dtype)
     for block, part in patches.blocks():
         rows = patches.copy_patches(block, part).transpose(0, 2, 1)
-        product = ignore_errors(np.matmul, rows, _by_group(values[block], groups))
-        ignore_errors(np.add, total, product, total)
+        product = quiet.run(np.matmul, rows, _by_group(values[block], groups))
+        quiet.run(np.add, total, product, total)
     return np.ascontiguousarray(total.transpose(1, 0, 2))
 
 

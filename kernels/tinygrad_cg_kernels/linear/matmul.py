@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.runtime.errstate import cast, ignore_errors
+from tinygrad_cg_kernels.runtime.errstate import cast, quiet
 from tinygrad_cg_kernels.runtime.promotion import loop_dtype, native, promote
 
 
@@ -24,7 +24,7 @@ def matmul(x: Any, y: Any, library: Any = np) -> Any:
     if x.ndim > 2 and y.ndim == 2 and x.flags.c_contiguous:
         x = x.reshape(-1, shape[-1]) if x.size else x  # one product instead of many
     try:
-        product = ignore_errors(np.matmul, x, y) if library is np else library.matmul(x, y)
+        product = quiet.run(np.matmul, x, y) if library is np else library.matmul(x, y)
     except ValueError:
         shapes = f"{shape} and {y.shape}"
         raise ValueError(f"matmul: shapes {shapes} do not fit together") from None

@@ -12,10 +12,8 @@ import numpy as np
 from tinygrad_cg_kernels.linear.triangular import substitute
 from tinygrad_cg_kernels.move.array_code import write
 from tinygrad_cg_kernels.runtime.compile import jitable
-from tinygrad_cg_kernels.runtime.objects import ufuncs
+from tinygrad_cg_kernels.runtime.objects.ufuncs import call_loop
 from tinygrad_cg_kernels.runtime.views import address_of
-
-call_loop = ufuncs.call_loop
 
 
 def words(sizes: tuple[int, ...], *shapes: tuple[int, ...]) -> np.ndarray:

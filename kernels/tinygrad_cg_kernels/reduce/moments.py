@@ -15,7 +15,7 @@ from tinygrad_cg_kernels.reduce.axes import reduced_shape
 from tinygrad_cg_kernels.reduce.combine import rows_core, sum_row
 from tinygrad_cg_kernels.reduce.sums import Sums, sum_terms
 from tinygrad_cg_kernels.runtime.compile import jitable
-from tinygrad_cg_kernels.runtime.errstate import cast, ignore_errors
+from tinygrad_cg_kernels.runtime.errstate import cast, quiet
 from tinygrad_cg_kernels.runtime.intrinsics import by_width, like
 from tinygrad_cg_kernels.runtime.promotion import loop_dtype
 
@@ -58,8 +58,8 @@ def _norm_of_row(row):
 
 def _variance(x: np.ndarray) -> np.ndarray:
     count = np.array(x.shape[1], x.dtype)
-    mean = ignore_errors(np.divide, reductions.sum(x, (1,), True), count)
-    return ignore_errors(np.divide, _squares(x, mean, 1, x.dtype), count)
+    mean = quiet.run(np.divide, reductions.sum(x, (1,), True), count)
+    return quiet.run(np.divide, _squares(x, mean, 1, x.dtype), count)
 
 
 def _norm(x: np.ndarray) -> np.ndarray:
@@ -68,10 +68,10 @@ def _norm(x: np.ndarray) -> np.ndarray:
     least, largest, factor = SQUARES[x.dtype]
     small, large = total < least, total > largest
     if not (small.any() or large.any()):
-        return ignore_errors(np.sqrt, total)
+        return quiet.run(np.sqrt, total)
     scale = np.where(small, factor, np.where(large, 1 / factor, 1)).astype(x.dtype)
-    scaled = ignore_errors(np.multiply, x, scale)
-    return ignore_errors(np.divide, np.sqrt(_squares(scaled, centre, 1, x.dtype)), scale)
+    scaled = quiet.run(np.multiply, x, scale)
+    return quiet.run(np.divide, np.sqrt(_squares(scaled, centre, 1, x.dtype)), scale)
 
 
 class Moment(Compound):

@@ -6,8 +6,6 @@ of the thread, in which warnings are off, costs next to nothing.
 
 import contextvars
 import threading
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -19,14 +17,10 @@ class QuietContext(threading.local):
         self.run = inner.run
 
 
-context = QuietContext()
-
-
-def ignore_errors(function: Callable, *arguments: Any) -> Any:
-    """Call a compiled NumPy function, which runs no Python code, without warnings."""
-    return context.run(function, *arguments)
+quiet = QuietContext()
+"""`quiet.run(function, *arguments)` calls a compiled NumPy function, which runs no Python code."""
 
 
 def cast(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Return `array` cast to `dtype`, or itself. Numbers that are too large become infinite."""
-    return array if array.dtype is dtype else context.run(array.astype, dtype)
+    return array if array.dtype is dtype else quiet.run(array.astype, dtype)

@@ -9,15 +9,13 @@ from tinygrad_cg_kernels.runtime.locks import ForkLock
 from tinygrad_cg_kernels.runtime.store import GENERATED
 from tinygrad_cg_kernels.runtime.texts import compiled
 
-PREFIX = GENERATED
-
 _lock = ForkLock()
 _modules: dict[str, ModuleType] = {}
 
 
 def load(source: str) -> ModuleType:
     """Return the module of a source text, made on first use."""
-    name = PREFIX + hashlib.sha256(source.encode()).hexdigest()[:24]
+    name = GENERATED + hashlib.sha256(source.encode()).hexdigest()[:24]
     with _lock:
         if name not in _modules:
             _modules[name] = _load(name, source)

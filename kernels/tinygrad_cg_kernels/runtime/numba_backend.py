@@ -78,6 +78,16 @@ def _keep(owner: Any, key: str, function: Callable) -> None:
         owner._cache = ResultStore(f"{key} {identity_of_operand(function)}")
 
 
+@contextlib.contextmanager
+def _explained() -> Iterator[None]:
+    """Turn Numba's errors into `CompileError`."""
+    try:
+        yield
+    except NumbaError as error:
+        raise build.CompileError(str(error)) from error
+
+
+@_explained()
 def compile_by_numba(
     function: Callable, name: str, signature: Signature, keeps: bool = False
 ) -> tuple[Any, Any]:
@@ -86,11 +96,6 @@ def compile_by_numba(
     The owner has to live as long as the code is used. The code is kept on disk if it `keeps`.
     Raises `CompileError`.
     """
-    with _explained():
-        return _compile(function, name, signature, keeps)
-
-
-def _compile(function: Callable, name: str, signature: Signature, keeps: bool) -> tuple[Any, Any]:
     register_helpers()
     if not signature.is_callable:
         returns = signature.way == "words"
@@ -143,21 +148,12 @@ def result_kinds(function: Callable, inputs: int, kinds: tuple[str, ...]) -> Any
         dispatcher.compile(arguments)
     result = dispatcher.overloads[arguments].signature.return_type
     if isinstance(result, types.BaseTuple):
-        return tuple(map(_name, numba_intrinsics.parts_of(result)))
+        return tuple(map(_name, result))
     return _name(result)
 
 
 def _name(kind: types.Type) -> str:
     return NAMES.get(types.unliteral(kind), str(kind))
-
-
-@contextlib.contextmanager
-def _explained() -> Iterator[None]:
-    """Turn Numba's errors into `CompileError`."""
-    try:
-        yield
-    except NumbaError as error:
-        raise build.CompileError(str(error)) from error
 
 
 _registered = [0, 0]  # how many helpers and functions with versions Numba knows

@@ -60,11 +60,6 @@ unbox(_Object)(lambda kind, thing, context: NativeValue(thing))
 box(_Object)(lambda kind, value, context: value)
 
 
-def parts_of(kind: Any) -> Any:
-    """Return the types of a tuple's entries."""
-    return list(kind)
-
-
 def _translated_type(kind: Any) -> Any:
     """Return the front end's type for a type of Numba's."""
     if kind in NAMES:
@@ -74,7 +69,7 @@ def _translated_type(kind: Any) -> Any:
     if isinstance(kind, types.Array):
         return Array(NAMES[kind.dtype])
     if isinstance(kind, types.BaseTuple):
-        return tuple(map(_translated_type, parts_of(kind)))
+        return tuple(map(_translated_type, kind))
     if isinstance(kind, types.DType | types.NumberClass):
         return Static(np.dtype(str(kind.dtype)))
     if isinstance(kind, _Known):
@@ -218,7 +213,7 @@ def _unpacked(context: Any, builder: Any, kind: Any, value: Any) -> IRValue:
     if isinstance(kind, types.BaseTuple):
         parts = [
             _unpacked(context, builder, part, builder.extract_value(value, k))
-            for k, part in enumerate(parts_of(kind))
+            for k, part in enumerate(kind)
         ]
         return IRValue(own, tuple(parts))
     if own == "object":
@@ -238,7 +233,7 @@ def _packed(context: Any, builder: Any, kind: Any, value: IRValue) -> Any:
     if isinstance(kind, types.BaseTuple):
         parts = [
             _packed(context, builder, *pair)
-            for pair in zip(parts_of(kind), value.text, strict=True)
+            for pair in zip(kind, value.text, strict=True)
         ]
         return context.make_tuple(builder, kind, parts)
     if own == "object":

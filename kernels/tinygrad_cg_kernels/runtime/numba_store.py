@@ -27,7 +27,7 @@ from numba.core.sigutils import normalize_signature
 from tinygrad_cg_frontend import Untranslatable
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime.locks import at_fork
-from tinygrad_cg_kernels.runtime.numba_intrinsics import NAMES, NUMBA, OBJECT, parts_of
+from tinygrad_cg_kernels.runtime.numba_intrinsics import NAMES, NUMBA, OBJECT
 
 STABLE = sys.stdlib_module_names | {"numpy", "numba"}
 """Packages that a key only names: the versions are in the store's keys."""
@@ -115,7 +115,7 @@ def _fields_of(kind: Any) -> Any:
     if isinstance(kind, types.Array) and kind.dtype in NAMES:
         return {"element": NAMES[kind.dtype], "rank": kind.ndim}
     if isinstance(kind, types.BaseTuple):
-        return [_fields_of(part) for part in parts_of(kind)]
+        return [_fields_of(part) for part in kind]
     return "object" if kind == OBJECT else NAMES.get(kind)
 
 

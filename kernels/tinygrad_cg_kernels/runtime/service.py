@@ -334,9 +334,6 @@ class _Request:
         self.is_baseline = tiered and not source.store.has(key)
         self.form = f"{key} baseline" if self.is_baseline else key
 
-    def optimized(self) -> _Request:
-        return _Request(self.source, self.signature, self.key, OPTIMIZED)
-
     def translate_kernel(self) -> LLVMSource:
         """Return the translation of a function of the kernels."""
         blocks = self.signature.way == "blocks"
@@ -373,7 +370,7 @@ def _load(request: _Request, before: Callable[[], object] = lambda: None) -> mac
 def _optimized(request: _Request) -> machine.MachineCode | None:
     """Return the optimized code of a kernel."""
     try:
-        return _load(request.optimized())
+        return _load(_Request(request.source, request.signature, request.key, OPTIMIZED))
     except Untranslatable:  # its source file has changed meanwhile
         return None
 

@@ -47,7 +47,7 @@ class Target:
     def __init__(self) -> None:
         memory.keep_heap()  # small arrays come from the allocator
         self.names = {"empty": empty, "large": memory.empty, "contiguous": contiguous}
-        self.names |= {"array": np.array, "matmul": np.matmul, "quiet": errstate.context}
+        self.names |= {"array": np.array, "matmul": np.matmul, "quiet": errstate.quiet}
         self.names["single_thread"] = blas.single_thread
 
     def segments(
