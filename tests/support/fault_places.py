@@ -101,7 +101,7 @@ def users(path: Path, fault: Fault) -> list[str]:
             elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                 words[node.targets[0].id] |= names
             elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-                for name in node.value.args[:1]:  # by_type(sin, {FLOAT64: _sin64})
+                for name in node.value.args[:1]:  # by_type(float=rsqrt_real)(rsqrt)
                     if isinstance(name, ast.Name):
                         words[name.id] |= names
             elif isinstance(node, ast.For):

@@ -6,7 +6,6 @@ import numpy as np
 
 from tinygrad_cg_kernels.elementary.of_complex import power_complex, sqrt_complex
 from tinygrad_cg_kernels.elementary.powers import power_real, rsqrt, rsqrt_real
-from tinygrad_cg_kernels.runtime import kinds
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     float_absolute,
@@ -60,16 +59,13 @@ def _divide_complex(x, y):
     return like(complex(real, (x.imag * ratio - x.real) / size), x)
 
 
+@by_type(complex=_divide_complex, float=lambda x, y: x / y)
 def divide(x, y):
     """Return x / y."""
     return np.divide(x, y)
 
 
-by_type(divide, {kinds.COMPLEX: _divide_complex, kinds.FLOAT: lambda x, y: x / y})
-by_type(
-    rsqrt,
-    {kinds.FLOAT: rsqrt_real, kinds.COMPLEX: lambda x: divide(like(1, x), sqrt_complex(x))},
-)
+by_type(float=rsqrt_real, complex=lambda x: divide(like(1, x), sqrt_complex(x)))(rsqrt)
 
 
 # Gradient rules multiply an upstream gradient (here x) by a slope, or divide it. If the gradient is
@@ -126,28 +122,21 @@ def _one_minus_square(x):
     return (like(1, x) - x) * (like(1, x) + x)
 
 
+@by_type(
+    float=_one_minus_square,
+    complex=lambda x: like(
+        complex(_one_minus_square(x.real) + x.imag * x.imag, -2 * x.real * x.imag), x
+    ),
+)
 def one_minus_square(x):
     """Return 1 - x * x, exact to the last digits near 1 and -1."""
     return (1 - x) * (1 + x)
 
 
-by_type(
-    one_minus_square,
-    {
-        kinds.FLOAT: _one_minus_square,
-        kinds.COMPLEX: lambda x: like(
-            complex(_one_minus_square(x.real) + x.imag * x.imag, -2 * x.real * x.imag), x
-        ),
-    },
-)
-
-
+@by_type(float=lambda x: math.sqrt(x), complex=sqrt_complex)
 def sqrt(x):
     """Return the square root of x; nan below zero."""
     return np.sqrt(x)
-
-
-by_type(sqrt, {kinds.FLOAT: lambda x: math.sqrt(x), kinds.COMPLEX: sqrt_complex})
 
 
 @jitable
@@ -161,19 +150,10 @@ def _power_integer(x, y):
     return result
 
 
+@by_type(integer=_power_integer, float=power_real, complex=power_complex)
 def power(x, y):
     """Return x to the power y. The caller refuses negative integer powers of integers."""
     return np.power(x, y)
-
-
-by_type(
-    power,
-    {
-        kinds.INTEGER: _power_integer,
-        kinds.FLOAT: power_real,
-        kinds.COMPLEX: power_complex,
-    },
-)
 
 
 @jitable
@@ -201,12 +181,10 @@ def _floor_divide_float(x, y):
     return floor_quotient
 
 
+@by_type(integer=_floor_divide_integer, float=_floor_divide_float)
 def floor_divide(x, y):
     """Return the largest integer not above x / y; 0 for an integer divided by zero."""
     return np.floor_divide(x, y)
-
-
-by_type(floor_divide, {kinds.INTEGER: _floor_divide_integer, kinds.FLOAT: _floor_divide_float})
 
 
 @jitable
@@ -221,57 +199,43 @@ def _remainder_float(x, y):
     return remaining
 
 
+@by_type(integer=lambda x, y: like(0, x) if y == 0 else like(x % y, x), float=_remainder_float)
 def remainder(x, y):
     """Return x - y * floor(x / y), with the sign of y; 0 for an integer divided by zero."""
     return np.remainder(x, y)
 
 
-by_type(
-    remainder,
-    {
-        kinds.INTEGER: lambda x, y: like(0, x) if y == 0 else like(x % y, x),
-        kinds.FLOAT: _remainder_float,
-    },
-)
-
 # --- rounding and order ---------------------------------------------------------------
 
+_ITSELF = {"exact": lambda x: x}
 
+@by_type(float=lambda x: float_round(x), **_ITSELF)
 def round(x):
     """Return the nearest integer, halves to even."""
     return np.rint(x)
 
 
+@by_type(float=lambda x: float_floor(x), **_ITSELF)
 def floor(x):
     """Return the largest integer not above x."""
     return np.floor(x)
 
 
+@by_type(float=lambda x: float_ceil(x), **_ITSELF)
 def ceil(x):
     """Return the smallest integer not below x."""
     return np.ceil(x)
 
 
-_ITSELF = {kinds.EXACT: lambda x: x}
-by_type(round, {kinds.FLOAT: lambda x: float_round(x), **_ITSELF})
-by_type(floor, {kinds.FLOAT: lambda x: float_floor(x), **_ITSELF})
-by_type(ceil, {kinds.FLOAT: lambda x: float_ceil(x), **_ITSELF})
-
-
+@by_type(
+    float=lambda x: float_absolute(x),
+    integer=lambda x: -x if x < 0 else x,
+    boolean=lambda x: x,
+    complex=lambda x: math.hypot(x.real, x.imag),
+)
 def absolute(x):
     """Return the magnitude of x."""
     return np.abs(x)
-
-
-by_type(
-    absolute,
-    {
-        kinds.FLOAT: lambda x: float_absolute(x),
-        kinds.INTEGER: lambda x: -x if x < 0 else x,
-        kinds.BOOLEAN: lambda x: x,
-        kinds.COMPLEX: lambda x: math.hypot(x.real, x.imag),
-    },
-)
 
 
 @jitable
@@ -298,20 +262,16 @@ def _sign_complex(x):
     return x if size == 0 else like(complex(x.real / size, x.imag / size), x)
 
 
+@by_type(float=_sign_real, integer=_sign_integer, complex=_sign_complex)
 def sign(x):
     """Return -1, 0 or 1; nan for nan; x / |x| for a complex x."""
     return np.sign(x)
 
 
-by_type(sign, {kinds.FLOAT: _sign_real, kinds.INTEGER: _sign_integer, kinds.COMPLEX: _sign_complex})
-
-
+@by_type(real=lambda x: like(0, x) if x <= like(0, x) else x)
 def relu(x):
     """Return x where it is positive (or nan), else zero."""
     return np.maximum(x, np.zeros((), np.result_type(x)))
-
-
-by_type(relu, {kinds.REAL: lambda x: like(0, x) if x <= like(0, x) else x})
 
 
 @jitable
@@ -321,27 +281,22 @@ def _softsign_real(x):
     return float_copysign(one if size == INF else size / (one + size), x)
 
 
+@by_type(float=_softsign_real)
 def softsign(x):
     """Return x / (1 + |x|)."""
     return np.where(np.isinf(x), np.sign(x), x / (1 + np.abs(x)))
 
 
-by_type(softsign, {kinds.FLOAT: _softsign_real})
-
-
+@by_type(float=lambda x, y: float_maximum(x, y), exact=lambda x, y: x if x >= y else y)
 def maximum(x, y):
     """Return the larger of two; nan if either is nan."""
     return np.maximum(x, y)
 
 
+@by_type(float=lambda x, y: float_minimum(x, y), exact=lambda x, y: x if x <= y else y)
 def minimum(x, y):
     """Return the smaller of two; nan if either is nan."""
     return np.minimum(x, y)
-
-
-_LARGER, _SMALLER = (lambda x, y: x if x >= y else y), (lambda x, y: x if x <= y else y)
-by_type(maximum, {kinds.FLOAT: lambda x, y: float_maximum(x, y), kinds.EXACT: _LARGER})
-by_type(minimum, {kinds.FLOAT: lambda x, y: float_minimum(x, y), kinds.EXACT: _SMALLER})
 
 
 @jitable
@@ -359,21 +314,19 @@ def where(condition, x, y):
 # --- complex parts --------------------------------------------------------------------
 
 
+@by_type(complex=lambda x: x.conjugate(), real=lambda x: x)
 def conj(x):
     """Return the complex conjugate; x itself where it is real."""
     return np.conj(x)
 
 
+@by_type(complex=lambda x: x.real, real=lambda x: x)
 def real(x):
     """Return the real part."""
     return np.real(x)
 
 
+@by_type(complex=lambda x: x.imag, real=lambda x: like(0, x))
 def imag(x):
     """Return the imaginary part; zero for a real x."""
     return np.imag(x)
-
-
-by_type(conj, {kinds.COMPLEX: lambda x: x.conjugate(), kinds.REAL: lambda x: x})
-by_type(real, {kinds.COMPLEX: lambda x: x.real, kinds.REAL: lambda x: x})
-by_type(imag, {kinds.COMPLEX: lambda x: x.imag, kinds.REAL: lambda x: like(0, x)})

@@ -8,7 +8,6 @@ Constants named as in fdlibm are fdlibm's.
 import numpy as np
 
 from tinygrad_cg_kernels.elementary.of_complex import exp2_complex, exp_complex, expm1_complex
-from tinygrad_cg_kernels.runtime import kinds
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
@@ -170,21 +169,19 @@ def _exp2_real(x):
     return (first * float_fma(part, like(LN2, x), tail) + first) * second
 
 
+@by_type(float=_exp_real, complex=exp_complex)
 def exp(x):
     """Return e to the power x."""
     return np.exp(x)
 
 
+@by_type(float=_exp2_real, complex=exp2_complex)
 def exp2(x):
     """Return 2 to the power x."""
     return np.exp2(x)
 
 
+@by_type(float=_expm1_real, complex=expm1_complex)
 def expm1(x):
     """Return e to the power x, minus one, exact near zero."""
     return np.expm1(x)
-
-
-by_type(exp, {kinds.FLOAT: _exp_real, kinds.COMPLEX: exp_complex})
-by_type(exp2, {kinds.FLOAT: _exp2_real, kinds.COMPLEX: exp2_complex})
-by_type(expm1, {kinds.FLOAT: _expm1_real, kinds.COMPLEX: expm1_complex})

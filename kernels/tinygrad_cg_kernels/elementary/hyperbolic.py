@@ -23,7 +23,6 @@ from tinygrad_cg_kernels.elementary.exponential import (
 )
 from tinygrad_cg_kernels.elementary.logarithm import log, log1p
 from tinygrad_cg_kernels.elementary.of_complex import cosh_complex, sinh_complex, tanh_complex
-from tinygrad_cg_kernels.runtime import kinds
 from tinygrad_cg_kernels.runtime.compile import BY_VALUE, by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
@@ -124,18 +123,17 @@ def _cosh_real(x):
     return value + value
 
 
+@by_type(float=_sinh_real, complex=sinh_complex)
 def sinh(x):
     """Return the hyperbolic sine of x."""
     return np.sinh(x)
 
 
+@by_type(float=_cosh_real, complex=cosh_complex)
 def cosh(x):
     """Return the hyperbolic cosine of x."""
     return np.cosh(x)
 
-
-by_type(sinh, {kinds.FLOAT: _sinh_real, kinds.COMPLEX: sinh_complex})
-by_type(cosh, {kinds.FLOAT: _cosh_real, kinds.COMPLEX: cosh_complex})
 
 # --- tanh, sigmoid ----------------------------------------------------------------------
 # Quotients of 1 + e**y = 1 + s + s w, where y = n log(2) + r, s = 2**n and w = e**r - 1. A division
@@ -230,15 +228,10 @@ def _tanh_slope_of32(x, value):
     return float_fma(-value, value, F(1.0)) if small else far
 
 
+@by_type(float64=_tanh64, float32=_tanh32, complex=tanh_complex)
 def tanh(x):
     """Return the hyperbolic tangent of x."""
     return np.tanh(x)
-
-
-by_type(
-    tanh,
-    {kinds.FLOAT64: _tanh64, kinds.FLOAT32: _tanh32, kinds.COMPLEX: tanh_complex},
-)
 
 
 @jitable
@@ -253,12 +246,12 @@ def _tanh_slope_unsaturated(x, value):
     return float_fma(-value, value, like(1, value))
 
 
+@by_type(float64=_tanh_slope_of64, float32=_tanh_slope_of32)
 def tanh_slope_of(x, value):
     """Return the derivative of tanh, given also its value: a loop shares common work."""
     return 1 - value * value
 
 
-by_type(tanh_slope_of, {kinds.FLOAT64: _tanh_slope_of64, kinds.FLOAT32: _tanh_slope_of32})
 BY_VALUE[tanh_slope_of] = _unsaturated, _tanh_slope_unsaturated
 
 
@@ -268,12 +261,10 @@ def _tanh_slope_real(x):
     return tanh_slope_of(x, tanh(x))
 
 
+@by_type(float=_tanh_slope_real)
 def tanh_slope(x):
     """Return 1 - tanh(x)**2, the derivative of tanh, without cancellation."""
     return 1 / np.cosh(x) ** 2
-
-
-by_type(tanh_slope, {kinds.FLOAT: _tanh_slope_real})
 
 
 @jitable
@@ -314,12 +305,10 @@ def _sigmoid32(x):
     return float_fma(quotient * F(2.0**60), rest, quotient)
 
 
+@by_type(float64=_sigmoid64, float32=_sigmoid32)
 def sigmoid(x):
     """Return 1 / (1 + exp(-x)), without overflow."""
     return 1 / (1 + np.exp(-x))
-
-
-by_type(sigmoid, {kinds.FLOAT64: _sigmoid64, kinds.FLOAT32: _sigmoid32})
 
 
 @jitable
@@ -339,12 +328,12 @@ def _sigmoid_slope_unsaturated(x, value):
     return float_fma(-value, value, value)
 
 
+@by_type(float=_sigmoid_slope_of_real)
 def sigmoid_slope_of(x, value):
     """Return the derivative of sigmoid, given also its value: a loop shares common work."""
     return value * (1 - value)
 
 
-by_type(sigmoid_slope_of, {kinds.FLOAT: _sigmoid_slope_of_real})
 BY_VALUE[sigmoid_slope_of] = _unsaturated, _sigmoid_slope_unsaturated
 
 
@@ -354,12 +343,10 @@ def _sigmoid_slope_real(x):
     return _sigmoid_slope_of_real(x, sigmoid(x))
 
 
+@by_type(float=_sigmoid_slope_real)
 def sigmoid_slope(x):
     """Return sigmoid(x) sigmoid(-x), the derivative of sigmoid, without cancellation."""
     return sigmoid(x) * sigmoid(-x)
-
-
-by_type(sigmoid_slope, {kinds.FLOAT: _sigmoid_slope_real})
 
 
 @jitable
@@ -373,12 +360,11 @@ def _logit_real(x):
     return near if like(0.25, x) < x < like(0.75, x) else far
 
 
+@by_type(float=_logit_real)
 def logit(x):
     """Return log(x / (1 - x)): infinite at 0 and 1, nan beyond."""
     return np.log(x / (1 - x))
 
-
-by_type(logit, {kinds.FLOAT: _logit_real})
 
 # --- softplus, log_sigmoid, logaddexp ---------------------------------------------------
 
@@ -446,12 +432,10 @@ def _softplus_real(x):
     return _add_exactly(zero if x < zero else x, high, low)
 
 
+@by_type(float=_softplus_real)
 def softplus(x):
     """Return log(1 + exp(x)), without overflow."""
     return np.logaddexp(x, np.zeros((), np.result_type(x)))
-
-
-by_type(softplus, {kinds.FLOAT: _softplus_real})
 
 
 @jitable
@@ -474,9 +458,7 @@ def _logaddexp_real(x, y):
     return _add_exactly(larger, high, low)
 
 
+@by_type(float=_logaddexp_real)
 def logaddexp(x, y):
     """Return log(exp(x) + exp(y)), without overflow."""
     return np.logaddexp(x, y)
-
-
-by_type(logaddexp, {kinds.FLOAT: _logaddexp_real})

@@ -3,35 +3,32 @@
 import numpy as np
 
 from tinygrad_cg_kernels.elementary.logic import logical_and, logical_or, logical_xor
-from tinygrad_cg_kernels.runtime import kinds
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import like
 
 
+@by_type(exact=logical_and)
 def bitwise_and(x, y):
     """Return the bits that are set in both."""
     return np.bitwise_and(x, y)
 
 
+@by_type(exact=logical_or)
 def bitwise_or(x, y):
     """Return the bits that are set in either."""
     return np.bitwise_or(x, y)
 
 
+@by_type(exact=logical_xor)
 def bitwise_xor(x, y):
     """Return the bits that are set in exactly one."""
     return np.bitwise_xor(x, y)
 
 
+@by_type(integer=lambda x: like(like(-1, x) - x, x), boolean=lambda x: not x)
 def invert(x):
     """Return the bits that are not set."""
     return np.invert(x)
-
-
-by_type(bitwise_and, {kinds.EXACT: logical_and})
-by_type(bitwise_or, {kinds.EXACT: logical_or})
-by_type(bitwise_xor, {kinds.EXACT: logical_xor})
-by_type(invert, {kinds.INTEGER: lambda x: like(like(-1, x) - x, x), kinds.BOOLEAN: lambda x: not x})
 
 
 @jitable
@@ -46,18 +43,16 @@ def _right_shift(x, y):
     return like(x >> y, x)
 
 
+@by_type(integer=_left_shift)
 def left_shift(x, y):
     """Return x times 2**y; 0 for a negative y, or one of as many as x has bits."""
     return np.left_shift(x, y)
 
 
+@by_type(integer=_right_shift)
 def right_shift(x, y):
     """Return x over 2**y, rounded down; 0 or -1 for a negative y, or one of many bits."""
     return np.right_shift(x, y)
-
-
-by_type(left_shift, {kinds.INTEGER: _left_shift})
-by_type(right_shift, {kinds.INTEGER: _right_shift})
 
 
 @jitable
@@ -82,15 +77,13 @@ def _lcm(x, y):
     return like((a // divisor) * b, x)
 
 
+@by_type(integer=_gcd)
 def gcd(x, y):
     """Return the greatest common divisor, not negative."""
     return np.gcd(x, y)
 
 
+@by_type(integer=_lcm)
 def lcm(x, y):
     """Return the least common multiple, not negative; 0 if either is 0."""
     return np.lcm(x, y)
-
-
-by_type(gcd, {kinds.INTEGER: _gcd})
-by_type(lcm, {kinds.INTEGER: _lcm})

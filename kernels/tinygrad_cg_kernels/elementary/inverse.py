@@ -24,7 +24,6 @@ from tinygrad_cg_kernels.elementary.of_complex import (
     arctan_complex,
     arctanh_complex,
 )
-from tinygrad_cg_kernels.runtime import kinds
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
@@ -187,18 +186,17 @@ def _arctan2_real(y, x):
     return float_copysign(value + (x - x if x != x else zero), y)
 
 
+@by_type(float=_arctan_real, complex=arctan_complex)
 def arctan(x):
     """Return the angle, between -pi/2 and pi/2, whose tangent is x."""
     return np.arctan(x)
 
 
+@by_type(float=_arctan2_real)
 def arctan2(y, x):
     """Return the angle, between -pi and pi, of (x, y); signed zeros and infinities as in C."""
     return np.arctan2(y, x)
 
-
-by_type(arctan, {kinds.FLOAT: _arctan_real, kinds.COMPLEX: arctan_complex})
-by_type(arctan2, {kinds.FLOAT: _arctan2_real})
 
 # --- arcsin, arccos ---------------------------------------------------------------------
 
@@ -248,18 +246,17 @@ def _arccos_real(x):
     return _add_to_pair(base, base_low, t, tail)
 
 
+@by_type(float=_arcsin_real, complex=arcsin_complex)
 def arcsin(x):
     """Return the angle, between -pi/2 and pi/2, whose sine is x; nan beyond -1 and 1."""
     return np.arcsin(x)
 
 
+@by_type(float=_arccos_real, complex=arccos_complex)
 def arccos(x):
     """Return the angle, between 0 and pi, whose cosine is x; nan beyond -1 and 1."""
     return np.arccos(x)
 
-
-by_type(arcsin, {kinds.FLOAT: _arcsin_real, kinds.COMPLEX: arcsin_complex})
-by_type(arccos, {kinds.FLOAT: _arccos_real, kinds.COMPLEX: arccos_complex})
 
 # --- arcsinh, arccosh, arctanh ----------------------------------------------------------
 # Logarithms of sums and quotients whose rounding errors are carried along; near zero, where
@@ -419,30 +416,19 @@ def _arctanh32(x):
     return float_copysign(value, x) if size <= F(1) else F(NAN)
 
 
+@by_type(float64=_arcsinh64, float32=_arcsinh32, complex=arcsinh_complex)
 def arcsinh(x):
     """Return the number whose hyperbolic sine is x."""
     return np.arcsinh(x)
 
 
+@by_type(float64=_arccosh64, float32=_arccosh32, complex=arccosh_complex)
 def arccosh(x):
     """Return the number, not below 0, whose hyperbolic cosine is x; nan below 1."""
     return np.arccosh(x)
 
 
+@by_type(float64=_arctanh64, float32=_arctanh32, complex=arctanh_complex)
 def arctanh(x):
     """Return the number whose hyperbolic tangent is x; infinite at -1 and 1, nan beyond."""
     return np.arctanh(x)
-
-
-by_type(
-    arcsinh,
-    {kinds.FLOAT64: _arcsinh64, kinds.FLOAT32: _arcsinh32, kinds.COMPLEX: arcsinh_complex},
-)
-by_type(
-    arccosh,
-    {kinds.FLOAT64: _arccosh64, kinds.FLOAT32: _arccosh32, kinds.COMPLEX: arccosh_complex},
-)
-by_type(
-    arctanh,
-    {kinds.FLOAT64: _arctanh64, kinds.FLOAT32: _arctanh32, kinds.COMPLEX: arctanh_complex},
-)

@@ -25,7 +25,6 @@ from tinygrad_cg_kernels.elementary.of_complex import (
     log10_complex,
     log_complex,
 )
-from tinygrad_cg_kernels.runtime import kinds
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
@@ -197,27 +196,25 @@ def _log1p_real(x):
     return -infinity if x == -one else value
 
 
+@by_type(float=log_real, complex=log_complex)
 def log(x):
     """Return the natural logarithm of x."""
     return np.log(x)
 
 
+@by_type(float=_log1p_real, complex=log1p_complex)
 def log1p(x):
     """Return log(1 + x), exact near zero."""
     return np.log1p(x)
 
 
+@by_type(float=_logarithm(_to_base2), complex=log2_complex)
 def log2(x):
     """Return the logarithm of x to base 2."""
     return np.log2(x)
 
 
+@by_type(float=_logarithm(_to_base10), complex=log10_complex)
 def log10(x):
     """Return the logarithm of x to base 10."""
     return np.log10(x)
-
-
-by_type(log, {kinds.FLOAT: log_real, kinds.COMPLEX: log_complex})
-by_type(log1p, {kinds.FLOAT: _log1p_real, kinds.COMPLEX: log1p_complex})
-by_type(log2, {kinds.FLOAT: _logarithm(_to_base2), kinds.COMPLEX: log2_complex})
-by_type(log10, {kinds.FLOAT: _logarithm(_to_base10), kinds.COMPLEX: log10_complex})

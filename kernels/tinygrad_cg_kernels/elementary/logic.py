@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from tinygrad_cg_kernels.runtime import kinds
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import float_absolute
 
@@ -75,16 +74,6 @@ def isnan(x):
     return x != x
 
 
-def isfinite(x):
-    """Return whether x is neither infinite nor nan."""
-    return np.isfinite(x)
-
-
-def isinf(x):
-    """Return whether x is infinite."""
-    return np.isinf(x)
-
-
 @jitable
 def _isfinite_complex(x):
     return float_absolute(x.real) < INF and float_absolute(x.imag) < INF
@@ -95,19 +84,13 @@ def _isinf_complex(x):
     return float_absolute(x.real) == INF or float_absolute(x.imag) == INF
 
 
-by_type(
-    isfinite,
-    {
-        kinds.FLOAT: lambda x: float_absolute(x) < INF,
-        kinds.COMPLEX: _isfinite_complex,
-        kinds.EXACT: lambda x: True,
-    },
-)
-by_type(
-    isinf,
-    {
-        kinds.FLOAT: lambda x: float_absolute(x) == INF,
-        kinds.COMPLEX: _isinf_complex,
-        kinds.EXACT: lambda x: False,
-    },
-)
+@by_type(float=lambda x: float_absolute(x) < INF, complex=_isfinite_complex, exact=lambda x: True)
+def isfinite(x):
+    """Return whether x is neither infinite nor nan."""
+    return np.isfinite(x)
+
+
+@by_type(float=lambda x: float_absolute(x) == INF, complex=_isinf_complex, exact=lambda x: False)
+def isinf(x):
+    """Return whether x is infinite."""
+    return np.isinf(x)

@@ -29,7 +29,6 @@ from tinygrad_cg_kernels.elementary.logarithm import (
     log_pair,
     parts_from,
 )
-from tinygrad_cg_kernels.runtime import kinds
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable, of_width
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
@@ -218,18 +217,16 @@ def _power_ordinary(x, y):
     return from_bits(like(bits(value) + shifted, n))  # both value and result are normal
 
 
+@by_type(float=_ordinary_real)
 def ordinary(x, y):
     """Return whether `power_ordinary` serves: x > 0, and neither x nor x**y is near an end."""
     return (x > 0) & (np.abs(y) * (np.abs(np.log2(x)) + 1.5) < 124)
 
 
+@by_type(float=_power_ordinary)
 def power_ordinary(x, y):
     """Return x to the power y where that is `ordinary`, at about half the cost."""
     return np.power(x, y)
-
-
-by_type(ordinary, {kinds.FLOAT: _ordinary_real})
-by_type(power_ordinary, {kinds.FLOAT: _power_ordinary})
 
 
 # --- roots ------------------------------------------------------------------------------
@@ -332,6 +329,7 @@ def _xlogy_real(x, y):
     return zero if (x == zero and y == y) else value
 
 
+@by_type(float=_cbrt_real)
 def cbrt(x):
     """Return the cube root of x."""
     return np.cbrt(x)
@@ -342,23 +340,20 @@ def rsqrt(x):
     return 1 / np.sqrt(x)
 
 
+@by_type(float=_hypot_real)
 def hypot(x, y):
     """Return sqrt(x**2 + y**2), without overflow."""
     return np.hypot(x, y)
 
 
+@by_type(float=_direction_real)
 def direction(x, y):
     """Return x / hypot(x, y), and 0 where both are 0."""
     return outside(_direction_real)(x, y)
 
 
+@by_type(float=_xlogy_real)
 def xlogy(x, y):
     """Return x log(y), and 0 where x is 0 (unless y is nan)."""
     zero = (x == 0) & ~np.isnan(y)
     return np.where(zero, x * 0, x * np.log(np.where(zero, 1, y)))
-
-
-by_type(cbrt, {kinds.FLOAT: _cbrt_real})
-by_type(hypot, {kinds.FLOAT: _hypot_real})
-by_type(direction, {kinds.FLOAT: _direction_real})
-by_type(xlogy, {kinds.FLOAT: _xlogy_real})

@@ -23,7 +23,6 @@ from tinygrad_cg_kernels.elementary.exponential import (
 from tinygrad_cg_kernels.elementary.inverse import log_brief
 from tinygrad_cg_kernels.elementary.logarithm import INF, NAN, log1p, log_real
 from tinygrad_cg_kernels.elementary.trigonometric import sin_or_cos
-from tinygrad_cg_kernels.runtime import kinds
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     by_width,
@@ -277,38 +276,35 @@ def _gelu32(x):
     return np.float32(_ndtr_wide(wide) * (-15.5 if wide < -15.5 else wide))
 
 
+@by_type(float=_erf_real)
 def erf(x):
     """Return the error function: 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x."""
     return np.vectorize(math.erf)(x)
 
 
+@by_type(float64=_erfc64, float32=_erfc32)
 def erfc(x):
     """Return 1 - erf(x), without cancellation."""
     return np.vectorize(math.erfc)(x)
 
 
-by_type(erf, {kinds.FLOAT: _erf_real})
-
-
+@by_type(float64=_ndtr64, float32=_ndtr32)
 def ndtr(x):
     """Return the distribution function of the normal distribution, without cancellation."""
     return 0.5 * erfc(-SQRT_HALF * x)
 
 
+@by_type(float64=_density64, float32=_density32)
 def normal_density(x):
     """Return the density of the normal distribution, exp(-x**2 / 2) / sqrt(2 pi)."""
     return np.exp(-0.5 * x * x) * DENSITY_AT_0
 
 
+@by_type(float64=_gelu64, float32=_gelu32)
 def gelu(x):
     """Return x times the normal distribution function at x; -0 at -inf."""
     return np.maximum(x, -39.5) * ndtr(x)
 
-
-by_type(normal_density, {kinds.FLOAT64: _density64, kinds.FLOAT32: _density32})
-by_type(gelu, {kinds.FLOAT64: _gelu64, kinds.FLOAT32: _gelu32})
-by_type(erfc, {kinds.FLOAT64: _erfc64, kinds.FLOAT32: _erfc32})
-by_type(ndtr, {kinds.FLOAT64: _ndtr64, kinds.FLOAT32: _ndtr32})
 
 # --- erfinv -----------------------------------------------------------------------------
 # x times a function of w = -log(1 - x**2), as Giles (2010): polynomials in w where it is small,
@@ -387,12 +383,11 @@ def _erfinv32(x):
     return np.float32(value if size <= 1.0 else NAN)
 
 
+@by_type(float64=_erfinv64, float32=_erfinv32)
 def erfinv(x):
     """Return the number whose erf is x; nan beyond -1 and 1, which give infinities."""
     return outside(_erfinv64)(x)
 
-
-by_type(erfinv, {kinds.FLOAT64: _erfinv64, kinds.FLOAT32: _erfinv32})
 
 # --- erfcinv ----------------------------------------------------------------------------
 
@@ -427,15 +422,11 @@ def _erfcinv32(x):
     return np.float32(_erfcinv64(np.float64(x)))
 
 
+@by_type(float64=_erfcinv64, float32=_erfcinv32)
 def erfcinv(x):
     """Return the number whose erfc is x; infinite at 0 and 2, nan beyond."""
     return outside(_erfcinv64)(x)
 
-
-by_type(
-    erfcinv,
-    {kinds.FLOAT64: _erfcinv64, kinds.FLOAT32: _erfcinv32},
-)
 
 # --- lgamma -----------------------------------------------------------------------------
 
@@ -501,12 +492,11 @@ def _lgamma_real(x):
     return like(positive if wide > 0.0 or wide != wide else negative, x)
 
 
+@by_type(float=_lgamma_real)
 def lgamma(x):
     """Return log(|gamma(x)|); infinite at 0 and the negative integers."""
     return np.vectorize(math.lgamma)(x)
 
-
-by_type(lgamma, {kinds.FLOAT: _lgamma_real})
 
 # --- digamma ----------------------------------------------------------------------------
 
@@ -559,12 +549,11 @@ def _digamma_real(x):
     return like(-1.0 / wide if size < 1e-20 else value, x)
 
 
+@by_type(float=_digamma_real)
 def digamma(x):
     """Return the derivative of lgamma; -inf at 0, inf at -0, nan at the negative integers."""
     return outside(_digamma_real)(x)
 
-
-by_type(digamma, {kinds.FLOAT: _digamma_real})
 
 # --- polygamma --------------------------------------------------------------------------
 
@@ -664,12 +653,10 @@ def _sinc_real(x):
     return like(1.0 if size < 1e-9 else value + 0.0, x)  # zeros are positive, as those of sinPi
 
 
+@by_type(float=_sinc_real)
 def sinc(x):
     """Return sin(pi x) / (pi x), 1 at 0."""
     return outside(_sinc_real)(x)
-
-
-by_type(sinc, {kinds.FLOAT: _sinc_real})
 
 
 @jitable

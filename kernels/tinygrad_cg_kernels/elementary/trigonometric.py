@@ -14,7 +14,6 @@ import numpy as np
 
 from tinygrad_cg_kernels.elementary.exponential import SHIFT, SHIFT_32
 from tinygrad_cg_kernels.elementary.of_complex import cos_complex, sin_complex, tan_complex
-from tinygrad_cg_kernels.runtime import kinds
 from tinygrad_cg_kernels.runtime.compile import GUARDED, by_type, jitable, of_width
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
@@ -59,18 +58,13 @@ MANTISSA, MANTISSA_32 = IMPLICIT_BIT - 1, IMPLICIT_BIT_32 - 1
 FARTHEST_LEFT = -30  # the exponents of far arguments' last bits are larger
 
 
+@by_type(
+    float=lambda x: float_absolute(x) <= by_width(x, NEAR, NEAR_32),
+    complex=lambda x: False,  # there is no fast version
+)
 def near(x):
     """Return whether `sin_near`, `cos_near` and `tan_near` serve x."""
     return np.abs(x) <= NEAR_32
-
-
-by_type(
-    near,
-    {
-        kinds.FLOAT: lambda x: float_absolute(x) <= by_width(x, NEAR, NEAR_32),
-        kinds.COMPLEX: lambda x: False,  # there is no fast version
-    },
-)
 
 
 @jitable
@@ -355,6 +349,6 @@ for _stubs, _function, _complex in (
     ((tan, tan_near), _tan_at, tan_complex),
 ):
     for _stub, _reduce in zip(_stubs, (_reduce_argument, _reduce_near), strict=True):
-        by_type(_stub, {kinds.FLOAT: _from_offset(_function, _reduce), kinds.COMPLEX: _complex})
+        by_type(float=_from_offset(_function, _reduce), complex=_complex)(_stub)
 
 GUARDED.update({sin: (near, sin_near), cos: (near, cos_near), tan: (near, tan_near)})

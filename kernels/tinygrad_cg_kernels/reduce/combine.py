@@ -5,7 +5,6 @@ from collections.abc import Callable
 import numpy as np
 
 from tinygrad_cg_kernels import elementary
-from tinygrad_cg_kernels.runtime import kinds
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     largest_number,
@@ -27,34 +26,14 @@ MAX_ROW_BYTES = 448  # longer rows are reduced one by one, shorter ones four at 
 # --- combining two values ---------------------------------------------------------------
 
 
+@by_type(float=lambda x, y: reassociating_add(x, y), number=lambda x, y: like(x + y, x))
 def add(x, y):
     return np.add(x, y)
 
 
+@by_type(float=lambda x, y: reassociating_multiply(x, y), number=lambda x, y: like(x * y, x))
 def multiply(x, y):
     return np.multiply(x, y)
-
-
-by_type(
-    add,
-    {kinds.FLOAT: lambda x, y: reassociating_add(x, y), kinds.NUMBER: lambda x, y: like(x + y, x)},
-)
-by_type(
-    multiply,
-    {
-        kinds.FLOAT: lambda x, y: reassociating_multiply(x, y),
-        kinds.NUMBER: lambda x, y: like(x * y, x),
-    },
-)
-
-
-def larger(x, y):
-    """Return the larger of two values, nan if one is. IEEE's maximum takes five instructions."""
-    return np.maximum(x, y)
-
-
-def smaller(x, y):
-    return np.minimum(x, y)
 
 
 def _larger_float(x, y):
@@ -67,30 +46,30 @@ def _smaller_float(x, y):
     return x if x != x else best
 
 
+_LARGER_EXACT = {"any": lambda x, y: elementary.maximum(x, y)}
+_SMALLER_EXACT = {"any": lambda x, y: elementary.minimum(x, y)}
+
+
+@by_type(float=_larger_float, **_LARGER_EXACT)
+def larger(x, y):
+    """Return the larger of two values, nan if one is. IEEE's maximum takes five instructions."""
+    return np.maximum(x, y)
+
+
+@by_type(float=_smaller_float, **_SMALLER_EXACT)
+def smaller(x, y):
+    return np.minimum(x, y)
+
+
+@by_type(float=lambda x, y: largest_number(x, y), **_LARGER_EXACT)
 def larger_number(x, y):
     """Return the larger of two values in one instruction; undefined if one is nan."""
     return np.maximum(x, y)
 
 
+@by_type(float=lambda x, y: smallest_number(x, y), **_SMALLER_EXACT)
 def smaller_number(x, y):
     return np.minimum(x, y)
-
-
-_LARGER_EXACT = {kinds.ANY: lambda x, y: elementary.maximum(x, y)}
-_SMALLER_EXACT = {kinds.ANY: lambda x, y: elementary.minimum(x, y)}
-by_type(larger, {kinds.FLOAT: _larger_float, **_LARGER_EXACT})
-by_type(smaller, {kinds.FLOAT: _smaller_float, **_SMALLER_EXACT})
-by_type(larger_number, {kinds.FLOAT: lambda x, y: largest_number(x, y), **_LARGER_EXACT})
-by_type(smaller_number, {kinds.FLOAT: lambda x, y: smallest_number(x, y), **_SMALLER_EXACT})
-
-
-def mixed(x, y):
-    """Return nan if one of two values is: their sum, which is cheaper than a comparison.
-
-    It is 0 for types without nan. It is also nan for opposite infinities, so a nan has to be
-    confirmed.
-    """
-    return np.add(x, y)
 
 
 @jitable
@@ -98,7 +77,14 @@ def _nothing(x, y):
     return like(0, x)
 
 
-by_type(mixed, {kinds.FLOAT: lambda x, y: nan_of_either(x, y), kinds.ANY: _nothing})
+@by_type(float=lambda x, y: nan_of_either(x, y), any=_nothing)
+def mixed(x, y):
+    """Return nan if one of two values is: their sum, which is cheaper than a comparison.
+
+    It is 0 for types without nan. It is also nan for opposite infinities, so a nan has to be
+    confirmed.
+    """
+    return np.add(x, y)
 
 
 @jitable

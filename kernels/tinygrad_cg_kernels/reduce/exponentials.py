@@ -8,17 +8,11 @@ The largest value is made finite first, so that infinities give limits: the logs
 import numpy as np
 
 from tinygrad_cg_kernels import elementary
-from tinygrad_cg_kernels.runtime import kinds
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import by_width, vectorised
 from tinygrad_cg_kernels.runtime.views import put, take
 
 LARGEST64, LARGEST32 = np.finfo(np.float64).max, np.finfo(np.float32).max
-
-
-def finite(x):
-    """Return the nearest finite number; nan stays."""
-    return np.clip(x, -LARGEST64, LARGEST64)
 
 
 @jitable
@@ -28,7 +22,10 @@ def _finite_real(x):
     return -largest if x < -largest else x
 
 
-by_type(finite, {kinds.FLOAT: _finite_real})
+@by_type(float=_finite_real)
+def finite(x):
+    """Return the nearest finite number; nan stays."""
+    return np.clip(x, -LARGEST64, LARGEST64)
 
 
 @jitable

@@ -7,7 +7,6 @@ import numpy as np
 
 from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops.ranges import Compound, Ranged
-from tinygrad_cg_kernels.runtime import kinds
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.errstate import cast
 from tinygrad_cg_kernels.runtime.intrinsics import like, vectorised
@@ -18,11 +17,9 @@ from tinygrad_cg_kernels.runtime.views import span
 STRIP = 512  # columns that are scanned at a time
 
 
+@by_type(float32=lambda x: np.float64(x), any=lambda x: x)
 def _wide(x):
     return np.float64(x)
-
-
-by_type(_wide, {kinds.FLOAT32: lambda x: np.float64(x), kinds.ANY: lambda x: x})
 
 
 # Functions from the state and an element of each operand to the next state. Sums of float32 are

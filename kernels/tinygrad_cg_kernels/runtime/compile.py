@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 
-from tinygrad_cg_kernels.runtime.kinds import FLOAT32, FLOAT64
+from tinygrad_cg_kernels.runtime import kinds
 from tinygrad_cg_kernels.runtime.locks import at_fork
 from tinygrad_cg_kernels.runtime.store import GENERATED, Store
 
@@ -82,28 +82,35 @@ the function as well shares the common work."""
 
 VERSIONS: dict[Callable, dict[frozenset[str], Callable]] = {}
 """Functions with versions by type: for each, the versions by kinds of the first argument."""
+_Stub = TypeVar("_Stub", bound=Callable)
 
 
 def version_of(function: Callable, kind: Any) -> Callable | None:
     """Return a function's version for a type of its first argument; None if it has none."""
     choices = VERSIONS[function].items()
-    return next((version for kinds, version in choices if kind in kinds), None)
+    return next((version for fitting, version in choices if kind in fitting), None)
 
 
-def by_type(stub: Callable, choices: dict[frozenset[str], Callable]) -> Callable:
-    """Register versions of `stub`. Compiled calls use the one for the first argument's type.
+def by_type(**versions: Callable) -> Callable[[_Stub], _Stub]:
+    """Return a decorator for a function of kernels with versions by the type of its first argument.
 
-    `choices` maps `kinds` to functions with the stub's parameters. The first match is used.
+    Each is named after one of the `kinds`, with the function's parameters. Compiled calls use the
+    first match.
     """
-    VERSIONS[stub] = choices
-    return stub
+
+    def register(stub: _Stub) -> _Stub:
+        VERSIONS[stub] = {getattr(kinds, name.upper()): f for name, f in versions.items()}
+        return stub
+
+    return register
 
 
 def of_width(wide: Callable, narrow: Callable) -> Any:
     """Return a function of kernels: `wide` where the first argument is float64, else `narrow`."""
 
+    @by_type(float64=wide, float32=narrow)
     @wraps(wide)
     def either(*operands):
         raise NotImplementedError("only kernels can call it")
 
-    return by_type(either, {FLOAT64: wide, FLOAT32: narrow})
+    return either

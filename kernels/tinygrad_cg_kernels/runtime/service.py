@@ -34,7 +34,6 @@ from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import (
     formulas,
     generated,
-    kinds,
     machine,
     objects,
     progress,
@@ -124,13 +123,14 @@ def in_float64(formula: Callable) -> Callable:
     def ternary(x, y, z):
         return np.float32(formula(np.float64(x), np.float64(y), np.float64(z)))
 
+    narrow = (unary, binary, ternary)[formula.__code__.co_argcount - 1]
+
+    @build.by_type(float64=build.jitable(formula), float32=narrow)
     @wraps(formula)
     def function(*numbers):
         return outside(formula)(*numbers)
 
-    narrow = (unary, binary, ternary)[formula.__code__.co_argcount - 1]
-    versions = {kinds.FLOAT64: build.jitable(formula), kinds.FLOAT32: narrow}
-    return build.by_type(function, versions)
+    return function
 
 
 class Entry(NamedTuple):
