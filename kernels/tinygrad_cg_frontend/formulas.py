@@ -85,17 +85,12 @@ def _parameters(arguments: tuple[str, ...]) -> str:
     return ", ".join(f"{STORED[name]} %x{k}" for k, name in enumerate(arguments))
 
 
-def _declaration(function: ScalarFunction) -> str:
-    parameters = ", ".join(STORED[kind] for kind in function.arguments)
-    return f"declare {STORED[function.result]} @{function.symbol}({parameters})"
-
-
 def number_source(function: ScalarFunction, processor: Processor) -> LLVMSource:
     """Return a module with the function of numbers, whose formula is optimised already."""
     kind = STORED[function.result]
     parameters = _parameters(function.arguments)
     lines = [
-        _declaration(function),
+        f"declare {function.declaration}",
         f"define {kind} @{function.symbol}_v1({parameters}) {processor.wide} {{",
         f"  %result = call {kind} @{function.symbol}({parameters})",
         f"  ret {kind} %result",
@@ -113,7 +108,7 @@ def vectors_source(
     lanes, which LLVM vectorises. The loop must not be unrolled before.
     """
     used = [function, *guards] if len(guards) == 2 else [function]
-    lines = [_declaration(formula) for formula in used]
+    lines = [f"declare {formula.declaration}" for formula in used]
     for width in function.lanes:
         lines += _vector_function(used, width, processor.wide)
     for k, line in enumerate(lines):

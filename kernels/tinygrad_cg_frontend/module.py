@@ -135,8 +135,7 @@ class IRModule:
     def inline(self, formula: ScalarFunction) -> None:
         """Link a scalar function into the module."""
         self.inlined[formula.symbol] = formula
-        parameters = ", ".join(STORED[kind] for kind in formula.arguments)
-        self.declare(formula.symbol, f"{STORED[formula.result]} @{formula.symbol}({parameters})")
+        self.declare(formula.symbol, formula.declaration)
 
     def array(self, thing: Any) -> IRValue:
         """Return a constant array with the numbers of an array or a tuple."""

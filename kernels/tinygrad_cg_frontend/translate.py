@@ -77,30 +77,22 @@ CASTS = {float: np.float64, int: np.int64, bool: np.bool_}
 
 
 def text_scope(source: str) -> dict[str, Any]:
-    """Return the scope of a text: its imports and its functions."""
-    tree = ast.parse(source)
-    scope = _namespace(tree)
-    for statement in tree.body:
+    """Return the scope of a text: the builtins, its imports and its functions."""
+    scope: dict[str, Any] = dict(vars(builtins))
+    for statement in ast.parse(source).body:
         if isinstance(statement, ast.FunctionDef):
             names = tuple(argument.arg for argument in statement.args.args)
             scope[statement.name] = Source(statement.name, names, statement.body, scope)
-    return scope
-
-
-def _namespace(tree: ast.Module) -> dict[str, Any]:
-    """Return the builtins, and the imports of a text."""
-    namespace: dict[str, Any] = dict(vars(builtins))
-    for statement in tree.body:
-        if isinstance(statement, ast.Import):
+        elif isinstance(statement, ast.Import):
             for name in statement.names:
-                namespace[name.asname or name.name] = importlib.import_module(name.name)
+                scope[name.asname or name.name] = importlib.import_module(name.name)
         elif isinstance(statement, ast.ImportFrom):
             module = importlib.import_module(statement.module or "")
             for name in statement.names:
                 if not hasattr(module, name.name):
                     importlib.import_module(f"{module.__name__}.{name.name}")
-                namespace[name.asname or name.name] = getattr(module, name.name)
-    return namespace
+                scope[name.asname or name.name] = getattr(module, name.name)
+    return scope
 
 
 class FunctionBody(Writer):

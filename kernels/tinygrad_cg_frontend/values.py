@@ -115,6 +115,12 @@ class ScalarFunction:
         """Whether it is a derivative that takes the function's value, and shares work with it."""
 
     @property
+    def declaration(self) -> str:
+        """Return LLVM's declaration, without the word `declare`."""
+        parameters = ", ".join(STORED[kind] for kind in self.arguments)
+        return f"{STORED[self.result]} @{self.symbol}({parameters})"
+
+    @property
     def text(self) -> str:
         return self.formula().text
 
@@ -132,10 +138,10 @@ NOTHING = IRValue(Static(None))
 
 def name_of(dtype: np.dtype) -> str:
     """Return the name of a dtype's type."""
-    kind = {"b": "b", "i": "i", "u": "u", "f": "f", "c": "c"}.get(dtype.kind)
-    if kind is None or (kind in "fc" and f"{kind}{8 * dtype.itemsize}" not in NUMBERS):
+    name = "b1" if dtype.kind == "b" else f"{dtype.kind}{8 * dtype.itemsize}"
+    if name not in NUMBERS:
         raise Untranslatable(f"dtype {dtype}")
-    return "b1" if kind == "b" else f"{kind}{8 * dtype.itemsize}"
+    return name
 
 
 def dtype_of(kind: str) -> np.dtype:

@@ -307,19 +307,15 @@ class Writer:
         """
         sizes = self.absolute(c), self.absolute(d)
         keep = self.compare("gte", *sizes)
-
-        def choose(x: IRValue, y: IRValue) -> IRValue:
-            word = llvm_type(x.type)
-            text = self.emit(f"select i1 {keep}, {word} {x.text}, {word} {y.text}")
-            return IRValue(x.type, text)
-
-        (a, b), (c, d) = ((choose(x, y), choose(y, x)) for x, y in ((a, b), (c, d)))
+        pairs = (a, b), (c, d)
+        (a, b), (c, d) = ((self.select(keep, *xy), self.select(keep, *xy[::-1])) for xy in pairs)
         ratio = self.operate("Div", d, c)
         under = self.operate("Add", c, self.operate("Mult", d, ratio))
         real = self.operate("Add", a, self.operate("Mult", b, ratio))
         imag = self.operate("Sub", b, self.operate("Mult", a, ratio))
         opposite = IRValue(imag.type, self.emit(f"fneg {llvm_type(imag.type)} {imag.text}"))
-        return self.operate("Div", real, under), self.operate("Div", choose(imag, opposite), under)
+        imag = self.select(keep, imag, opposite)
+        return self.operate("Div", real, under), self.operate("Div", imag, under)
 
     def _common_complex(self, x: str, y: str) -> str:
         narrow = {"c64", "f32", "b1"}
@@ -419,6 +415,11 @@ class Writer:
         less = self.emit(f"sub i64 {quotient}, 1")
         return IRValue("i64", self.emit(f"select i1 {below}, i64 {less}, i64 {quotient}"))
 
+    def select(self, test: str, x: IRValue, y: IRValue) -> IRValue:
+        """Return the first of two numbers of one type if a condition holds, else the second."""
+        word = llvm_type(x.type)
+        return IRValue(x.type, self.emit(f"select i1 {test}, {word} {x.text}, {word} {y.text}"))
+
     def compare(self, symbol: str, x: IRValue, y: IRValue) -> str:
         if symbol not in COMPARED:
             raise Untranslatable(symbol)
@@ -472,10 +473,8 @@ class Writer:
     def extremum(self, target: Callable, values: list[IRValue]) -> IRValue:
         if len(values) == 2 and values[0].type == values[1].type in FLOATS:
             first, other = values  # as in Python: the first one if they do not compare
-            word = llvm_type(first.type)
             test = self.compare("lt" if target is min else "gt", other, first)
-            both = f"select i1 {test}, {word} {other.text}, {word} {first.text}"
-            return IRValue(first.type, self.emit(both))
+            return self.select(test, other, first)
         if any(not value.is_number or value.type[0] != "i" for value in values):
             raise Untranslatable(f"the extremum of {[value.type for value in values]}")
         kind = values[0].type if len({value.type for value in values}) == 1 else "i64"
@@ -483,8 +482,7 @@ class Writer:
         order, word = "slt" if target is min else "sgt", llvm_type(kind)
         for other in others:
             test = self.emit(f"icmp {order} {word} {total.text}, {other.text}")
-            both = f"select i1 {test}, {word} {total.text}, {word} {other.text}"
-            total = IRValue(kind, self.emit(both))
+            total = self.select(test, total, other)
         return total
 
     def library(self, name: str, *values: IRValue) -> IRValue:
