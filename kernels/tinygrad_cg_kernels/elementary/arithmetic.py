@@ -42,7 +42,6 @@ def multiply(x, y):
     return x * y
 
 
-@jitable
 def _divide_complex(x, y):
     """Divide by Smith's method, as NumPy: Numba's own complex division raises where y is zero."""
     across, up = abs(y.real), abs(y.imag)
@@ -139,7 +138,6 @@ def sqrt(x):
     return np.sqrt(x)
 
 
-@jitable
 def _power_integer(x, y):
     result = like(1, x)
     while y > 0:
@@ -156,7 +154,6 @@ def power(x, y):
     return np.power(x, y)
 
 
-@jitable
 def _floor_divide_integer(x, y):
     if y == 0:
         return like(0, x)
@@ -165,7 +162,6 @@ def _floor_divide_integer(x, y):
     return like(x // y, x)
 
 
-@jitable
 def _floor_divide_float(x, y):
     if y == 0:
         return x / y
@@ -187,7 +183,6 @@ def floor_divide(x, y):
     return np.floor_divide(x, y)
 
 
-@jitable
 def _remainder_float(x, y):
     if y == 0:
         return like(NAN, x)
@@ -238,18 +233,15 @@ def absolute(x):
     return np.abs(x)
 
 
-@jitable
 def _sign_real(x):
     one, zero = like(1, x), like(0, x)
     return one if x > zero else (-one if x < zero else (zero if x == zero else x))
 
 
-@jitable
 def _sign_integer(x):
     return like(1, x) if x > 0 else like(-1 if x < 0 else 0, x)
 
 
-@jitable
 def _sign_complex(x):
     size = math.hypot(x.real, x.imag)
     if size == INF:  # one infinite part gives the direction, two give none
@@ -274,7 +266,6 @@ def relu(x):
     return np.maximum(x, np.zeros((), np.result_type(x)))
 
 
-@jitable
 def _softsign_real(x):
     one = like(1, x)
     size = float_absolute(x)

@@ -134,7 +134,6 @@ def limited(x, low, high):
     return low if y < low else y
 
 
-@jitable
 def _exp_real(x):
     inlined()
     low, high = by_width(x, (LOWEST, 710.0), (LOWEST_32, 89.0))
@@ -143,7 +142,6 @@ def _exp_real(x):
     return (first * (r + t) + first) * second
 
 
-@jitable
 def _expm1_real(x):
     inlined()
     low, high, tiny = by_width(x, (-50.0, 710.0, 1e-20), (-30.0, 89.0, 1e-12))
@@ -157,7 +155,6 @@ def _expm1_real(x):
     return x if float_absolute(x) < tiny else value + value
 
 
-@jitable
 def _exp2_real(x):
     inlined()
     low, high = by_width(x, (-2046.0, 1025.0), (-254.0, 129.0))  # see LOWEST

@@ -99,7 +99,6 @@ def _parts(magnitude):
     return high, float_fma(r * z, odd, -low), z * even, up, down
 
 
-@jitable
 def _sinh_real(x):
     """Return sinh(x); where 2**n -+ 2**-n is inexact, its smaller part joins the smaller terms."""
     inlined()
@@ -113,7 +112,6 @@ def _sinh_real(x):
     return x if magnitude < tiny else float_copysign(value + value, x)
 
 
-@jitable
 def _cosh_real(x):
     inlined()
     r, odd, even, up, down = _parts(float_absolute(x))
@@ -167,7 +165,6 @@ def _tanh_exponential64(x):
     return power_of_biased(n), _expm1_near(high, low, high - low)
 
 
-@jitable
 def _tanh64(x):
     """Return (1 - e) / (1 + e) with e = e**(-2 |x|)."""
     inlined()
@@ -176,7 +173,6 @@ def _tanh64(x):
     return float_copysign(quotient, x)
 
 
-@jitable
 def _tanh_slope_of64(x, value):
     """Return e (1 + |tanh(x)|)**2, as 1 + |tanh(x)| is 2 / (1 + e)."""
     inlined()
@@ -212,14 +208,12 @@ def _tanh_parts32(x, most, unit, bias):
     return a, b, above / below, small
 
 
-@jitable
 def _tanh32(x):
     inlined()
     a, b, c, _ = _tanh_parts32(x, F(10.0), F(1.0), F(127.0))
     return float_copysign(float_fma(b, c, a), x)
 
 
-@jitable
 def _tanh_slope_of32(x, value):
     """Return 1 - tanh(x)**2, with 1 - |tanh(x)| = -b c where |x| is not small."""
     inlined()
@@ -255,7 +249,6 @@ def tanh_slope_of(x, value):
 BY_VALUE[tanh_slope_of] = _unsaturated, _tanh_slope_unsaturated
 
 
-@jitable
 def _tanh_slope_real(x):
     inlined()
     return tanh_slope_of(x, tanh(x))
@@ -290,7 +283,6 @@ def _sigmoid64(x):
     return 2.0**-500 / (float_fma(s, w, 2.0**-500 + (s - large)) + large)
 
 
-@jitable
 def _sigmoid32(x):
     """Return `_sigmoid64` with 2**-60; the rounding errors of sum and quotient are added."""
     inlined()
@@ -337,7 +329,6 @@ def sigmoid_slope_of(x, value):
 BY_VALUE[sigmoid_slope_of] = _unsaturated, _sigmoid_slope_unsaturated
 
 
-@jitable
 def _sigmoid_slope_real(x):
     inlined()
     return _sigmoid_slope_of_real(x, sigmoid(x))
@@ -349,7 +340,6 @@ def sigmoid_slope(x):
     return sigmoid(x) * sigmoid(-x)
 
 
-@jitable
 def _logit_real(x):
     """Return log(x / (1 - x)), near 1/2 as log1p((2 x - 1) / (1 - x)) with an exact numerator."""
     inlined()
@@ -424,7 +414,6 @@ def _add_exactly(base, high, low):
     return total + ((lost if lost == lost else like(0, base)) + low)
 
 
-@jitable
 def _softplus_real(x):
     inlined()
     zero = like(0, x)
@@ -445,7 +434,6 @@ def log_sigmoid(x):
     return -softplus(-x)
 
 
-@jitable
 def _logaddexp_real(x, y):
     inlined()
     zero = like(0, x)

@@ -31,12 +31,10 @@ def invert(x):
     return np.invert(x)
 
 
-@jitable
 def _left_shift(x, y):
     return like(0, x) if y < 0 or y > 63 else like(x << y, x)
 
 
-@jitable
 def _right_shift(x, y):
     if y < 0 or y > 63:
         return like(-1, x) if x < 0 else like(0, x)
@@ -67,7 +65,6 @@ def _gcd(x, y):
     return like(-a, x) if a < 0 else a
 
 
-@jitable
 def _lcm(x, y):
     divisor = _gcd(x, y)
     if divisor == 0:

@@ -145,7 +145,6 @@ def _slope(x):
     return like(1, x) - like(0.5, x) * (x * x)
 
 
-@jitable
 def _arctan_real(x):
     inlined()
     one, limit = like(1, x), like(1e30, x)
@@ -162,7 +161,6 @@ def _arctan_real(x):
     return float_copysign(value, x)
 
 
-@jitable
 def _arctan2_real(y, x):
     """Return arctan2 from the quotient of the smaller by the larger, and its octant."""
     inlined()
@@ -220,7 +218,6 @@ def _arcsin_parts(size):
     return large, t, (t * z) * series + (lost if large else like(0, size))
 
 
-@jitable
 def _arcsin_real(x):
     inlined()
     two = like(2, x)
@@ -230,7 +227,6 @@ def _arcsin_real(x):
     return float_copysign(value, x)
 
 
-@jitable
 def _arccos_real(x):
     inlined()
     zero, two = like(0, x), like(2, x)
@@ -327,7 +323,6 @@ def _arcsinh64(x):
     return float_copysign(value, x) if size < INF else x
 
 
-@jitable
 def _arcsinh32(x):
     """Return `_arcsinh64` of a float32: the root is the larger of the two terms."""
     inlined()
@@ -339,7 +334,6 @@ def _arcsinh32(x):
     return float_copysign(value if F(1e-4) < size < F(INF) else size, x)
 
 
-@jitable
 def _arccosh64(x):
     """Return log(x + sqrt(x**2 - 1)), as log(1 + ...) near x = 1."""
     inlined()
@@ -361,7 +355,6 @@ def _arccosh64(x):
     return value if x >= 1.0 else NAN
 
 
-@jitable
 def _arccosh32(x):
     """Return arccosh(x) by the root of v**2 + 2 v with x = 1 + v."""
     inlined()
@@ -375,7 +368,6 @@ def _arccosh32(x):
     return value if x >= F(1) else F(NAN)
 
 
-@jitable
 def _arctanh64(x):
     """Return log((1 + |x|) / (1 - |x|)) / 2."""
     inlined()
@@ -392,7 +384,6 @@ def _arctanh64(x):
     return float_copysign(value, x) if size <= 1.0 else NAN
 
 
-@jitable
 def _arctanh32(x):
     """Return k log(2) / 2 + arctanh(s) with 2**k near (1 + |x|) / (1 - |x|); |s| <= 0.28."""
     inlined()

@@ -182,7 +182,6 @@ def log_real(x):
     return log_edges(x, log_sum(k, f, like(0, x)))
 
 
-@jitable
 def _log1p_real(x):
     inlined()
     one, infinity = like(1, x), like(INF, x)

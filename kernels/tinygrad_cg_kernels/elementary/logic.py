@@ -74,12 +74,10 @@ def isnan(x):
     return x != x
 
 
-@jitable
 def _isfinite_complex(x):
     return float_absolute(x.real) < INF and float_absolute(x.imag) < INF
 
 
-@jitable
 def _isinf_complex(x):
     return float_absolute(x.real) == INF or float_absolute(x.imag) == INF
 

@@ -198,7 +198,6 @@ def power_real(x, y):
     return one if (x == one or y == zero) else value
 
 
-@jitable
 def _ordinary_real(x, y):
     inlined()
     k, _, _ = parts_from(x, FIRST, FIRST_32)  # large also if x is negative
@@ -207,7 +206,6 @@ def _ordinary_real(x, y):
     return (size < most) & (float_absolute(y) * (size + like(1, x)) < most_of_power)
 
 
-@jitable
 def _power_ordinary(x, y):
     inlined()
     high, low = log_wide(x, like(0, x))
@@ -265,7 +263,6 @@ def _inverse_cbrt32(x):
 _inverse_cbrt = of_width(_inverse_cbrt64, _inverse_cbrt32)
 
 
-@jitable
 def _cbrt_real(x):
     """Return the cube root; `up`, 1 / `down`**3, makes the smallest numbers normal."""
     inlined()
@@ -319,7 +316,6 @@ def _direction_real(x, y):
     return zero if length == zero else x / length
 
 
-@jitable
 def _xlogy_real(x, y):
     inlined()
     zero, infinity = like(0, x), like(INF, x)

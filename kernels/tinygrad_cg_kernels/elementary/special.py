@@ -114,7 +114,6 @@ ERFCX_BRIEF = (
 )
 
 
-@jitable
 def _erf_real(x):
     inlined()
     one = like(1, x)
@@ -172,7 +171,6 @@ def _near64(x, x_low):
     return head + ((((1.0 - head) - x) - x_low) - x * polynomial(x * x, ERF))
 
 
-@jitable
 def _erfc64(x):
     inlined()
     size = float_absolute(x)
@@ -224,7 +222,6 @@ def _tail32(a, square):
     return polynomial((a - 3.0) * inverse, ERFCX_BRIEF) * inverse * _decay32(square)
 
 
-@jitable
 def _erfc32(x):
     inlined()
     size = float_absolute(np.float64(x))
@@ -242,13 +239,11 @@ def _ndtr_wide(x):
     return 1.0 - value if x > 0 else value
 
 
-@jitable
 def _ndtr32(x):
     inlined()
     return np.float32(_ndtr_wide(np.float64(x)))
 
 
-@jitable
 def _density64(x):
     inlined()
     _, half, half_low = _half_square(x, 39.5)
@@ -256,20 +251,17 @@ def _density64(x):
     return scale_by_power(DENSITY_AT_0 + (DENSITY_AT_0 * grown + DENSITY_AT_0_LOW), exponent)
 
 
-@jitable
 def _density32(x):
     inlined()
     _, half, _ = _half_square(np.float64(x), 15.5)
     return np.float32(DENSITY_AT_0 * _decay32(half))
 
 
-@jitable
 def _gelu64(x):
     inlined()
     return _ndtr64(x) * (-39.5 if x < -39.5 else x)
 
 
-@jitable
 def _gelu32(x):
     inlined()
     wide = np.float64(x)
@@ -370,7 +362,6 @@ def _erfinv64(x):
     return value if size <= 1.0 else NAN
 
 
-@jitable
 def _erfinv32(x):
     inlined()
     wide = np.float64(x)
@@ -416,7 +407,6 @@ def _erfcinv64(x):
     return value if x >= 0.0 else NAN
 
 
-@jitable
 def _erfcinv32(x):
     inlined()
     return np.float32(_erfcinv64(np.float64(x)))
@@ -478,7 +468,6 @@ def lgamma_positive(x):
     return high if large else low
 
 
-@jitable
 def _lgamma_real(x):
     """Return log|gamma(x)|; below 0 by reflection: gamma(x) gamma(-x) = -pi / (x sin(pi x))."""
     inlined()

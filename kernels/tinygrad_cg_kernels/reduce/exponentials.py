@@ -15,7 +15,6 @@ from tinygrad_cg_kernels.runtime.views import put, take
 LARGEST64, LARGEST32 = np.finfo(np.float64).max, np.finfo(np.float32).max
 
 
-@jitable
 def _finite_real(x):
     largest = by_width(x, LARGEST64, LARGEST32)
     x = largest if x > largest else x

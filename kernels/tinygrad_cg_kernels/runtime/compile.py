@@ -95,7 +95,7 @@ def by_type(**versions: Callable) -> Callable[[_Stub], _Stub]:
     """Return a decorator for a function of kernels with versions by the type of its first argument.
 
     Each is named after one of the `kinds`, with the function's parameters. Compiled calls use the
-    first match.
+    first match. A version that no kernel calls by its own name need not be `jitable`.
     """
 
     def register(stub: _Stub) -> _Stub:
