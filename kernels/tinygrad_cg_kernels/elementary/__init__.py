@@ -119,29 +119,6 @@ from tinygrad_cg_kernels.elementary.trigonometric import cos, sin, tan
 from tinygrad_cg_kernels.runtime.compile import GUARDED
 from tinygrad_cg_kernels.runtime.promotion import is_signed
 
-__all__ = ["CHECKS", "GUARDED", "GUARDED_PAIRS"]
-__all__ += ["absolute", "add", "ceil", "clip", "conj", "divide", "floor", "floor_divide", "imag"]
-__all__ += ["maximum", "minimum", "multiply", "negative", "power", "real", "relu", "remainder"]
-__all__ += ["bitwise_and", "bitwise_or", "bitwise_xor", "gcd", "invert", "lcm", "left_shift"]
-__all__ += ["right_shift", "softsign"]
-__all__ += ["round", "sign", "sqrt", "square", "subtract", "where"]
-__all__ += ["divide_unbounded", "divide_upstream"]
-__all__ += ["multiply_tangent", "multiply_upstream", "unless_masked"]
-__all__ += ["exp", "exp2", "expm1"]
-__all__ += ["cosh", "log_sigmoid", "logaddexp", "sigmoid", "sinh", "softplus", "tanh"]
-__all__ += ["beta", "betaln", "gamma", "logit", "ndtr", "rgamma"]
-__all__ += ["one_minus_square", "sigmoid_slope", "tanh_slope"]
-__all__ += ["sigmoid_slope_of", "tanh_slope_of"]
-__all__ += ["arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh"]
-__all__ += ["log", "log1p", "log2", "log10"]
-__all__ += ["equal", "greater", "greater_equal", "isfinite", "isinf", "isnan", "less"]
-__all__ += ["less_equal", "logical_and", "logical_not", "logical_or", "logical_xor", "not_equal"]
-__all__ += ["cbrt", "direction", "hypot", "rsqrt", "xlogy"]
-__all__ += ["digamma", "erf", "erfc", "erfinv", "lgamma", "polygamma", "sinc", "sinc_derivative"]
-__all__ += ["gelu", "normal_density"]
-__all__ += ["bessel_i", "bessel_ie", "erfcinv", "zeta"]
-__all__ += ["cos", "sin", "tan"]
-
 # --- checks of integer operands -------------------------------------------------------
 
 

@@ -35,6 +35,7 @@ from tinygrad_cg_kernels.runtime.intrinsics import (
     float_absolute,
     float_floor,
     float_fma,
+    inlined,
     polynomial,
 )
 from tinygrad_cg_kernels.runtime.service import in_float64
@@ -144,6 +145,14 @@ def _gamma_slope(a, x):
 
 
 @jitable
+def _gamma_slopes(a, x):
+    """Return the derivatives, up to order 4, of the logarithm of `_gamma_front` by a."""
+    inlined()
+    first, second = _gamma_slope(a, x), -polygamma(1.0, 1.0 + a)
+    return first, second, -polygamma(2.0, 1.0 + a), -polygamma(3.0, 1.0 + a)
+
+
+@jitable
 def _gamma_factor(order, a, first, second, third, fourth):
     """Return the derivative of a exp(f) over exp(f)."""
     lower = 0.0
@@ -175,10 +184,7 @@ def _gamma_integral_of(order: float) -> Callable:
         """Return the integral beyond x, above it or (for side -1) below, over `_gamma_front`."""
         slope, second, third, fourth = 0.0, 0.0, 0.0, 0.0
         if order > 0.0:
-            slope = _gamma_slope(a, x)
-            second = -polygamma(1.0, 1.0 + a)
-            third = -polygamma(2.0, 1.0 + a)
-            fourth = -polygamma(3.0, 1.0 + a)
+            slope, second, third, fourth = _gamma_slopes(a, x)
         reach = _gamma_reach(a, x, side)
         total, start = 0.0, 0.0
         for piece in range(2):
@@ -231,10 +237,7 @@ def _gamma_series_of(order: float) -> Callable:
         if order == 0.0:
             value = front * (1.0 + _series_of_order(0, a, x))
             return 1.0 - value if upper else value
-        slope = _gamma_slope(a, x)
-        second = -polygamma(1.0, 1.0 + a)
-        third = -polygamma(2.0, 1.0 + a)
-        fourth = -polygamma(3.0, 1.0 + a)
+        slope, second, third, fourth = _gamma_slopes(a, x)
         total, choices = 0.0, 1.0
         for j in range(np.int64(order) + 1):
             factor = _series_of_order(j, a, x) + (1.0 if j == 0 else 0.0)
@@ -325,8 +328,7 @@ def _gamma_density_of(order: float) -> Callable:
         front = _gamma_front(a, x)
         if order == 0.0 or front == 0.0:
             return (a * front / x) if front < 1e300 else NAN
-        slope, second = _gamma_slope(a, x), -polygamma(1.0, 1.0 + a)
-        third, fourth = -polygamma(2.0, 1.0 + a), -polygamma(3.0, 1.0 + a)
+        slope, second, third, fourth = _gamma_slopes(a, x)
         return _gamma_factor(order, a, slope, second, third, fourth) * front / x
 
     return density

@@ -387,35 +387,31 @@ HALF_ROOT_PI = 0.886226925452758
 
 
 @jitable
-def _erfcinv64(x):
+def _erfcinv_real(x):
     """Return erfinv(1 - x) where 1 - x loses little; else by Newton's method on log(erfc(y) / x).
 
     y**2 - log(erfcx(y)) + log(x) is nearly a parabola: five steps from sqrt(-log(x)) are enough.
     """
     inlined()
-    near = _erfinv64(1.0 - x)
-    logarithm = log_real(x)
+    wide = np.float64(x)
+    near = _erfinv64(1.0 - wide)
+    logarithm = log_real(wide)
     y = math.sqrt(-logarithm)
-    y = y if 0.0 < x < 0.25 else 1.0
+    y = y if 0.0 < wide < 0.25 else 1.0
     for _ in range(5):
         t = (y - 3.0) / (y + 3.0)
         scaled = (ERFCX[0] + t * polynomial(t, ERFCX[1:])) / (1.0 + 2.0 * y)
         value = (float_fma(y, y, logarithm) - log_real(scaled)) * scaled
         y -= value * HALF_ROOT_PI
-    value = y if x < 0.25 else near
-    value = INF if x == 0.0 else value
-    return value if x >= 0.0 else NAN
+    value = y if wide < 0.25 else near
+    value = INF if wide == 0.0 else value
+    return like(value if wide >= 0.0 else NAN, x)
 
 
-def _erfcinv32(x):
-    inlined()
-    return np.float32(_erfcinv64(np.float64(x)))
-
-
-@by_type(float64=_erfcinv64, float32=_erfcinv32)
+@by_type(float=_erfcinv_real)
 def erfcinv(x):
     """Return the number whose erfc is x; infinite at 0 and 2, nan beyond."""
-    return outside(_erfcinv64)(x)
+    return outside(_erfcinv_real)(x)
 
 
 # --- lgamma -----------------------------------------------------------------------------
