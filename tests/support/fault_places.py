@@ -100,13 +100,6 @@ def users(path: Path, fault: Fault) -> list[str]:
                 words[node.name] |= names
             elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                 words[node.targets[0].id] |= names
-            elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-                for name in node.value.args[:1]:  # by_type(float=rsqrt_real)(rsqrt)
-                    if isinstance(name, ast.Name):
-                        words[name.id] |= names
-            elif isinstance(node, ast.For):
-                for name in names & words.keys():
-                    words[name] |= names
     begin = fault.function.partition(".")[0]
     if begin == "<module>":
         begin = fault.statement.partition(" ")[0]

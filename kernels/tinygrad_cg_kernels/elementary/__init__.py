@@ -32,6 +32,7 @@ from tinygrad_cg_kernels.elementary.arithmetic import (
     relu,
     remainder,
     round,
+    rsqrt,
     sign,
     softsign,
     sqrt,
@@ -98,7 +99,6 @@ from tinygrad_cg_kernels.elementary.powers import (
     hypot,
     ordinary,
     power_ordinary,
-    rsqrt,
     xlogy,
 )
 from tinygrad_cg_kernels.elementary.special import (

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from tinygrad_cg_kernels.elementary.of_complex import power_complex, sqrt_complex
-from tinygrad_cg_kernels.elementary.powers import power_real, rsqrt, rsqrt_real
+from tinygrad_cg_kernels.elementary.powers import power_real, rsqrt_real
 from tinygrad_cg_kernels.runtime.compile import by_type, jitable
 from tinygrad_cg_kernels.runtime.intrinsics import (
     float_absolute,
@@ -64,7 +64,10 @@ def divide(x, y):
     return np.divide(x, y)
 
 
-by_type(float=rsqrt_real, complex=lambda x: divide(like(1, x), sqrt_complex(x)))(rsqrt)
+@by_type(float=rsqrt_real, complex=lambda x: divide(like(1, x), sqrt_complex(x)))
+def rsqrt(x):
+    """Return 1 / sqrt(x): infinite at zero, nan below."""
+    return 1 / np.sqrt(x)
 
 
 # Gradient rules multiply an upstream gradient (here x) by a slope, or divide it. If the gradient is

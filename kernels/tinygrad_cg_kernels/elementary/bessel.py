@@ -20,14 +20,14 @@ HIGHEST = 170.0  # the largest order with a finite factorial
 
 
 @jitable
-def _series(n, size):
-    """Return I(n, size) by its power series, for a small argument."""
+def series(n, size, sign):
+    """Return I(n, size), or J(n, size) for `sign` -1, by its power series for a small argument."""
     half = 0.5 * size
     term = 1.0
     for j in range(1, np.int64(n) + 1):
         term *= half / j
-    square, total, k = half * half, 0.0, 1.0
-    while term > 1e-18 * total and term > 0.0:
+    square, total, k = sign * half * half, 0.0, 1.0
+    while float_absolute(term) > 1e-18 * float_absolute(total):
         total += term
         term *= square / (k * (k + n))
         k += 1.0
@@ -70,7 +70,7 @@ def _bessel(n, x, scaled):
     if size == INF:
         value = 0.0 if scaled else INF
     elif size * size < 16.0 * (n + 1.0):
-        value = _series(n, size)
+        value = series(n, size, 1.0)
         value = value * exp(-size) if scaled else value
     else:
         value = _asymptotic(n, size) if size > 30.0 + n * n else _miller(n, size)

@@ -161,21 +161,6 @@ def _low_orders(x):
 
 
 @jitable
-def _series(n, x):
-    """Return J(n, x) by its power series, for an argument small beside the order."""
-    half = 0.5 * x
-    term = 1.0
-    for j in range(1, np.int64(n) + 1):
-        term *= half / j
-    square, total, k = half * half, 0.0, 1.0
-    while float_absolute(term) > 1e-18 * float_absolute(total):
-        total += term
-        term *= -square / (k * (k + n))
-        k += 1.0
-    return total
-
-
-@jitable
 def _downwards(n, x):
     """Return J(n, x), n > x, by Miller's recurrence from far above the order."""
     order = np.int64(n)
@@ -204,7 +189,7 @@ def bessel_j(n, x):
     order, size = float_absolute(n), float_absolute(x)
     odd = order % 2.0 == 1.0
     if size * size < order + 1.0:
-        value = _series(order, size)
+        value = bessel.series(order, size, -1.0)
     elif order > size:
         value = _downwards(order, size)
     else:

@@ -280,7 +280,6 @@ def _cbrt_real(x):
     return value if magnitude < like(INF, x) else x
 
 
-@jitable
 def rsqrt_real(x):
     """Return 1 / sqrt(x); a Newton step removes the rounding errors of root and quotient."""
     inlined()
@@ -329,11 +328,6 @@ def _xlogy_real(x, y):
 def cbrt(x):
     """Return the cube root of x."""
     return np.cbrt(x)
-
-
-def rsqrt(x):
-    """Return 1 / sqrt(x): infinite at zero, nan below."""
-    return 1 / np.sqrt(x)
 
 
 @by_type(float=_hypot_real)

@@ -313,42 +313,40 @@ def _from_offset(function: Callable, reduce: Callable) -> Callable:
     return of_number
 
 
+@by_type(float=_from_offset(_sin_at, _reduce_near), complex=sin_complex)
 def sin_near(x):
     """Return sin of an x that is `near`, at less than half the cost."""
     return np.sin(x)
 
 
+@by_type(float=_from_offset(_cos_at, _reduce_near), complex=cos_complex)
 def cos_near(x):
     """Return cos of an x that is `near`, at less than half the cost."""
     return np.cos(x)
 
 
+@by_type(float=_from_offset(_tan_at, _reduce_near), complex=tan_complex)
 def tan_near(x):
     """Return tan of an x that is `near`, at less than half the cost."""
     return np.tan(x)
 
 
+@by_type(float=_from_offset(_sin_at, _reduce_argument), complex=sin_complex)
 def sin(x):
     """Return the sine of x in radians."""
     return np.sin(x)
 
 
+@by_type(float=_from_offset(_cos_at, _reduce_argument), complex=cos_complex)
 def cos(x):
     """Return the cosine of x in radians."""
     return np.cos(x)
 
 
+@by_type(float=_from_offset(_tan_at, _reduce_argument), complex=tan_complex)
 def tan(x):
     """Return the tangent of x in radians."""
     return np.tan(x)
 
-
-for _stubs, _function, _complex in (
-    ((sin, sin_near), _sin_at, sin_complex),
-    ((cos, cos_near), _cos_at, cos_complex),
-    ((tan, tan_near), _tan_at, tan_complex),
-):
-    for _stub, _reduce in zip(_stubs, (_reduce_argument, _reduce_near), strict=True):
-        by_type(float=_from_offset(_function, _reduce), complex=_complex)(_stub)
 
 GUARDED.update({sin: (near, sin_near), cos: (near, cos_near), tan: (near, tan_near)})
