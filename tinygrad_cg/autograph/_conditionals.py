@@ -46,12 +46,9 @@ class Expressions(ast.NodeTransformer):
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _visit_comprehension
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
-        node.operand = (
-            self.test(node.operand) if isinstance(node.op, ast.Not) else self.visit(node.operand)
-        )
         if not isinstance(node.op, ast.Not):
-            return node
-        return helper("not_", [node.operand], node)
+            return self.generic_visit(node)
+        return helper("not_", [self.test(node.operand)], node)
 
     def _is_plain(self, *later: ast.AST) -> bool:
         """Return whether an expression stays as it is: a later operand assigns or awaits."""

@@ -157,16 +157,13 @@ def _leaf(value: Any, other: Any, fill: bool = False) -> Carried | Kept:
     if weak and other_weak:
         dtype = np.result_type(a, b)
         return Carried(dtype, shape, not is_exact(dtype))
+    strong, fits = (b if weak else a), a == b
     if weak or other_weak:
-        strong = b if weak else a
-        if weak_dtype(value if weak else other, strong) != strong or (
-            strong == BOOL and BOOL not in (a if weak else b,)
-        ):
-            raise Mismatch(describe(value), describe(other))
-        return Carried(strong, shape, False)
-    if a != b:
+        fits = weak_dtype(value if weak else other, strong) == strong
+        fits = fits and (strong != BOOL or (a if weak else b) == BOOL)
+    if not fits:
         raise Mismatch(describe(value), describe(other))
-    return Carried(a, shape, False)
+    return Carried(strong, shape, False)
 
 
 def _is_number(value: Any) -> bool:

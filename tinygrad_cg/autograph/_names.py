@@ -163,27 +163,18 @@ class Liveness:
             case ast.If():
                 live = self._block(statement.body, out, brk, cont)
                 return reads(statement.test) | live | self._block(statement.orelse, out, brk, cont)
-            case ast.While():
-                other = self._block(statement.orelse, out, brk, cont)
-                head = other | reads(statement.test)
+            case ast.While() | ast.For() | ast.AsyncFor():
+                is_while = isinstance(statement, ast.While)
+                head = self._block(statement.orelse, out, brk, cont)
+                head |= reads(statement.test if is_while else statement.target)
+                targets = NONE if is_while else frozenset(writes(statement.target))
                 while True:
-                    live = head | self._block(statement.body, head, out, head)
+                    live = head | self._block(statement.body, head, out, head) - targets
                     if live == head:
                         break
                     head = live
                 self.heads[id(statement)] = head
-                return head
-            case ast.For() | ast.AsyncFor():
-                other = self._block(statement.orelse, out, brk, cont)
-                head, targets = other, frozenset(writes(statement.target))
-                while True:
-                    inside = self._block(statement.body, head, out, head)
-                    live = head | inside - targets | reads(statement.target)
-                    if live == head:
-                        break
-                    head = live
-                self.heads[id(statement)] = head
-                return head | reads(statement.iter)
+                return head if is_while else head | reads(statement.iter)
             case ast.Try() | ast.TryStar():
                 before = self._caught
                 final = (

@@ -200,10 +200,8 @@ def locations_of(
         for container in _containers(find(name), seen):
             if isinstance(container, np.ndarray) and name in site.outer:
                 continue  # probably a table
-            if isinstance(container, TensorArray):
-                locations.append(ElementsLocation(name, container))
-            else:
-                locations.append(ContainerLocation(name, container))
+            is_array = isinstance(container, TensorArray)
+            locations.append((ElementsLocation if is_array else ContainerLocation)(name, container))
     return locations
 
 
@@ -211,17 +209,12 @@ def _containers(value: Any, seen: set[int]) -> Iterator[Any]:
     if not isinstance(value, _CONTAINERS) or id(value) in seen:
         return
     seen.add(id(value))
-    if isinstance(value, TensorArray):
+    is_table = type(value) is np.ndarray and value.size <= _MAX_SIZE
+    if is_table or isinstance(value, TensorArray) or type(value) in (list, dict, set):
         yield value
-        return
-    if type(value) is np.ndarray and value.size <= _MAX_SIZE:
-        yield value
-    if type(value) in (list, dict, set):
-        yield value
-    if isinstance(value, (set, np.ndarray)):
-        return
-    for item in value.values() if isinstance(value, dict) else value:
-        yield from _containers(item, seen)
+    if not isinstance(value, (set, np.ndarray, TensorArray)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _containers(item, seen)
 
 
 _HOME = __name__.rpartition(".")[0]

@@ -41,6 +41,7 @@ from ._units import (
     assign,
     constant,
     helper,
+    left,
     located,
     name,
     parameters,
@@ -223,8 +224,7 @@ class Statements:
         self.has_flow = True
         first = rest[0]
         number = self._site("guard", first, rest, [], target, rest[-1])
-        flow = [name(FLOW, first), name(RESULT, first)]
-        traced = self._decide(number, "guard", flow, first)
+        traced = self._decide(number, "guard", left(first), first)
         test = ast.Compare(name(FLOW, first), [ast.NotEq()], [ast.Constant(0)])
         before = [] if target is None else [self._bind(target, first)]
         return [located(ast.If(test, traced, [*before, *self.block(rest)]), first)]
@@ -235,16 +235,12 @@ class Statements:
 
     # Loops -----------------------------------------------------------------------------------
 
-    def _may_break(self, loop: Any) -> bool:
-        """Return whether a round may be left early."""
-        return bool(jumps(loop.body))
-
     def _round(self, loop: Any, target: Any = None, mark: str | None = None) -> list[ast.stmt]:
         """Return the body of a Python loop; `mark` is the name of a `for` loop's iterable."""
         self.depth += 1
         body = self.block(loop.body) if target is None else self._guarded(loop.body, target)
         self.depth -= 1
-        if self._may_break(loop):
+        if jumps(loop.body):
             self.has_flow = True
             through = [] if mark is None else [name(mark, loop)]
             body.append(
@@ -253,19 +249,19 @@ class Statements:
         return body
 
     def _after_loop(self, loop: Any) -> list[ast.stmt]:
-        if not self._may_break(loop):
+        if not jumps(loop.body):
             return []
         return [assign(FLOW, helper("after_loop", [name(FLOW, loop)], loop), loop)]
 
     def _otherwise(self, loop: Any) -> list[ast.stmt]:
         if not loop.orelse:
             return []
-        return self._guarded(loop.orelse) if self._may_break(loop) else self.block(loop.orelse)
+        return self._guarded(loop.orelse) if jumps(loop.body) else self.block(loop.orelse)
 
     def _while(self, loop: ast.While) -> list[ast.stmt]:
         mark = self.unit.temporary()
         number = self._site("while", loop, loop.body, [])
-        flow = [name(FLOW, loop), name(RESULT, loop)] if self._may_break(loop) else []
+        flow = left(loop) if jumps(loop.body) else []
         traced = self._decide(number, "while_", flow, loop)
         asked = question(mark, self.test(loop.test), loop.test, *flow[:1])
         goes_on = ast.BoolOp(ast.And(), [ast.UnaryOp(ast.Not(), asked), name(mark, loop)])
@@ -277,12 +273,11 @@ class Statements:
     def _for(self, loop: ast.For) -> list[ast.stmt]:
         mark = self.unit.temporary()
         number = self._site("for", loop, loop.body, [], loop.target)
-        flow = [name(FLOW, loop), name(RESULT, loop)] if self._may_break(loop) else []
+        flow = left(loop) if jumps(loop.body) else []
         extra = [name(mark, loop), *flow]
         traced = [*self._decide(number, "for_", extra, loop), *self._otherwise(loop)]
-        early = self._may_break(loop)
-        target = ast.Name(_VALUE, ast.Store()) if early else copy.deepcopy(loop.target)
-        body = self._round(loop, loop.target if early else None, mark)
+        target = ast.Name(_VALUE, ast.Store()) if flow else copy.deepcopy(loop.target)
+        body = self._round(loop, loop.target if flow else None, mark)
         native = ast.For(target, name(mark, loop), body, self._otherwise(loop))
         value = helper(
             "iterate", [self.expression(loop.iter), constant(loop.lineno, loop.iter)], loop.iter
@@ -314,7 +309,7 @@ def plain_body(unit: Unit) -> list[ast.stmt]:
     body = writer.block(unit.body)
     if writer.has_flow:
         at = unit.body[-1]
-        finish = helper("finish", [name(FLOW, at), name(RESULT, at)], at)
+        finish = helper("finish", left(at), at)
         body = [*_start(unit.body[0]), *body, located(ast.Return(finish), at)]
     effects, at = unit.effects, unit.body[0]
     if effects.mentioned or effects.cells or effects.outer or effects.attributes:
@@ -354,11 +349,7 @@ def region(site: Site, which: str) -> ast.FunctionDef:
             before = [writer._bind(site.target, node)]
         inside = [*before, *writer.block(site.then if which == "then" else site.other)]
         last = (site.then if which == "then" else site.other or [node])[-1]
-        flow = (
-            [name(FLOW, last), name(RESULT, last)]
-            if writer.has_flow
-            else [constant(0, last), constant(None, last)]
-        )
+        flow = left(last) if writer.has_flow else [constant(0, last), constant(None, last)]
         done = helper("done", [*flow, helper("locals", [], last)], last)
         inside.append(located(ast.Return(done), last))
     if writer.has_flow:

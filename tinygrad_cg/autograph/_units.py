@@ -169,6 +169,11 @@ def question(mark: str, value: Any, at: Any, *flow: Any) -> ast.Call:
     return helper("traced", [named, *flow], at)
 
 
+def left(at: Any) -> list[ast.Name]:
+    """Return the names that say how a block was left, and with which result."""
+    return [name(FLOW, at), name(RESULT, at)]
+
+
 def parameters(names: Sequence[str] = ()) -> ast.arguments:
     """Return the parameters of a function, all positional."""
     return ast.arguments([], list(map(ast.arg, names)), None, [], [], None, [])
