@@ -6,7 +6,7 @@ import numpy as np
 
 from tinygrad_cg_kernels.elementary.of_complex import power_complex, sqrt_complex
 from tinygrad_cg_kernels.elementary.powers import power_real, rsqrt_real
-from tinygrad_cg_kernels.runtime.compile import by_type, jitable
+from tinygrad_cg_kernels.runtime.compile import by_type, jitable, of_numpy
 from tinygrad_cg_kernels.runtime.intrinsics import (
     float_absolute,
     float_ceil,
@@ -58,10 +58,7 @@ def _divide_complex(x, y):
     return like(complex(real, (x.imag * ratio - x.real) / size), x)
 
 
-@by_type(complex=_divide_complex, float=lambda x, y: x / y)
-def divide(x, y):
-    """Return x / y."""
-    return np.divide(x, y)
+divide = of_numpy(__name__, "divide", complex=_divide_complex, float=lambda x, y: x / y)
 
 
 @by_type(float=rsqrt_real, complex=lambda x: divide(like(1, x), sqrt_complex(x)))
@@ -135,10 +132,7 @@ def one_minus_square(x):
     return (1 - x) * (1 + x)
 
 
-@by_type(float=lambda x: math.sqrt(x), complex=sqrt_complex)
-def sqrt(x):
-    """Return the square root of x; nan below zero."""
-    return np.sqrt(x)
+sqrt = of_numpy(__name__, "sqrt", float=lambda x: math.sqrt(x), complex=sqrt_complex)
 
 
 def _power_integer(x, y):
@@ -151,10 +145,8 @@ def _power_integer(x, y):
     return result
 
 
-@by_type(integer=_power_integer, float=power_real, complex=power_complex)
-def power(x, y):
-    """Return x to the power y. The caller refuses negative integer powers of integers."""
-    return np.power(x, y)
+power = of_numpy(__name__, "power", integer=_power_integer, float=power_real, complex=power_complex)
+"""The caller refuses negative integer powers of integers."""
 
 
 def _floor_divide_integer(x, y):
@@ -180,10 +172,10 @@ def _floor_divide_float(x, y):
     return floor_quotient
 
 
-@by_type(integer=_floor_divide_integer, float=_floor_divide_float)
-def floor_divide(x, y):
-    """Return the largest integer not above x / y; 0 for an integer divided by zero."""
-    return np.floor_divide(x, y)
+floor_divide = of_numpy(
+    __name__, "floor_divide", integer=_floor_divide_integer, float=_floor_divide_float
+)
+"""0 for an integer divided by zero."""
 
 
 def _remainder_float(x, y):
@@ -197,10 +189,13 @@ def _remainder_float(x, y):
     return remaining
 
 
-@by_type(integer=lambda x, y: like(0, x) if y == 0 else like(x % y, x), float=_remainder_float)
-def remainder(x, y):
-    """Return x - y * floor(x / y), with the sign of y; 0 for an integer divided by zero."""
-    return np.remainder(x, y)
+remainder = of_numpy(
+    __name__,
+    "remainder",
+    integer=lambda x, y: like(0, x) if y == 0 else like(x % y, x),
+    float=_remainder_float,
+)
+"""With the sign of y; 0 for an integer divided by zero."""
 
 
 # --- rounding and order ---------------------------------------------------------------
@@ -213,27 +208,16 @@ def round(x):
     return np.rint(x)
 
 
-@by_type(float=lambda x: float_floor(x), **_ITSELF)
-def floor(x):
-    """Return the largest integer not above x."""
-    return np.floor(x)
-
-
-@by_type(float=lambda x: float_ceil(x), **_ITSELF)
-def ceil(x):
-    """Return the smallest integer not below x."""
-    return np.ceil(x)
-
-
-@by_type(
+floor = of_numpy(__name__, "floor", float=lambda x: float_floor(x), **_ITSELF)
+ceil = of_numpy(__name__, "ceil", float=lambda x: float_ceil(x), **_ITSELF)
+absolute = of_numpy(
+    __name__,
+    "absolute",
     float=lambda x: float_absolute(x),
     integer=lambda x: -x if x < 0 else x,
     boolean=lambda x: x,
     complex=lambda x: math.hypot(x.real, x.imag),
 )
-def absolute(x):
-    """Return the magnitude of x."""
-    return np.abs(x)
 
 
 def _sign_real(x):
@@ -257,10 +241,7 @@ def _sign_complex(x):
     return x if size == 0 else like(complex(x.real / size, x.imag / size), x)
 
 
-@by_type(float=_sign_real, integer=_sign_integer, complex=_sign_complex)
-def sign(x):
-    """Return -1, 0 or 1; nan for nan; x / |x| for a complex x."""
-    return np.sign(x)
+sign = of_numpy(__name__, "sign", float=_sign_real, integer=_sign_integer, complex=_sign_complex)
 
 
 @by_type(real=lambda x: like(0, x) if x <= like(0, x) else x)
@@ -281,16 +262,18 @@ def softsign(x):
     return np.where(np.isinf(x), np.sign(x), x / (1 + np.abs(x)))
 
 
-@by_type(float=lambda x, y: float_maximum(x, y), exact=lambda x, y: x if x >= y else y)
-def maximum(x, y):
-    """Return the larger of two; nan if either is nan."""
-    return np.maximum(x, y)
-
-
-@by_type(float=lambda x, y: float_minimum(x, y), exact=lambda x, y: x if x <= y else y)
-def minimum(x, y):
-    """Return the smaller of two; nan if either is nan."""
-    return np.minimum(x, y)
+maximum = of_numpy(
+    __name__,
+    "maximum",
+    float=lambda x, y: float_maximum(x, y),
+    exact=lambda x, y: x if x >= y else y,
+)
+minimum = of_numpy(
+    __name__,
+    "minimum",
+    float=lambda x, y: float_minimum(x, y),
+    exact=lambda x, y: x if x <= y else y,
+)
 
 
 @jitable
@@ -308,10 +291,7 @@ def where(condition, x, y):
 # --- complex parts --------------------------------------------------------------------
 
 
-@by_type(complex=lambda x: x.conjugate(), real=lambda x: x)
-def conj(x):
-    """Return the complex conjugate; x itself where it is real."""
-    return np.conj(x)
+conj = of_numpy(__name__, "conj", complex=lambda x: x.conjugate(), real=lambda x: x)
 
 
 @by_type(complex=lambda x: x.real, real=lambda x: x)

@@ -5,10 +5,8 @@ has its own constants and stays float32: `like` and `by_width` give literals the
 Constants named as in fdlibm are fdlibm's.
 """
 
-import numpy as np
-
 from tinygrad_cg_kernels.elementary.of_complex import exp2_complex, exp_complex, expm1_complex
-from tinygrad_cg_kernels.runtime.compile import by_type, jitable
+from tinygrad_cg_kernels.runtime.compile import jitable, of_numpy
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
     by_width,
@@ -166,19 +164,6 @@ def _exp2_real(x):
     return (first * float_fma(part, like(LN2, x), tail) + first) * second
 
 
-@by_type(float=_exp_real, complex=exp_complex)
-def exp(x):
-    """Return e to the power x."""
-    return np.exp(x)
-
-
-@by_type(float=_exp2_real, complex=exp2_complex)
-def exp2(x):
-    """Return 2 to the power x."""
-    return np.exp2(x)
-
-
-@by_type(float=_expm1_real, complex=expm1_complex)
-def expm1(x):
-    """Return e to the power x, minus one, exact near zero."""
-    return np.expm1(x)
+exp = of_numpy(__name__, "exp", float=_exp_real, complex=exp_complex)
+exp2 = of_numpy(__name__, "exp2", float=_exp2_real, complex=exp2_complex)
+expm1 = of_numpy(__name__, "expm1", float=_expm1_real, complex=expm1_complex)

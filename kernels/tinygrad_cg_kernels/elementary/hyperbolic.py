@@ -23,7 +23,7 @@ from tinygrad_cg_kernels.elementary.exponential import (
 )
 from tinygrad_cg_kernels.elementary.logarithm import log, log1p
 from tinygrad_cg_kernels.elementary.of_complex import cosh_complex, sinh_complex, tanh_complex
-from tinygrad_cg_kernels.runtime.compile import BY_VALUE, by_type, jitable
+from tinygrad_cg_kernels.runtime.compile import BY_VALUE, by_type, jitable, of_numpy
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
     by_width,
@@ -121,16 +121,8 @@ def _cosh_real(x):
     return value + value
 
 
-@by_type(float=_sinh_real, complex=sinh_complex)
-def sinh(x):
-    """Return the hyperbolic sine of x."""
-    return np.sinh(x)
-
-
-@by_type(float=_cosh_real, complex=cosh_complex)
-def cosh(x):
-    """Return the hyperbolic cosine of x."""
-    return np.cosh(x)
+sinh = of_numpy(__name__, "sinh", float=_sinh_real, complex=sinh_complex)
+cosh = of_numpy(__name__, "cosh", float=_cosh_real, complex=cosh_complex)
 
 
 # --- tanh, sigmoid ----------------------------------------------------------------------
@@ -222,10 +214,7 @@ def _tanh_slope_of32(x, value):
     return float_fma(-value, value, F(1.0)) if small else far
 
 
-@by_type(float64=_tanh64, float32=_tanh32, complex=tanh_complex)
-def tanh(x):
-    """Return the hyperbolic tangent of x."""
-    return np.tanh(x)
+tanh = of_numpy(__name__, "tanh", float64=_tanh64, float32=_tanh32, complex=tanh_complex)
 
 
 @jitable
@@ -446,7 +435,4 @@ def _logaddexp_real(x, y):
     return _add_exactly(larger, high, low)
 
 
-@by_type(float=_logaddexp_real)
-def logaddexp(x, y):
-    """Return log(exp(x) + exp(y)), without overflow."""
-    return np.logaddexp(x, y)
+logaddexp = of_numpy(__name__, "logaddexp", float=_logaddexp_real)

@@ -1,34 +1,15 @@
 """Bits of integers and bools, shifts, and common divisors and multiples."""
 
-import numpy as np
-
 from tinygrad_cg_kernels.elementary.logic import logical_and, logical_or, logical_xor
-from tinygrad_cg_kernels.runtime.compile import by_type, jitable
+from tinygrad_cg_kernels.runtime.compile import jitable, of_numpy
 from tinygrad_cg_kernels.runtime.intrinsics import like
 
-
-@by_type(exact=logical_and)
-def bitwise_and(x, y):
-    """Return the bits that are set in both."""
-    return np.bitwise_and(x, y)
-
-
-@by_type(exact=logical_or)
-def bitwise_or(x, y):
-    """Return the bits that are set in either."""
-    return np.bitwise_or(x, y)
-
-
-@by_type(exact=logical_xor)
-def bitwise_xor(x, y):
-    """Return the bits that are set in exactly one."""
-    return np.bitwise_xor(x, y)
-
-
-@by_type(integer=lambda x: like(like(-1, x) - x, x), boolean=lambda x: not x)
-def invert(x):
-    """Return the bits that are not set."""
-    return np.invert(x)
+bitwise_and = of_numpy(__name__, "bitwise_and", exact=logical_and)
+bitwise_or = of_numpy(__name__, "bitwise_or", exact=logical_or)
+bitwise_xor = of_numpy(__name__, "bitwise_xor", exact=logical_xor)
+invert = of_numpy(
+    __name__, "invert", integer=lambda x: like(like(-1, x) - x, x), boolean=lambda x: not x
+)
 
 
 def _left_shift(x, y):
@@ -41,16 +22,10 @@ def _right_shift(x, y):
     return like(x >> y, x)
 
 
-@by_type(integer=_left_shift)
-def left_shift(x, y):
-    """Return x times 2**y; 0 for a negative y, or one of as many as x has bits."""
-    return np.left_shift(x, y)
-
-
-@by_type(integer=_right_shift)
-def right_shift(x, y):
-    """Return x over 2**y, rounded down; 0 or -1 for a negative y, or one of many bits."""
-    return np.right_shift(x, y)
+left_shift = of_numpy(__name__, "left_shift", integer=_left_shift)
+"""x times 2**y; 0 for a negative y, or one of as many as x has bits."""
+right_shift = of_numpy(__name__, "right_shift", integer=_right_shift)
+"""x over 2**y, rounded down; 0 or -1 for a negative y, or one of many bits."""
 
 
 @jitable
@@ -74,13 +49,5 @@ def _lcm(x, y):
     return like((a // divisor) * b, x)
 
 
-@by_type(integer=_gcd)
-def gcd(x, y):
-    """Return the greatest common divisor, not negative."""
-    return np.gcd(x, y)
-
-
-@by_type(integer=_lcm)
-def lcm(x, y):
-    """Return the least common multiple, not negative; 0 if either is 0."""
-    return np.lcm(x, y)
+gcd = of_numpy(__name__, "gcd", integer=_gcd)
+lcm = of_numpy(__name__, "lcm", integer=_lcm)

@@ -24,7 +24,7 @@ from tinygrad_cg_kernels.elementary.of_complex import (
     arctan_complex,
     arctanh_complex,
 )
-from tinygrad_cg_kernels.runtime.compile import by_type, jitable
+from tinygrad_cg_kernels.runtime.compile import by_type, jitable, of_numpy
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
     by_width,
@@ -184,10 +184,7 @@ def _arctan2_real(y, x):
     return float_copysign(value + (x - x if x != x else zero), y)
 
 
-@by_type(float=_arctan_real, complex=arctan_complex)
-def arctan(x):
-    """Return the angle, between -pi/2 and pi/2, whose tangent is x."""
-    return np.arctan(x)
+arctan = of_numpy(__name__, "arctan", float=_arctan_real, complex=arctan_complex)
 
 
 @by_type(float=_arctan2_real)
@@ -242,16 +239,8 @@ def _arccos_real(x):
     return _add_to_pair(base, base_low, t, tail)
 
 
-@by_type(float=_arcsin_real, complex=arcsin_complex)
-def arcsin(x):
-    """Return the angle, between -pi/2 and pi/2, whose sine is x; nan beyond -1 and 1."""
-    return np.arcsin(x)
-
-
-@by_type(float=_arccos_real, complex=arccos_complex)
-def arccos(x):
-    """Return the angle, between 0 and pi, whose cosine is x; nan beyond -1 and 1."""
-    return np.arccos(x)
+arcsin = of_numpy(__name__, "arcsin", float=_arcsin_real, complex=arcsin_complex)
+arccos = of_numpy(__name__, "arccos", float=_arccos_real, complex=arccos_complex)
 
 
 # --- arcsinh, arccosh, arctanh ----------------------------------------------------------
@@ -407,19 +396,12 @@ def _arctanh32(x):
     return float_copysign(value, x) if size <= F(1) else F(NAN)
 
 
-@by_type(float64=_arcsinh64, float32=_arcsinh32, complex=arcsinh_complex)
-def arcsinh(x):
-    """Return the number whose hyperbolic sine is x."""
-    return np.arcsinh(x)
-
-
-@by_type(float64=_arccosh64, float32=_arccosh32, complex=arccosh_complex)
-def arccosh(x):
-    """Return the number, not below 0, whose hyperbolic cosine is x; nan below 1."""
-    return np.arccosh(x)
-
-
-@by_type(float64=_arctanh64, float32=_arctanh32, complex=arctanh_complex)
-def arctanh(x):
-    """Return the number whose hyperbolic tangent is x; infinite at -1 and 1, nan beyond."""
-    return np.arctanh(x)
+arcsinh = of_numpy(
+    __name__, "arcsinh", float64=_arcsinh64, float32=_arcsinh32, complex=arcsinh_complex
+)
+arccosh = of_numpy(
+    __name__, "arccosh", float64=_arccosh64, float32=_arccosh32, complex=arccosh_complex
+)
+arctanh = of_numpy(
+    __name__, "arctanh", float64=_arctanh64, float32=_arctanh32, complex=arctanh_complex
+)

@@ -25,7 +25,7 @@ from tinygrad_cg_kernels.elementary.of_complex import (
     log10_complex,
     log_complex,
 )
-from tinygrad_cg_kernels.runtime.compile import by_type, jitable
+from tinygrad_cg_kernels.runtime.compile import jitable, of_numpy
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
     by_width,
@@ -195,25 +195,7 @@ def _log1p_real(x):
     return -infinity if x == -one else value
 
 
-@by_type(float=log_real, complex=log_complex)
-def log(x):
-    """Return the natural logarithm of x."""
-    return np.log(x)
-
-
-@by_type(float=_log1p_real, complex=log1p_complex)
-def log1p(x):
-    """Return log(1 + x), exact near zero."""
-    return np.log1p(x)
-
-
-@by_type(float=_logarithm(_to_base2), complex=log2_complex)
-def log2(x):
-    """Return the logarithm of x to base 2."""
-    return np.log2(x)
-
-
-@by_type(float=_logarithm(_to_base10), complex=log10_complex)
-def log10(x):
-    """Return the logarithm of x to base 10."""
-    return np.log10(x)
+log = of_numpy(__name__, "log", float=log_real, complex=log_complex)
+log1p = of_numpy(__name__, "log1p", float=_log1p_real, complex=log1p_complex)
+log2 = of_numpy(__name__, "log2", float=_logarithm(_to_base2), complex=log2_complex)
+log10 = of_numpy(__name__, "log10", float=_logarithm(_to_base10), complex=log10_complex)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tinygrad_cg_kernels.runtime.compile import by_type, jitable
+from tinygrad_cg_kernels.runtime.compile import jitable, of_numpy
 from tinygrad_cg_kernels.runtime.intrinsics import float_absolute
 
 INF = np.inf
@@ -82,13 +82,17 @@ def _isinf_complex(x):
     return float_absolute(x.real) == INF or float_absolute(x.imag) == INF
 
 
-@by_type(float=lambda x: float_absolute(x) < INF, complex=_isfinite_complex, exact=lambda x: True)
-def isfinite(x):
-    """Return whether x is neither infinite nor nan."""
-    return np.isfinite(x)
-
-
-@by_type(float=lambda x: float_absolute(x) == INF, complex=_isinf_complex, exact=lambda x: False)
-def isinf(x):
-    """Return whether x is infinite."""
-    return np.isinf(x)
+isfinite = of_numpy(
+    __name__,
+    "isfinite",
+    float=lambda x: float_absolute(x) < INF,
+    complex=_isfinite_complex,
+    exact=lambda x: True,
+)
+isinf = of_numpy(
+    __name__,
+    "isinf",
+    float=lambda x: float_absolute(x) == INF,
+    complex=_isinf_complex,
+    exact=lambda x: False,
+)

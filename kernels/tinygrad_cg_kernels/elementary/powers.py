@@ -29,7 +29,7 @@ from tinygrad_cg_kernels.elementary.logarithm import (
     log_pair,
     parts_from,
 )
-from tinygrad_cg_kernels.runtime.compile import by_type, jitable, of_width
+from tinygrad_cg_kernels.runtime.compile import by_type, jitable, of_numpy, of_width
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
     by_width,
@@ -324,16 +324,8 @@ def _xlogy_real(x, y):
     return zero if (x == zero and y == y) else value
 
 
-@by_type(float=_cbrt_real)
-def cbrt(x):
-    """Return the cube root of x."""
-    return np.cbrt(x)
-
-
-@by_type(float=_hypot_real)
-def hypot(x, y):
-    """Return sqrt(x**2 + y**2), without overflow."""
-    return np.hypot(x, y)
+cbrt = of_numpy(__name__, "cbrt", float=_cbrt_real)
+hypot = of_numpy(__name__, "hypot", float=_hypot_real)
 
 
 @by_type(float=_direction_real)

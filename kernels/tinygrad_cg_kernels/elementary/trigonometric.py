@@ -14,7 +14,7 @@ import numpy as np
 
 from tinygrad_cg_kernels.elementary.exponential import SHIFT, SHIFT_32
 from tinygrad_cg_kernels.elementary.of_complex import cos_complex, sin_complex, tan_complex
-from tinygrad_cg_kernels.runtime.compile import GUARDED, by_type, jitable, of_width
+from tinygrad_cg_kernels.runtime.compile import GUARDED, by_type, jitable, of_numpy, of_width
 from tinygrad_cg_kernels.runtime.intrinsics import (
     bits,
     by_width,
@@ -331,22 +331,9 @@ def tan_near(x):
     return np.tan(x)
 
 
-@by_type(float=_from_offset(_sin_at, _reduce_argument), complex=sin_complex)
-def sin(x):
-    """Return the sine of x in radians."""
-    return np.sin(x)
-
-
-@by_type(float=_from_offset(_cos_at, _reduce_argument), complex=cos_complex)
-def cos(x):
-    """Return the cosine of x in radians."""
-    return np.cos(x)
-
-
-@by_type(float=_from_offset(_tan_at, _reduce_argument), complex=tan_complex)
-def tan(x):
-    """Return the tangent of x in radians."""
-    return np.tan(x)
+sin = of_numpy(__name__, "sin", float=_from_offset(_sin_at, _reduce_argument), complex=sin_complex)
+cos = of_numpy(__name__, "cos", float=_from_offset(_cos_at, _reduce_argument), complex=cos_complex)
+tan = of_numpy(__name__, "tan", float=_from_offset(_tan_at, _reduce_argument), complex=tan_complex)
 
 
 GUARDED.update({sin: (near, sin_near), cos: (near, cos_near), tan: (near, tan_near)})

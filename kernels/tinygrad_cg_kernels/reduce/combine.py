@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tinygrad_cg_kernels import elementary
-from tinygrad_cg_kernels.runtime.compile import by_type, jitable
+from tinygrad_cg_kernels.runtime.compile import by_type, jitable, of_numpy
 from tinygrad_cg_kernels.runtime.intrinsics import (
     largest_number,
     like,
@@ -26,14 +26,15 @@ MAX_ROW_BYTES = 448  # longer rows are reduced one by one, shorter ones four at 
 # --- combining two values ---------------------------------------------------------------
 
 
-@by_type(float=lambda x, y: reassociating_add(x, y), number=lambda x, y: like(x + y, x))
-def add(x, y):
-    return np.add(x, y)
-
-
-@by_type(float=lambda x, y: reassociating_multiply(x, y), number=lambda x, y: like(x * y, x))
-def multiply(x, y):
-    return np.multiply(x, y)
+add = of_numpy(
+    __name__, "add", float=lambda x, y: reassociating_add(x, y), number=lambda x, y: like(x + y, x)
+)
+multiply = of_numpy(
+    __name__,
+    "multiply",
+    float=lambda x, y: reassociating_multiply(x, y),
+    number=lambda x, y: like(x * y, x),
+)
 
 
 def _larger_float(x, y):

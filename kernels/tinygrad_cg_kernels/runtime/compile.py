@@ -4,6 +4,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
+import numpy as np
+
 from tinygrad_cg_kernels.runtime import kinds
 from tinygrad_cg_kernels.runtime.locks import at_fork
 from tinygrad_cg_kernels.runtime.store import GENERATED, Store
@@ -103,6 +105,20 @@ def by_type(**versions: Callable) -> Callable[[_Stub], _Stub]:
         return stub
 
     return register
+
+
+def of_numpy(module: str, name: str, **versions: Callable) -> Callable[..., Any]:
+    """Return NumPy's function of a name as one of a module of kernels, with versions `by_type`."""
+
+    def unary(x):
+        return getattr(np, name)(x)
+
+    def binary(x, y):
+        return getattr(np, name)(x, y)
+
+    function = unary if getattr(np, name).nin == 1 else binary
+    function.__module__, function.__name__, function.__qualname__ = module, name, name
+    return by_type(**versions)(function)
 
 
 def of_width(wide: Callable, narrow: Callable) -> Any:
