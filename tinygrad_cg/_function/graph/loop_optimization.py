@@ -55,9 +55,8 @@ def _rewritten(graph: FuncGraph, passes: Sequence[Any]) -> FuncGraph:
 def _is_pure(loop: Value) -> bool:
     """Return whether a loop has no side effects, so that operations may be removed or moved."""
     for value in loop.params["loop"].body.graph.values():
-        if value.kind in ("impure", "user"):
-            return False
-        if value.kind == "control" and not (value.name == "loop" and _is_pure(value)):
+        is_pure_loop = value.name == "loop" and _is_pure(value)
+        if value.is_code or (value.kind == "control" and not is_pure_loop):
             return False
     return True
 

@@ -54,7 +54,7 @@ def cut(
     primal = set(inputs)  # values that depend on these alone
     for value in in_order([*kept, *ends]):
         if value not in late_inputs and all(operand in primal for operand in value.inputs):
-            once = value.kind in ("impure", "user") or value.name == "optimization_barrier"
+            once = value.is_code or value.name == "optimization_barrier"
             if value in forward or not once:  # values that must not be repeated are in `kept`
                 primal.add(value)
     there = {*inputs, *kept}

@@ -83,7 +83,7 @@ class _Builder:
         if value.primitive is None:  # an input
             return value
         rebuilt, name = Value(value.aval, value.primitive, operands, value.params), value.name
-        if value.kind in ("impure", "user"):  # two calls of it may differ
+        if value.is_code:  # two calls of it may differ
             return rebuilt
         rule = _RULES.get(name)
         simpler = rule(rebuilt) if rule is not None else None

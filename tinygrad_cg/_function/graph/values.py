@@ -50,6 +50,11 @@ class Value:
     def dtype(self) -> np.dtype:
         return self.aval.dtype
 
+    @property
+    def is_code(self) -> bool:
+        """Whether it is the result of code whose calls must not be left out or repeated."""
+        return self.kind in ("impure", "user")
+
 
 class OutputItem(Value):
     """One output of an operation with several outputs; its only input is that operation."""

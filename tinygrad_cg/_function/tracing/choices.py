@@ -113,7 +113,7 @@ class Choice(ABC):
     def primitive(self) -> Primitive:
         """Return the primitive: there is another one for choices that must not be repeated."""
         values = [value for graph in self.graphs for value in graph.values()]
-        return CHOICE_OF_CODE if any(map(_is_code, values)) else CHOICE
+        return CHOICE_OF_CODE if any(value.is_code for value in values) else CHOICE
 
     @property
     def first_saved(self) -> int:
@@ -400,16 +400,12 @@ def _replay(value: Value, operands: list) -> Any:
     return apply(value.primitive, tuple(operands), value.params)
 
 
-def _is_code(value: Value) -> bool:
-    return value.kind in ("impure", "user")
-
-
 def _results_of_code(ends: list[Value], substitutions: dict[Value, Value]) -> list[Value]:
     """Return the results of calls that must not be repeated, if `ends` depend on them."""
     results = []
     for value in reach(ends, lambda value: () if value in substitutions else value.inputs):
         producer = value.inputs[0] if isinstance(value, OutputItem) else value
-        if _is_code(producer) and not isinstance(value.aval, list) and value not in substitutions:
+        if producer.is_code and not isinstance(value.aval, list) and value not in substitutions:
             results.append(value)
     return results
 

@@ -322,7 +322,8 @@ class Function(Generic[P, Y]):
             *(self.python_function, self._statics, self._signature, compiled),
             *(self._relaxed, self._autograph),
         )
-        return _blank, (), made_of  # a state: the Python function may refer to this one
+        # a state, because the Python function may refer to this one
+        return object.__new__, (Function,), made_of
 
     def __setstate__(self, made_of: tuple) -> None:
         python, statics, signature, compiled, relaxed, autograph = made_of
@@ -351,10 +352,6 @@ def functions_run_eagerly() -> bool:
 
 def _call_method(reference: Callable, python: Any, owner: Any, *args: Any, **kwargs: Any) -> Any:
     return python.__get__(reference(), owner)(*args, **kwargs)
-
-
-def _blank() -> Function:
-    return Function.__new__(Function)
 
 
 travels(Function)
