@@ -26,19 +26,16 @@ NAN, INF = np.nan, np.inf
 
 @jitable
 def add(x, y):
-    """Return x + y."""
     return x + y
 
 
 @jitable
 def subtract(x, y):
-    """Return x - y."""
     return x - y
 
 
 @jitable
 def multiply(x, y):
-    """Return x * y."""
     return x * y
 
 
@@ -106,13 +103,11 @@ def unless_masked(upstream, slope, gradient):
 
 @jitable
 def negative(x):
-    """Return -x."""
     return -x
 
 
 @jitable
 def square(x):
-    """Return x * x."""
     return x * x
 
 

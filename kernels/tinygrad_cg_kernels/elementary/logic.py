@@ -10,37 +10,31 @@ INF = np.inf
 
 @jitable
 def equal(x, y):
-    """Return x == y."""
     return x == y
 
 
 @jitable
 def not_equal(x, y):
-    """Return x != y."""
     return x != y
 
 
 @jitable
 def less(x, y):
-    """Return x < y."""
     return x < y
 
 
 @jitable
 def less_equal(x, y):
-    """Return x <= y."""
     return x <= y
 
 
 @jitable
 def greater(x, y):
-    """Return x > y."""
     return x > y
 
 
 @jitable
 def greater_equal(x, y):
-    """Return x >= y."""
     return x >= y
 
 
