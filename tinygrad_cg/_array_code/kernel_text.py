@@ -114,7 +114,7 @@ class KernelWriter:
                 return [f"{self.name(out)} = {self.call(function, [*map(self.value, args)])}"]
             case ir.LoadElement(out, array, index):
                 text = self.index(array, index)
-                if array.element not in ("f64", "f32", "i64", "b1"):
+                if array.element != array.type:
                     text = f"np.int64({text})"
                 return [f"{self.name(out)} = {text}"]
             case ir.Store(array, index, value, adds):
@@ -136,9 +136,7 @@ class KernelWriter:
 
     def stored(self, array: ir.Array, value: ir.Number) -> str:
         text = self.value(value)
-        if array.element in ("f64", "f32", "i64", "b1"):
-            return text
-        return f"np.{DTYPES[array.element]}({text})"
+        return text if array.element == array.type else f"np.{DTYPES[array.element]}({text})"
 
     def call(self, function: Callable | str, args: Sequence[str]) -> str:
         if isinstance(function, str):
