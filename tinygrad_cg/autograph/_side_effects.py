@@ -200,8 +200,10 @@ def locations_of(
         for container in _containers(find(name), seen):
             if isinstance(container, np.ndarray) and name in site.outer:
                 continue  # probably a table
-            is_array = isinstance(container, TensorArray)
-            locations.append((ElementsLocation if is_array else ContainerLocation)(name, container))
+            kind: Any = (
+                ElementsLocation if isinstance(container, TensorArray) else ContainerLocation
+            )
+            locations.append(kind(name, container))
     return locations
 
 

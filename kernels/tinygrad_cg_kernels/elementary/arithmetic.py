@@ -197,6 +197,7 @@ remainder = of_numpy(
 
 _ITSELF = {"exact": lambda x: x}
 
+
 @by_type(float=lambda x: float_round(x), **_ITSELF)
 def round(x):
     """Return the nearest integer, halves to even."""

@@ -302,9 +302,7 @@ def _transpose_depthwise(
     images = inside(taps.images, size, geometry.padding)
     if outputs == groups:
         return images
-    return quiet.run(
-        np.add.reduce, images.reshape(*images.shape[:3], groups, outputs // groups), 4
-    )
+    return quiet.run(np.add.reduce, images.reshape(*images.shape[:3], groups, outputs // groups), 4)
 
 
 def _correlate_depthwise(

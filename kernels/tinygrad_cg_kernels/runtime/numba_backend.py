@@ -147,7 +147,7 @@ def result_kinds(function: Callable, inputs: int, kinds: tuple[str, ...]) -> Any
         register_helpers()
         dispatcher.compile(arguments)
     result = dispatcher.overloads[arguments].signature.return_type
-    if isinstance(result, types.BaseTuple):
+    if isinstance(result, numba_intrinsics.TUPLE):
         return tuple(map(_name, result))
     return _name(result)
 

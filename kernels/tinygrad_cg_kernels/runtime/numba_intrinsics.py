@@ -59,6 +59,8 @@ register_model(_Known)(models.OpaqueModel)
 unbox(_Object)(lambda kind, thing, context: NativeValue(thing))
 box(_Object)(lambda kind, value, context: value)
 
+TUPLE: Any = types.BaseTuple  # each of its subclasses can be iterated
+
 
 def _translated_type(kind: Any) -> Any:
     """Return the front end's type for a type of Numba's."""
@@ -68,7 +70,7 @@ def _translated_type(kind: Any) -> Any:
         return "i64"
     if isinstance(kind, types.Array):
         return Array(NAMES[kind.dtype])
-    if isinstance(kind, types.BaseTuple):
+    if isinstance(kind, TUPLE):
         return tuple(map(_translated_type, kind))
     if isinstance(kind, types.DType | types.NumberClass):
         return Static(np.dtype(str(kind.dtype)))
@@ -210,7 +212,7 @@ def _unpacked(context: Any, builder: Any, kind: Any, value: Any) -> IRValue:
     own = _translated_type(kind)
     if isinstance(kind, types.IntegerLiteral):
         return IRValue(own, str(kind.literal_value))
-    if isinstance(kind, types.BaseTuple):
+    if isinstance(kind, TUPLE):
         parts = [
             _unpacked(context, builder, part, builder.extract_value(value, k))
             for k, part in enumerate(kind)
@@ -230,11 +232,8 @@ def _unpacked(context: Any, builder: Any, kind: Any, value: Any) -> IRValue:
 def _packed(context: Any, builder: Any, kind: Any, value: IRValue) -> Any:
     """Return Numba's value, of a given type, for a value of the front end."""
     own = value.type
-    if isinstance(kind, types.BaseTuple):
-        parts = [
-            _packed(context, builder, *pair)
-            for pair in zip(kind, value.text, strict=True)
-        ]
+    if isinstance(kind, TUPLE):
+        parts = [_packed(context, builder, *pair) for pair in zip(kind, value.text, strict=True)]
         return context.make_tuple(builder, kind, parts)
     if own == "object":
         return builder.inttoptr(_operand("i64", value.text), context.get_value_type(kind))
