@@ -112,7 +112,7 @@ class ContainerLocation(Location):
 class ElementsLocation(AttributeLocation):
     """The elements of a TensorArray: its state."""
 
-    def __init__(self, text: str, array: TensorArray):
+    def __init__(self, text: str, array: Any):
         super().__init__(text, array, "state")
 
 
@@ -200,10 +200,8 @@ def locations_of(
         for container in _containers(find(name), seen):
             if isinstance(container, np.ndarray) and name in site.outer:
                 continue  # probably a table
-            kind: Any = (
-                ElementsLocation if isinstance(container, TensorArray) else ContainerLocation
-            )
-            locations.append(kind(name, container))
+            is_array = isinstance(container, TensorArray)
+            locations.append((ElementsLocation if is_array else ContainerLocation)(name, container))
     return locations
 
 
