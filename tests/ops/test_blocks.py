@@ -80,3 +80,9 @@ def test_casts_stop_at_limits():
 def test_what_does_not_fit_is_refused(call, words):
     with pytest.raises(tf.errors.InvalidArgumentError, match=words):
         call()
+
+
+@pytest.mark.parametrize("axis", ["", 0.0, []])
+def test_an_axis_of_the_batch_is_an_integer_or_none(axis):
+    with pytest.raises(TypeError, match="reverse_sequence: axis must be an integer"):
+        tf.reverse_sequence(IMAGE, [1], 2, axis)

@@ -153,11 +153,15 @@ def reverse_sequence(
     name: str | None = None,
 ) -> Tensor:
     """Return `input` with the first of `seq_lengths` elements along `seq_axis` reversed, for each
-    example along `batch_axis`, by default the first axis."""
+    example along `batch_axis`, by default the first axis.
+
+    Modelled on ``tf.reverse_sequence``. Raises InvalidArgumentError for lengths that `input` does
+    not have.
+    """
     x, counts = convert(input), np.asarray(convert(seq_lengths)._values())
-    name = "reverse_sequence"
-    along = normalize_axis(name, seq_axis, x.ndim)
-    across = normalize_axis(name, batch_axis or 0, x.ndim)
+    along = normalize_axis("reverse_sequence", seq_axis, x.ndim)
+    batch_axis = 0 if batch_axis is None else batch_axis
+    across = normalize_axis("reverse_sequence", batch_axis, x.ndim)
     size = x.shape[along]
     if (
         along == across
@@ -165,8 +169,8 @@ def reverse_sequence(
         or not ((counts >= 0) & (counts <= size)).all()
     ):
         raise InvalidArgumentError(
-            f"{name}: lengths must be a number from 0 to {size} for each of axis {across} of "
-            f"shape {tuple(x.shape)}, got {counts.tolist()}"
+            f"reverse_sequence: lengths must be a number from 0 to {size} for each of axis "
+            f"{across} of shape {tuple(x.shape)}, got {counts.tolist()}"
         )
     positions = np.arange(size)
     turned = np.where(positions < counts[:, None], counts[:, None] - 1 - positions, positions)

@@ -47,7 +47,11 @@ def saturate_cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
 
 @on_device_of_operands
 def bitcast(input: TensorLike, type: Any, name: str | None = None) -> Tensor:
-    """Return the bits of `input` read as another dtype; it has no gradient."""
+    """Return the bits of `input` read as another dtype, as ``numpy.ndarray.view``; no gradient.
+
+    The last axis grows or shrinks with the size of elements. Raises InvalidArgumentError where it
+    cannot, TypeError for bool.
+    """
     x = convert(input)
     wanted = x.dtype if type is None else as_dtype(type)
     if is_bool(x.dtype) != is_bool(wanted):
