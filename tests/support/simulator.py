@@ -6,10 +6,11 @@ import runpy
 import subprocess
 import sys
 from pathlib import Path
-from threading import Semaphore
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from greenlet import greenlet
 
 ROOT = Path(__file__).resolve().parents[2]
 PATHS = [str(ROOT / folder) for folder in (".", "kernels", "tests/support/stand_ins")]
@@ -37,12 +38,13 @@ def simulate(module: str, *arguments: str) -> Any:
 
 
 def spare_threads() -> None:
-    """Have the simulator run the threads of a block one after another, each until it waits.
+    """Have the simulator run the threads of a block in turns, each until it waits.
 
-    The simulator's own threads run at the same time and look without a pause whether the others
-    wait, so for most kernels nine tenths of the time went to that. The order is reversed at each
-    turn, so that a missing `syncthreads` gives wrong numbers in one order or the other.
+    The simulator starts a thread of the system for each of a block's: waiting for these took nine
+    tenths of the time. The order is reversed at each turn, so that a missing `syncthreads` gives
+    wrong numbers in one order or the other.
     """
+    from numba.cuda.simulator import kernelapi  # pyright: ignore[reportMissingImports]
     from numba.cuda.simulator.kernel import (  # pyright: ignore[reportMissingImports]
         BlockManager,
         BlockThread,
@@ -51,18 +53,10 @@ def spare_threads() -> None:
     class ThreadInTurn(BlockThread):
         def __init__(self, *arguments: Any):
             super().__init__(*arguments)
-            self.may_run, self.has_run, self.ended = Semaphore(0), Semaphore(0), False
-            self.start()
-
-        def run(self) -> None:
-            self.may_run.acquire()
-            super().run()
-            self.ended = True
-            self.has_run.release()
+            self.turns = greenlet(self.run)
 
         def syncthreads(self) -> None:
-            self.has_run.release()
-            self.may_run.acquire()
+            self.turns.parent.switch()
 
     def run(block: Any, grid_point: Any, *arguments: Any) -> None:
         def call() -> None:
@@ -72,13 +66,16 @@ def spare_threads() -> None:
         threads = [ThreadInTurn(call, block, grid_point, point, block._debug) for point in points]
         while threads:
             for thread in threads:
-                thread.may_run.release()
-                thread.has_run.acquire()
+                running.append(thread)
+                thread.turns.switch()
+                running.pop()
                 if thread.exception:
                     raise thread.exception[0].with_traceback(thread.exception[1])
-            threads = [thread for thread in reversed(threads) if not thread.ended]
+            threads = [thread for thread in reversed(threads) if not thread.turns.dead]
 
+    running: list[ThreadInTurn] = []
     BlockManager.run = run
+    kernelapi.threading = SimpleNamespace(current_thread=lambda: running[-1])
 
 
 if __name__ == "__main__":
