@@ -107,13 +107,20 @@ class ProgramPart:
 
     def numbers(self, names: Iterable[str]) -> list[Number]:
         """Return the numbers in some fields."""
-        fields = [getattr(self, name) for name in names]
-        values = (value if isinstance(value, tuple) else (value,) for value in fields)
-        return [x for value in values for x in value if x is not None]
+        numbers: list[Number] = []
+        for name in names:
+            value = getattr(self, name)
+            if isinstance(value, tuple):
+                numbers += value
+            elif value is not None:
+                numbers.append(value)
+        return numbers
 
     def _with_parts(self, role: str) -> list[Number]:
-        parts = (self, *self.own_parts())
-        return [value for part in parts for value in part.numbers(getattr(part, role))]
+        numbers = self.numbers(getattr(self, role))
+        for part in self.own_parts():
+            numbers += part.numbers(getattr(part, role))
+        return numbers
 
     def operands(self) -> list[Number]:
         """Return the values that a statement reads itself; those of its blocks not among them."""
@@ -302,8 +309,8 @@ def walk(block: Block) -> Iterator[Statement]:
     """Yield all statements of a block and of the blocks in it."""
     for statement in block:
         yield statement
-        for inner in statement.inner_blocks():
-            yield from walk(inner)
+        for name in statement.blocks:
+            yield from walk(getattr(statement, name))
 
 
 def arrays_of(block: Block, *kinds: type) -> KeysView[Array]:

@@ -54,8 +54,9 @@ class Runner:
         self.capacity = FIRST_STACK
         flat = [(array, np.ascontiguousarray(x).reshape(-1)) for array, x in program.constants]
         self.constants: dict[Any, np.ndarray] = dict(flat)
+        written = program.written
         self.passed = [
-            (self.arrays.index(x), place, stored_dtype(x), x in program.written)
+            (self.arrays.index(x), place, stored_dtype(x), x in written)
             for place, x in enumerate(program.inputs)
             if isinstance(x, Array) or x.is_float
         ]

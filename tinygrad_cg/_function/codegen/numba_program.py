@@ -204,37 +204,39 @@ class NumbaProgram(Executable):
         self._call_part(node, list(map(self._name, segment.arrays)), lines, scope)
 
     def _run_code(self, node: OpaqueNode, names: list[str], code: CodeOnArrays) -> None:
-        first = 0 if code.returns else 1
+        name, result = self._name(node), node.dtype if code.result is None else code.result
+        places = names if code.returns else [name, *names]
+        is_short = code.returns or result == node.dtype  # a function for one line takes longer
+        own = places if is_short else [f"x{k}" for k in range(len(places))]
         scope: dict[str, Any] = {"function": service.numba_callable().compiled(code.function)}
+        scope |= {f"table{k}": table for k, table in enumerate(code.tables)}
+        bound = {x: self._bind(f"{x}_{name}", scope[x]) if is_short else x for x in scope}
         dtypes = code.dtypes or [x.dtype for x in node.operands]
-        texts = []
-        for k, (operand, dtype) in enumerate(zip(node.operands, dtypes, strict=True), first):
-            texts.append(f"x{k}" if operand.dtype == dtype else f"x{k}.astype({type_name(dtype)})")
-        if code.returns:
-            lines = [f"return function({', '.join(texts)}){'' if node.dtype == object else '[0]'}"]
-            self._call_part(node, names, lines, scope, f"{self._name(node)} = ")
-            return
-        result = node.dtype if code.result is None else code.result
-        texts = ["x0" if result == node.dtype else "wide", *texts]
+        texts = [] if code.returns else [own[0] if is_short else "wide"]
+        for text, x, dtype in zip(own[len(texts) :], node.operands, dtypes, strict=True):
+            texts.append(text if x.dtype == dtype else f"{text}.astype({type_name(dtype)})")
         if code.shapes is not None:
             pairs = zip(texts, code.shapes, strict=True)
             texts = [x if shape is None else f"{x}.reshape({shape!r})" for x, shape in pairs]
         for k, table in enumerate(code.tables):
-            scope[f"table{k}"] = table
-            texts.append(f"table{k}()" if callable(table) else f"table{k}")
-        lines = [f"function({', '.join(texts)})"]
-        if result != node.dtype:
-            empty = f"wide = np.empty({node.size}, {type_name(result)})"
-            lines = [empty, *lines, "write(x0, wide)"]
+            texts.append(f"{bound[f'table{k}']}{'()' * callable(table)}")
+        line = f"{bound['function']}({', '.join(texts)})"
+        if code.returns:
+            self.lines.append(f"{name} = {line}{'' if node.dtype == object else '[0]'}")
+            return
         self._make_arrays([node])
-        self._call_part(node, [self._name(node), *names], lines, scope)
+        if is_short:
+            self.lines.append(line)
+        else:
+            empty = f"wide = np.empty({node.size}, {type_name(result)})"
+            self._call_part(node, places, [empty, line, "write(x0, wide)"], scope)
 
     def _call_part(
-        self, node: OpaqueNode, names: list[str], lines: list[str], scope: Any, result: str = ""
+        self, node: OpaqueNode, names: list[str], lines: list[str], scope: dict[str, Any]
     ) -> None:
         """Call the function of arrays x0, x1, ... that has these lines. Equal ones are one."""
         run = self._bind(f"run_{self._name(node)}", compiled_lines(len(names), lines, scope))
-        self.lines.append(f"{result}{run}({', '.join(names)})")
+        self.lines.append(f"{run}({', '.join(names)})")
 
     def _result(self, position: int) -> str:
         node = self._fusion.outputs[position]
