@@ -9,8 +9,6 @@ import pytest
 
 import tinygrad_cg as tf
 
-pytestmark = pytest.mark.quick
-
 # Bodies of functions of x (5 elements), m (2 rows, 3 columns), n = 5 and k, and the values of k for
 # which all indices are in range, and for which one is not.
 CASES = {
@@ -96,6 +94,7 @@ def function_of(body, name):
     return scope["indexed"]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", CASES)
 def test_an_index_out_of_range_is_an_error_and_others_are_not(name):
     body, within, beyond = CASES[name]
@@ -118,6 +117,7 @@ def test_an_index_out_of_range_is_an_error_and_others_are_not(name):
             tf.jvp(lambda x, m, k=k: f(x, m, 5, k), (X, M), (X, M))
 
 
+@pytest.mark.quick
 def test_the_first_index_out_of_range_is_named():
     """Checks before a loop have the order of its body, in each process, as the program's text."""
     reads = "".join(f"    s += x[i + {k}]\n" for k in range(6))
@@ -206,6 +206,7 @@ def pairs(x):
     return a.reshape(-1, 2)
 
 
+@pytest.mark.quick
 def test_arrays_of_constant_sizes_keep_all_elements_when_reshaped():
     with pytest.raises(ValueError, match="reshape must keep all elements"):
         tf.differentiable(pairs)(2.0)

@@ -11,8 +11,6 @@ from numba import njit
 
 import tinygrad_cg as tf
 
-pytestmark = pytest.mark.quick
-
 
 @njit
 def wave(x, y):
@@ -158,6 +156,7 @@ def test_combinations_give_the_numbers_of_operations(name, combination):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_gradients_are_checked_to_second_order(name):
     f = FUNCTIONS[name]
@@ -192,6 +191,7 @@ pickle.dump((gradient(x).numpy(), tf.jvp(gradient, (x,), (x,))[1].numpy()), sys.
     np.testing.assert_allclose(tf.vmap(first(again))(X, Y)[0], tf.vmap(first(f))(X, Y)[0])
 
 
+@pytest.mark.quick
 def test_a_python_float_is_float64_in_a_call_and_in_a_function():
     function = tf.differentiable(lambda x: x * 2.0)
     traced = tf.function(lambda x: function(x))

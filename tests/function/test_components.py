@@ -80,7 +80,6 @@ def sizes(function, *args):
     return [prod(shape) for shape in shapes if len(shape) > 2]
 
 
-@pytest.mark.quick
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize(("width", "dtype"), [(3, "float64"), (2, "float32")])
 def test_values_and_gradients_are_those_of_eager_calls(function, width, dtype):

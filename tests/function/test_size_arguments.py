@@ -7,7 +7,6 @@ import pytest
 
 import tinygrad_cg as tf
 
-pytestmark = pytest.mark.quick
 X = tf.constant(np.arange(12.0).reshape(3, 4))
 
 FORMS = {
@@ -65,6 +64,7 @@ def test_values_and_gradients_are_those_of_eager(name):
     assert compiled.cache_size == (1 if name == "indices" else 2)
 
 
+@pytest.mark.quick
 def test_arguments_in_structures_and_by_keyword():
     @tf.function
     def f(x, options, *, width):
@@ -76,6 +76,7 @@ def test_arguments_in_structures_and_by_keyword():
     assert f.cache_size == 2
 
 
+@pytest.mark.quick
 def test_methods_concrete_functions_and_pickles():
     class Rows:
         @tf.function
@@ -96,6 +97,7 @@ def first_rows(x, t):
     return x[:t]
 
 
+@pytest.mark.quick
 def test_what_is_no_size_is_refused_as_before():
     many = tf.constant(np.arange(70))
     for function, arguments in (
@@ -108,6 +110,7 @@ def test_what_is_no_size_is_refused_as_before():
             tf.function(function, autograph=False)(*arguments)
 
 
+@pytest.mark.quick
 def test_mapped_functions_may_branch_on_tensors():
     import functools
 
@@ -137,6 +140,7 @@ def test_mapped_functions_may_branch_on_tensors():
         np.testing.assert_allclose(f(tf.constant(value)), wanted)
 
 
+@pytest.mark.quick
 def test_an_array_that_grows_in_a_loop_of_many_rounds():
     """Its indices have values, as the loop has, also where there are many."""
 
