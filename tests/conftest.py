@@ -6,6 +6,7 @@ the tests compiles nothing.
 """
 
 import gc
+import os
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ settings.register_profile(
 )
 settings.load_profile("tinygrad_cg")
 
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or processes that tests start compile modules
 gc.set_threshold(20_000, 20, 20)  # by default a tenth of the time to compile goes to its passes
 
 LONGEST = (
