@@ -110,17 +110,12 @@ class ProgramPart:
         numbers: list[Number] = []
         for name in names:
             value = getattr(self, name)
-            if isinstance(value, tuple):
-                numbers += value
-            elif value is not None:
-                numbers.append(value)
+            numbers += value if isinstance(value, tuple) else [value] * (value is not None)
         return numbers
 
     def _with_parts(self, role: str) -> list[Number]:
-        numbers = self.numbers(getattr(self, role))
-        for part in self.own_parts():
-            numbers += part.numbers(getattr(part, role))
-        return numbers
+        others = [part.numbers(getattr(part, role)) for part in self.own_parts()]
+        return sum(others, self.numbers(getattr(self, role)))
 
     def operands(self) -> list[Number]:
         """Return the values that a statement reads itself; those of its blocks not among them."""

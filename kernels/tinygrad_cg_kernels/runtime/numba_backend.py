@@ -140,7 +140,8 @@ def result_kinds(function: Callable, inputs: int, kinds: tuple[str, ...]) -> Any
         lambda x, y: function(x, y),
         lambda x, y, z: function(x, y, z),
     )
-    dispatcher: Any = numba.njit(**FLAGS, **NO_WRAPPER)(calls[inputs - 1])
+    decorate = numba.njit(**FLAGS, **NO_WRAPPER, no_cpython_wrapper=True)
+    dispatcher: Any = decorate(calls[inputs - 1])
     _keep(dispatcher, f"{inputs} numbers", function)
     arguments = tuple(map(NUMBA.__getitem__, kinds))
     with no_collection(), _explained():

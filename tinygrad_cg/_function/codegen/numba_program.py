@@ -218,13 +218,12 @@ class NumbaProgram(Executable):
         if code.shapes is not None:
             pairs = zip(texts, code.shapes, strict=True)
             texts = [x if shape is None else f"{x}.reshape({shape!r})" for x, shape in pairs]
-        for k, table in enumerate(code.tables):
-            texts.append(f"{bound[f'table{k}']}{'()' * callable(table)}")
+        texts += [bound[f"table{k}"] + "()" * callable(x) for k, x in enumerate(code.tables)]
         line = f"{bound['function']}({', '.join(texts)})"
         if code.returns:
-            self.lines.append(f"{name} = {line}{'' if node.dtype == object else '[0]'}")
-            return
-        self._make_arrays([node])
+            line = f"{name} = {line}{'' if node.dtype == object else '[0]'}"
+        else:
+            self._make_arrays([node])
         if is_short:
             self.lines.append(line)
         else:
