@@ -129,7 +129,7 @@ def nodes_of(path: Path) -> list[ast.AST]:
         if isinstance(node, ast.ClassDef):
             node.body, node.decorator_list = [], []
         called = getattr(node, "func", None)
-        is_import = getattr(called, "attr", getattr(called, "id", "")) == "import_module"
+        is_import = "import_module" in getattr(called, "attr", getattr(called, "id", ""))
         if is_import or isinstance(node, ast.Import | ast.ImportFrom | ast.ClassDef):
             nodes.append(node)
     return nodes

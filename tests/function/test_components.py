@@ -81,7 +81,9 @@ def sizes(function, *args):
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-@pytest.mark.parametrize(("width", "dtype"), [(3, "float64"), (2, "float32")])
+@pytest.mark.parametrize(
+    ("width", "dtype"), [pytest.param(3, "float64", marks=pytest.mark.quick), (2, "float32")]
+)
 def test_values_and_gradients_are_those_of_eager_calls(function, width, dtype):
     args = arrays(width, dtype)
     tolerance = 1e-12 if dtype == "float64" else 2e-4

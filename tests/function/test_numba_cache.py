@@ -177,7 +177,7 @@ results = [caller(np.array([1.0, 2.0, 3.0]))]
 def test_loops_and_matrices(file):
     """Addresses of NumPy's loops are those of the process that runs."""
     path = file(LOOPS)
-    for constant, compiles in (("2", True), ("2", False)):
+    for constant, compiles in (("2", True), ("2", False), ("3", True)):
         results, passes = run(path, constant)
         c = float(constant)
         np.testing.assert_allclose(results, [(6 + 1) * c**2 * (c + 1 / c)])

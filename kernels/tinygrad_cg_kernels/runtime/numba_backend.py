@@ -51,6 +51,11 @@ def kernel(function: Callable, name: str, **flags: Any) -> Any:
     return numba.njit(**FLAGS, **NO_WRAPPER, **flags)(_set_name(function, name))
 
 
+def for_compiled_code(function: Callable) -> Any:
+    """Return a dispatcher for a function that compiled code alone calls: it has no wrapper."""
+    return numba.njit(**FLAGS, **NO_WRAPPER, no_cpython_wrapper=True)(function)
+
+
 def entry(dispatcher: Any, *argument_types: types.Type) -> Callable:
     """Compile for these types and return the fastest entry.
 
@@ -140,8 +145,7 @@ def result_kinds(function: Callable, inputs: int, kinds: tuple[str, ...]) -> Any
         lambda x, y: function(x, y),
         lambda x, y, z: function(x, y, z),
     )
-    decorate = numba.njit(**FLAGS, **NO_WRAPPER, no_cpython_wrapper=True)
-    dispatcher: Any = decorate(calls[inputs - 1])
+    dispatcher = for_compiled_code(calls[inputs - 1])
     _keep(dispatcher, f"{inputs} numbers", function)
     arguments = tuple(map(NUMBA.__getitem__, kinds))
     with no_collection(), _explained():

@@ -32,7 +32,7 @@ from numba.extending import intrinsic, models, register_model
 from numba.np.arrayobj import make_array, populate_array
 
 from tinygrad_cg_frontend import Untranslatable
-from tinygrad_cg_kernels.runtime.numba_backend import FLAGS, NO_WRAPPER, register_helpers
+from tinygrad_cg_kernels.runtime.numba_backend import FLAGS, for_compiled_code, register_helpers
 from tinygrad_cg_kernels.runtime.numba_store import ResultStore, identity, identity_of_code
 from tinygrad_cg_kernels.runtime.objects.ufuncs import inner_loop
 from tinygrad_cg_kernels.runtime.texts import define
@@ -71,9 +71,7 @@ def _compiled_once(key: str, definition: Callable[[], Callable]) -> Any:
     function: Any = _functions.get(key)
     if function is None:
         register_helpers()
-        function = _functions[key] = numba.njit(**FLAGS, **NO_WRAPPER, no_cpython_wrapper=True)(
-            definition()
-        )
+        function = _functions[key] = for_compiled_code(definition())
         function.program_key = key
     return function
 

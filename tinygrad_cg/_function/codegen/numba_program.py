@@ -205,30 +205,27 @@ class NumbaProgram(Executable):
 
     def _run_code(self, node: OpaqueNode, names: list[str], code: CodeOnArrays) -> None:
         name, result = self._name(node), node.dtype if code.result is None else code.result
-        places = names if code.returns else [name, *names]
-        is_short = code.returns or result == node.dtype  # a function for one line takes longer
-        own = places if is_short else [f"x{k}" for k in range(len(places))]
-        scope: dict[str, Any] = {"function": service.numba_callable().compiled(code.function)}
-        scope |= {f"table{k}": table for k, table in enumerate(code.tables)}
-        bound = {x: self._bind(f"{x}_{name}", scope[x]) if is_short else x for x in scope}
+        run = self._bind(f"function_{name}", service.numba_callable().compiled(code.function))
         dtypes = code.dtypes or [x.dtype for x in node.operands]
-        texts = [] if code.returns else [own[0] if is_short else "wide"]
-        for text, x, dtype in zip(own[len(texts) :], node.operands, dtypes, strict=True):
+        target = name if result == node.dtype else f"wide_{name}"
+        texts = [] if code.returns else [target]
+        for text, x, dtype in zip(names, node.operands, dtypes, strict=True):
             texts.append(text if x.dtype == dtype else f"{text}.astype({type_name(dtype)})")
         if code.shapes is not None:
             pairs = zip(texts, code.shapes, strict=True)
             texts = [x if shape is None else f"{x}.reshape({shape!r})" for x, shape in pairs]
-        texts += [bound[f"table{k}"] + "()" * callable(x) for k, x in enumerate(code.tables)]
-        line = f"{bound['function']}({', '.join(texts)})"
+        for k, table in enumerate(code.tables):
+            texts.append(self._bind(f"table{k}_{name}", table) + "()" * callable(table))
+        line = f"{run}({', '.join(texts)})"
         if code.returns:
-            line = f"{name} = {line}{'' if node.dtype == object else '[0]'}"
-        else:
-            self._make_arrays([node])
-        if is_short:
+            self.lines.append(f"{name} = {line}{'' if node.dtype == object else '[0]'}")
+            return
+        self._make_arrays([node])
+        if target == name:
             self.lines.append(line)
         else:
-            empty = f"wide = np.empty({node.size}, {type_name(result)})"
-            self._call_part(node, places, [empty, line, "write(x0, wide)"], scope)
+            empty = f"{target} = np.empty({node.size}, {type_name(result)})"
+            self.lines += [empty, line, f"write({name}, {target})"]
 
     def _call_part(
         self, node: OpaqueNode, names: list[str], lines: list[str], scope: dict[str, Any]
