@@ -7,12 +7,14 @@ expect, so either ``except`` clause works. Errors of gradient rules have facts a
 from __future__ import annotations
 
 import contextlib
+import linecache
 import os
 import sys
 import time
 import warnings
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from types import CodeType, TracebackType
 from typing import Any
@@ -330,13 +332,13 @@ def users_line() -> tuple[str, int, int]:
 
 def users_expression() -> str:
     """Return the source of what that caller computes; "" unless it is known and on one line."""
-    from inspect import getframeinfo
-
-    frame = getframeinfo(sys._getframe(users_line()[2] - 1))
-    at = frame.positions
-    if not frame.code_context or at is None or at.lineno != at.end_lineno:
+    frame = sys._getframe(users_line()[2] - 1)
+    file, positions = frame.f_code.co_filename, frame.f_code.co_positions()
+    line, last, start, end = next(islice(positions, frame.f_lasti // 2, None))
+    if line is None or line != last:
         return ""
-    return frame.code_context[0].encode()[at.col_offset : at.end_col_offset].decode().strip()
+    linecache.checkcache(file)
+    return linecache.getline(file, line, frame.f_globals).encode()[start:end].decode().strip()
 
 
 def called_function(word: str = "") -> str | None:

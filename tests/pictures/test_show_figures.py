@@ -2,7 +2,7 @@
 
 import re
 import sys
-from itertools import pairwise
+from itertools import combinations, pairwise, product
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -292,20 +292,11 @@ def test_no_line_crosses_the_title_of_a_frame(draw):
 @pytest.mark.parametrize("op", [wrapped, decorated])
 def test_lines_of_the_nesting_examples_cross_nowhere(op):
     layout = Drawing(nested(op)._sketch).layout
-    lines = [
-        [np.linspace(a, b, 40) for a, b in pairwise(points)]
-        for source, _, _, points in layout.paths
-        if source.kind != "constant"
-    ]
-    starts = [source for source, *_ in layout.paths if source.kind != "constant"]
-    for i, line in enumerate(lines):
-        for j, other in enumerate(lines[:i]):
-            if starts[i] is starts[j]:
-                continue
-            for (x0, y0), (x1, y1) in ((a[k], a[k + 1]) for a in line for k in range(39)):
-                for part in other:
-                    for (u0, v0), (u1, v1) in pairwise(part):
-                        assert not _cross((x0, y0, x1, y1), (u0, v0, u1, v1))
+    paths = [path for path in layout.paths if path[0].kind != "constant"]
+    for (source, _, _, points), (other, _, _, others) in combinations(paths, 2):
+        if source is not other:
+            for line, second in product(pairwise(points), pairwise(others)):
+                assert not _cross((*line[0], *line[1]), (*second[0], *second[1]))
 
 
 def _cross(line, other):

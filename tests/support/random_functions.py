@@ -4,17 +4,20 @@
 prints how many were compared, how many the front end refused, and the first text that differs.
 """
 
+import ctypes
 import random
 import sys
 from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
+import numba
 import numpy as np
 from numba.cpython import numbers
 
 from tinygrad_cg_frontend import Untranslatable
 from tinygrad_cg_kernels.runtime import generated, numba_backend, service, signatures
+from tinygrad_cg_kernels.runtime.locks import no_collection
 from tinygrad_cg_kernels.runtime.service import TextSource
 
 HELPERS = """
@@ -288,19 +291,35 @@ def by_front_end(text: str, signature: Any = SIGNATURE) -> Callable:
     return service._by_front_end(request, lambda: None).run
 
 
-def by_numba(text: str, signature: Any = SIGNATURE) -> Callable:
+def by_numba(text: str) -> Callable:
     """Return the function `run` of a text as Numba compiles it, products and sums rounded each.
 
     Signed integers wrap around, as they do in the front end: Numba's own flags leave it undefined.
+    The function is called at its address, because Numba takes long for functions that unpack ten
+    arrays.
     """
-    flags = numba_backend.FLAGS.pop("fastmath")
-    try:
-        with mock.patch.object(numbers, "_int_arith_flags", return_value=[]):
-            python = TextSource(text, "run").python()
-            return numba_backend.compile_by_numba(python, "run", signature)[0]
-    finally:
-        numba_backend.FLAGS["fastmath"] = flags
-        generated.clear()
+    python = TextSource(text, "run").python()
+    numba_backend.register_helpers()
+    flags: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    counts = "np.empty" in text  # references to arrays that it makes
+    dispatcher = numba.njit(error_model="numpy", _nrt=counts, **flags)(python)
+    kinds = tuple(numba.typeof(operand) for operand in operands(0))
+    with mock.patch.object(numbers, "_int_arith_flags", return_value=[]), no_collection():
+        dispatcher.compile(kinds)
+    generated.clear()
+    compiled = dispatcher.overloads[kinds]
+    address = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
+    call = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_int64] * (2 + 7 * len(kinds)))(address)
+
+    def run(*arrays: np.ndarray, owner: Any = dispatcher) -> bool:
+        result, error = ctypes.c_bool(), ctypes.c_void_p()
+        words = [ctypes.addressof(result), ctypes.addressof(error)]
+        for x in arrays:  # without an owner of the memory
+            words += [0, 0, x.size, x.itemsize, x.ctypes.data, *x.shape, *x.strides]
+        assert call(*words) == 0
+        return result.value
+
+    return run
 
 
 def differences(text: str, seed: int, count: int = 3) -> list[str]:

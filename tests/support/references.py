@@ -317,21 +317,35 @@ def beta_density(a: float, b: float, x: float, orders: tuple[int, int]) -> float
 
 @cache
 def gamma_transport(a: float, base: float, x: float) -> float:
-    """y with P(a, y) = P(base, x), by halving an interval of logarithms."""
+    """y with P(a, y) = P(base, x), by bisection and then by Newton's method for log(y).
+
+    The logarithms of P and of 1 - P are concave in log(y), so Newton's method does not overshoot
+    from the end of the interval where its steps begin.
+    """
     if not all(0 < number < math.inf for number in (a, base, x)):
         return math.nan
     if a == base:
         return x
-    with mpmath.workdps(40 + (330 if x > base + 9 else 0)):
+    upper = x > base + 9
+    with mpmath.workdps(370 if upper else 40):
         share = lower_gamma(mpmath.mpf(base), mpmath.mpf(x))
         if 1 - share < 1e-310 or share < 1e-310:
             return math.inf if x > base else 0.0
         low, high = mpmath.mpf(-1000), mpmath.log(4000)
-        while high - low > mpmath.mpf(10) ** -18:
+        while high - low > 1 / 16:
             middle = (low + high) / 2
             below = lower_gamma(mpmath.mpf(a), mpmath.exp(middle)) < share
             low, high = (middle, high) if below else (low, middle)
-        return float(mpmath.exp(low))
+        at, step = high if upper else low, 1
+        while abs(step) > 1e-12:  # the error is about its square
+            value = lower_gamma(mpmath.mpf(a), mpmath.exp(at))
+            slope = mpmath.exp(a * at - mpmath.exp(at) - mpmath.loggamma(a))
+            if upper:
+                step = (1 - value) / slope * mpmath.log((1 - value) / (1 - share))
+            else:
+                step = value / slope * mpmath.log(share / value)
+            at += step
+        return float(mpmath.exp(at))
 
 
 def zeta_derivative(s: float, q: float, order: int) -> float:

@@ -114,8 +114,10 @@ class ProgramPart:
         return numbers
 
     def _with_parts(self, role: str) -> list[Number]:
-        others = [part.numbers(getattr(part, role)) for part in self.own_parts()]
-        return sum(others, self.numbers(getattr(self, role)))
+        numbers = self.numbers(getattr(self, role))
+        for part in self.own_parts():
+            numbers += part.numbers(getattr(part, role))
+        return numbers
 
     def operands(self) -> list[Number]:
         """Return the values that a statement reads itself; those of its blocks not among them."""
