@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -34,6 +35,13 @@ than LLVM needs to optimize code of single numbers.
 _SYMBOL = re.compile(r"@([\w.]+)")
 _REORDERED = re.compile(rf" = f(add|mul) reassoc |{ANY_ORDER}")
 """LLVM's flags of reductions whose bits depend on the order."""
+
+
+_count = itertools.count()
+_numbers: dict[Any, int] = {}
+"""The numbers in the symbols of the library's functions, by function and types."""
+_helpers: dict[Any, FunctionBody] = {}
+"""Translated functions of the library that others call, by their symbols."""
 
 
 class _Function(NamedTuple):
@@ -96,10 +104,12 @@ class IRModule:
         assert isinstance(source, Source)
         key = id(source.body), id(source.scope), arguments
         if key not in self._functions:
-            symbol = f"{source.name.strip('<>')}_{len(self._functions)}"
+            symbol = self._symbol(key, source)
+            is_helper = len(self._functions) > 0
             self._functions[key] = _Function(symbol, None)
-            body = FunctionBody(self, source, arguments, symbol)
+            body = self._body(symbol, source, arguments, is_helper)
             self._functions[key] = _Function(symbol, body.result)
+            self.declared |= body.declared
             if self.find is None:
                 self._contents[symbol] = self._contents_of(body.lines)
             self.texts[symbol] = ""
@@ -113,6 +123,34 @@ class IRModule:
             if self.find is None:
                 self._look_at(symbol, body, source)
         return self._functions[key]
+
+    def _symbol(self, key: Any, source: Source) -> str:
+        """Return a new function's symbol; that of a library's function is the same everywhere."""
+        name = source.name.strip("<>")
+        if source.scope is self.scope:
+            return f"{name}_{len(self._functions)}"
+        number = _numbers.get(key)
+        if number is None:  # another thread may be here, too
+            number = _numbers.setdefault(key, next(_count))
+        return f"{name}_{number:04d}"
+
+    def _body(self, symbol: str, source: Source, arguments: tuple, is_helper: bool) -> FunctionBody:
+        """Return a translated function. A function that others call is translated for all modules.
+
+        Except if it is of a text, or calls one: the library's sources alone live as long as the
+        process (`source_of`).
+        """
+        key = symbol, self.find is None, self.processor
+        body = _helpers.get(key) if is_helper else None
+        if body is not None:
+            for called in body.called:
+                self.function(*called)
+            return body
+        body = FunctionBody(self, source, arguments, symbol)
+        sources = [source, *[called for called, _ in body.called]]
+        if is_helper and body.is_shared and all(x.scope is not self.scope for x in sources):
+            _helpers[key] = body
+        return body
 
     def _look_at(self, symbol: str, body: FunctionBody, source: Source) -> None:
         """Note long formulas and sums, which get modules of their own in baseline code."""
@@ -223,7 +261,7 @@ class IRModule:
     def _write(self) -> None:
         """Write the texts of the functions, which needs the optimised formulas."""
         for symbol, body in self._bodies.items():
-            self.texts[symbol] = body.text()
+            self.texts[symbol] = body.text(self)
         self._bodies.clear()
 
     def parts(self) -> list[str]:

@@ -96,12 +96,19 @@ def text_scope(source: str) -> dict[str, Any]:
 
 
 class FunctionBody(Writer):
-    """One function of an `IRModule`, for given types of its arguments."""
+    """One function of an `IRModule`, for given types of its arguments.
+
+    It may be part of other modules, too, if it `is_shared`; they need the functions `called`.
+    """
 
     def __init__(self, module: Any, source: Source, arguments: tuple, symbol: str):
         super().__init__(fuses=module.find is None and module.processor.fuses)
-        self.module, self.symbol, self.result = module, symbol, None
+        self.module: Any = module
+        self.symbol, self.result = symbol, None
         self.ended = False
+        self.called: list[tuple[Source, tuple]] = []
+        self.declared: dict[str, str] = {}
+        self.is_shared = True
         self._interleaved = 0
         self._source = source
         self._variables: dict[str, tuple[Any, list[str]]] = {}
@@ -129,12 +136,13 @@ class FunctionBody(Writer):
             if self.result is not None:
                 raise Untranslatable("a function that may end without a return")
             self._return(IRValue("i64", "0"))
+        self.module = None
 
     def declare(self, name: str, text: str) -> None:
-        self.module.declare(name, text)
+        self.declared[name] = f"declare {text}"
 
     def declare_object(self, name: str) -> None:
-        self.module.declare_object(name)
+        self.declared[name] = f"@{name} = external global i8"
 
     def interleave(self) -> None:
         self._interleaved = self.INTERLEAVED
@@ -150,18 +158,19 @@ class FunctionBody(Writer):
     def declaration(self) -> str:
         return f"declare {self._result_type()} @{self.symbol}({', '.join(self._parameters)})"
 
-    def text(self) -> str:
+    def text(self, module: Any) -> str:
+        """Return the text for a module."""
         group = 0
         if outlined in self.marks:
             group = 2
-        elif self.marks & {inlined, vectorised} or self.module.whole:
+        elif self.marks & {inlined, vectorised} or module.whole:
             group = 3
         parameters, kind = ", ".join(self._parameters), self._result_type()
         head = f"define internal {kind} @{self.symbol}({parameters}) #{group} {{"
         slots = (line for line in self._slots if line.split()[0] not in self._unread)
         lines = [head, "entry:", *slots, "  br label %start", "start:"]
         lines += (line for line in self.lines if not self._is_lost(line))
-        lines += ["return:", *self._ending(kind), "}"]
+        lines += ["return:", *self._ending(kind, module), "}"]
         several = not are_inlined(
             sum(formula.is_long and not formula.by_value for formula in self._formulas)
         )
@@ -169,29 +178,29 @@ class FunctionBody(Writer):
         count = 1 if short_rows in self.marks else count
         for k, line in enumerate(lines):
             code, latch, kind = line.partition(" ;latch")
-            if latch and self.module.is_scalar:
-                kind = self.module.loop("vectorize.enable", "i1 false")
+            if latch and module.is_scalar:
+                kind = module.loop("vectorize.enable", "i1 false")
             elif latch and count:
-                kind = self.module.loop("interleave.count", f"i32 {count}")
+                kind = module.loop("interleave.count", f"i32 {count}")
             if latch:
                 lines[k] = code + kind
         text = "\n".join(lines)
         for formula in dict.fromkeys(self._formulas):
             if several and formula.is_long:
                 text = text.replace(f"@{formula.symbol}(", f"@{formula.symbol}_v1(")
-                self.module.called[formula.symbol] = formula
+                module.called[formula.symbol] = formula
             else:
-                self.module.inline(formula)
+                module.inline(formula)
         return text
 
     def _is_lost(self, line: str) -> bool:
         """Return whether a line stores to a variable that nothing reads."""
         return line.startswith("  store ") and line.rpartition(" ")[2] in self._unread
 
-    def _ending(self, kind: str) -> Iterator[str]:
+    def _ending(self, kind: str, module: Any) -> Iterator[str]:
         """Yield the lines that free memory and return the result."""
         for k, slot in enumerate(self._work):
-            self.module.declare("PyMem_RawFree", "void @PyMem_RawFree(ptr)")
+            module.declare("PyMem_RawFree", "void @PyMem_RawFree(ptr)")
             yield f"  %work{k} = load ptr, ptr {slot}"
             yield f"  call void @PyMem_RawFree(ptr %work{k})"
         types = leaf_types(self.result)
@@ -474,17 +483,21 @@ class FunctionBody(Writer):
             else:
                 yield self._value(part)
 
+    def _table(self, items: Any) -> IRValue:
+        self.is_shared = False  # the table is a constant of this module
+        return self.module.array(items)
+
     def _of_subscript(self, node: ast.Subscript) -> IRValue:
         array = self._value(node.value)
         if isinstance(array.type, Static) and isinstance(array.type.value, np.ndarray):
-            array = self.module.array(array.type.value)
+            array = self._table(array.type.value)
         if isinstance(array.type, Array):
             address = self.element(array, self._value(node.slice))
             return self.load(array.type.element, address)
         if isinstance(array.type, Static) and not isinstance(node.slice, ast.Slice):
             index = self._value(node.slice)
             if index.integer is None:
-                table = self.module.array(array.type.value)
+                table = self._table(array.type.value)
                 return self.load(table.type.element, self.element(table, index))
         parts = self.parts(array)
         if isinstance(node.slice, ast.Slice):
@@ -693,7 +706,7 @@ class FunctionBody(Writer):
         if self._loops:
             raise Untranslatable("a new array in a loop")
         size = self.emit(f"mul i64 {count.text}, {itemsize(kind)}")
-        self.module.declare("PyMem_RawMalloc", "noalias ptr @PyMem_RawMalloc(i64)")
+        self.declare("PyMem_RawMalloc", "noalias ptr @PyMem_RawMalloc(i64)")
         pointer = self.emit(f"call ptr @PyMem_RawMalloc(i64 {size})")
         slot = self.slot("ptr")
         self._slots.append(f"  store ptr null, ptr {slot}")
@@ -704,6 +717,7 @@ class FunctionBody(Writer):
     def _call_own(self, source: Source, values: list[IRValue]) -> IRValue:
         kinds = tuple(value.type for value in values)
         function = self.module.function(source, kinds)
+        self.called.append((source, kinds))
         result = function.result
         if result is None:
             raise Untranslatable("recursion")

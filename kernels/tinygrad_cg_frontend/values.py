@@ -35,7 +35,10 @@ class Array(NamedTuple):
 
 
 class Static:
-    """The type of a value that is known during translation: a function, a dtype, a tuple."""
+    """The type of a value that is known during translation: a function, a dtype, a tuple.
+
+    Tuples are compared by their texts, because 0.0 equals -0.0, and 1.0 equals 1.
+    """
 
     def __init__(self, value: Any):
         self.value = value
@@ -43,7 +46,7 @@ class Static:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Static) and (
             self.value is other.value
-            or (type(self.value) is type(other.value) is tuple and self.value == other.value)
+            or (type(self.value) is type(other.value) is tuple and repr(self) == repr(other))
             or (isinstance(self.value, np.dtype) and self.value == other.value)
         )
 

@@ -134,7 +134,7 @@ t = x[0], n[0], y[0]
 fs[0] = t[0]; ks[0] = t[1]; gs[0] = t[-1]; a, b = t[1:]; ks[1] = a; ks[2] = len(t)
 u = x[1], x[2], x[3]
 fs[1] = E1_NEAR[1]; fs[2] = E1_NEAR[n[0] & 1]; fs[3], fs[4] = pair(*u[:2])
-fs[5] = first((x[4], 1))
+fs[5] = first((x[4], 1)); fs[6] = first(ZEROS); fs[7] = first(NEGATIVE_ZEROS)
 """,
     "attributes": """
 ks[0] = x.size; ks[1] = y.itemsize; fs[0] = np.empty(1, y.dtype).itemsize; gs[0] = math.pi

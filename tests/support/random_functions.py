@@ -24,6 +24,9 @@ HELPERS = """
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.intrinsics import inlined, outlined, wide_vectors
 
+ZEROS = 0.0, 1.0
+NEGATIVE_ZEROS = -0.0, 1.0
+
 
 @jitable
 def choose(test, a, b):
@@ -44,7 +47,7 @@ import math
 import numpy as np
 
 from tinygrad_cg_kernels.runtime.intrinsics import bits, from_bits, like, polynomial
-from {generated.load(HELPERS).__name__} import choose, pair
+from {generated.load(HELPERS).__name__} import NEGATIVE_ZEROS, ZEROS, choose, pair
 """
 PARAMETERS = {"x": "f64", "y": "f32", "n": "i64", "m": "u8", "s": "i32"}
 """The arrays that are read, and the types of their elements."""
