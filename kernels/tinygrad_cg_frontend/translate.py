@@ -107,7 +107,6 @@ class FunctionBody(Writer):
         self.symbol, self.result = symbol, None
         self.ended = False
         self.called: list[tuple[Source, tuple]] = []
-        self.declared: dict[str, str] = {}
         self.is_shared = True
         self._interleaved = 0
         self._source = source
@@ -137,12 +136,6 @@ class FunctionBody(Writer):
                 raise Untranslatable("a function that may end without a return")
             self._return(IRValue("i64", "0"))
         self.module = None
-
-    def declare(self, name: str, text: str) -> None:
-        self.declared[name] = f"declare {text}"
-
-    def declare_object(self, name: str) -> None:
-        self.declared[name] = f"@{name} = external global i8"
 
     def interleave(self) -> None:
         self._interleaved = self.INTERLEAVED

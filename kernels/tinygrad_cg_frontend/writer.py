@@ -57,6 +57,7 @@ class Writer:
         self._slots: list[str] = []  # stack memory
         self._count = itertools.count()
         self._labels = itertools.count()
+        self.declared: dict[str, str] = {}
         self._label_now = "start"
         self._depth = 0  # of `apart`
 
@@ -64,11 +65,11 @@ class Writer:
 
     def declare(self, name: str, text: str) -> None:
         """Declare a function that the module calls."""
-        raise NotImplementedError
+        self.declared[name] = f"declare {text}"
 
     def declare_object(self, name: str) -> None:
         """Declare an object by its symbol."""
-        raise NotImplementedError
+        self.declared[name] = f"@{name} = external global i8"
 
     def interleave(self) -> None:
         """Let the function's loops compute several vectors at a time."""

@@ -287,10 +287,10 @@ def _dtype(kind: str) -> np.dtype:
 SIGNATURE = signatures.program([(operand.dtype, 1) for operand in operands(0)[:-1]])
 
 
-def by_front_end(text: str, signature: Any = SIGNATURE) -> Callable:
+def by_front_end(text: str) -> Callable:
     """Return the function `run` of a text; Untranslatable where the front end refuses it."""
     source = TextSource(text, "run")
-    request = service._Request(source, signature, source.key(signature))
+    request = service._Request(source, SIGNATURE, source.key(SIGNATURE))
     return service._by_front_end(request, lambda: None).run
 
 
@@ -303,9 +303,10 @@ def by_numba(text: str) -> Callable:
     """
     python = TextSource(text, "run").python()
     numba_backend.register_helpers()
-    flags: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    counts = "np.empty" in text  # references to arrays that it makes
-    dispatcher = numba.njit(error_model="numpy", _nrt=counts, **flags)(python)
+    flags = numba_backend.FLAGS | {"_nrt": "np.empty" in text}  # counts references to new arrays
+    del flags["fastmath"]
+    with mock.patch.object(numba_backend, "FLAGS", flags):
+        dispatcher = numba_backend.for_compiled_code(python)
     kinds = tuple(numba.typeof(operand) for operand in operands(0))
     with mock.patch.object(numbers, "_int_arith_flags", return_value=[]), no_collection():
         dispatcher.compile(kinds)
