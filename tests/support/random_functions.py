@@ -306,7 +306,7 @@ def by_numba(text: str) -> Callable:
     flags = numba_backend.FLAGS | {"_nrt": "np.empty" in text}  # counts references to new arrays
     del flags["fastmath"]
     with mock.patch.object(numba_backend, "FLAGS", flags):
-        dispatcher = numba_backend.for_compiled_code(python)
+        dispatcher = numba_backend.kernel(python, "run", no_cpython_wrapper=True)
     kinds = tuple(numba.typeof(operand) for operand in operands(0))
     with mock.patch.object(numbers, "_int_arith_flags", return_value=[]), no_collection():
         dispatcher.compile(kinds)

@@ -12,8 +12,10 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba import types
+from numba import _dynfunc, types
 from numba.core.ccallback import CFunc
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaError
 from numba.core.sigutils import normalize_signature
@@ -51,9 +53,46 @@ def kernel(function: Callable, name: str, **flags: Any) -> Any:
     return numba.njit(**FLAGS, **NO_WRAPPER, **flags)(_set_name(function, name))
 
 
+class _PartLibrary(JITCodeLibrary):
+    """The code of a function that is linked into its callers, without machine code of its own.
+
+    LLVM optimizes it in the callers. By default, Numba does both for each function as well as for
+    its callers, which takes a quarter of the time.
+    """
+
+    def _optimize_final_module(self):
+        pass
+
+    def _finalize_final_module(self):
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+class _PartCompiler(Compiler):
+    """Numba's compiler for functions that compiled code alone calls."""
+
+    def __init__(self, typing: Any, target: Any, library: Any, *rest: Any):
+        super().__init__(typing, target, _PartLibrary(target.codegen(), "part"), *rest)
+        self.state.flags.no_compile = True
+
+    def compile_extra(self, func: Callable) -> Any:
+        result = super().compile_extra(func)
+        function, library = result.fndesc, result.library
+        name = function.qualname.rpartition(".")[2]
+        # Numba finds the code by this object. It has no address, so a call from Python fails.
+        keep = result.environment, (library,)
+        entry = _dynfunc.make_function(function.lookup_module(), name, "", 0, *keep)
+        result.target_context.insert_user_function(entry, function, [library])
+        return result._replace(entry_point=entry)
+
+
+PART: dict[str, Any] = {**NO_WRAPPER, "pipeline_class": _PartCompiler}
+"""Options of functions that compiled code alone calls."""
+
+
 def for_compiled_code(function: Callable) -> Any:
-    """Return a dispatcher for a function that compiled code alone calls: it has no wrapper."""
-    return numba.njit(**FLAGS, **NO_WRAPPER, no_cpython_wrapper=True)(function)
+    """Return a dispatcher for a function that compiled code alone calls."""
+    return numba.njit(**FLAGS, **PART, no_cpython_wrapper=True)(function)
 
 
 def entry(dispatcher: Any, *argument_types: types.Type) -> Callable:
@@ -145,7 +184,7 @@ def result_kinds(function: Callable, inputs: int, kinds: tuple[str, ...]) -> Any
         lambda x, y: function(x, y),
         lambda x, y, z: function(x, y, z),
     )
-    dispatcher = for_compiled_code(calls[inputs - 1])
+    dispatcher = kernel(calls[inputs - 1], function.__name__, no_cpython_wrapper=True)
     _keep(dispatcher, f"{inputs} numbers", function)
     arguments = tuple(map(NUMBA.__getitem__, kinds))
     with no_collection(), _explained():
@@ -174,7 +213,7 @@ def register_helpers() -> None:
         helpers, stubs = _registered
         for function in build.helpers[helpers:]:
             _registered[0] += 1
-            register_jitable(**NO_WRAPPER)(function)
+            register_jitable(**(PART if build.is_ours(function) else NO_WRAPPER))(function)
         for stub in list(build.VERSIONS)[stubs:]:
             _registered[1] += 1
             _register_versions(stub)
@@ -194,5 +233,4 @@ def _register_versions(stub: Callable) -> None:
         return pick(x)
 
     chooser = {1: unary, 2: binary, 3: ternary}[len(inspect.signature(stub).parameters)]
-    options: Any = NO_WRAPPER
-    overload(stub, options, strict=False)(chooser)
+    overload(stub, PART, strict=False)(chooser)

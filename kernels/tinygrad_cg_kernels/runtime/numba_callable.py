@@ -284,7 +284,7 @@ def compile_c_function(
             lines.append(f"    carray(out{k}, {shape or (1,)!r})[...] = y{k}")
     text = "\n".join([f"def entry({', '.join(names)}):", *lines])
     # Not the program itself: the code of a caller of it is read in some processes only.
-    inner = numba.njit(**FLAGS)(function.py_func)
+    inner = for_compiled_code(function.py_func)
     scope = {"function": inner, "carray": numba.carray, "__name__": __name__}
     entry = define(text, f"C function of {name}", scope, "entry")
     own: Any = CFunc(entry, normalize_signature(result(*kinds)), locals={}, options=dict(FLAGS))
