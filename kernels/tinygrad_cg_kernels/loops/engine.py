@@ -258,7 +258,7 @@ class Elementwise:
             if not is_complex(loop[-1]):  # functions without versions are for all real numbers
                 return None
         try:
-            kinds_of = service.numba_backend().result_kinds
+            kinds_of = service.result_kinds
             self._compile_or_explain(loop, kinds_of, self._scalar, self.inputs, names)
         except TypeError as error:
             return str(error)
@@ -555,8 +555,7 @@ class Pointwise:
         names = tuple(map(name_of, loop))
         try:
             if self._floats is None:
-                kinds_of = service.numba_backend().result_kinds
-                returned = kinds_of(self.single._scalar, self.inputs, names)
+                returned = service.result_kinds(self.single._scalar, self.inputs, names)
             else:
                 returned = names[:1] * self._floats if self._floats > 1 else names[0]
         except (build.CompileError, AttributeError):

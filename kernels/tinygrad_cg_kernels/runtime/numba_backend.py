@@ -12,7 +12,8 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba import _dynfunc, types
+from numba import types
+from numba.core import cpu
 from numba.core.ccallback import CFunc
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
@@ -81,12 +82,12 @@ class _PartCompiler(Compiler):
         name = function.qualname.rpartition(".")[2]
         # Numba finds the code by this object. It has no address, so a call from Python fails.
         keep = result.environment, (library,)
-        entry = _dynfunc.make_function(function.lookup_module(), name, "", 0, *keep)
+        entry = cpu._dynfunc.make_function(function.lookup_module(), name, "", 0, *keep)
         result.target_context.insert_user_function(entry, function, [library])
         return result._replace(entry_point=entry)
 
 
-PART: dict[str, Any] = {**NO_WRAPPER, "pipeline_class": _PartCompiler}
+PART: Any = {**NO_WRAPPER, "pipeline_class": _PartCompiler}
 """Options of functions that compiled code alone calls."""
 
 

@@ -82,6 +82,25 @@ def numba_callable() -> Any:
     return numba_callable
 
 
+def result_kinds(function: Callable, inputs: int, types: tuple[str, ...]) -> Any:
+    """Return the kind of a scalar function's result, or a tuple of kinds, for types of numbers.
+
+    The front end translates functions of the library. Numba compiles others, and those that the
+    front end refuses. Raises `CompileError`.
+    """
+    if build.is_ours(function) and not uses_numba():
+        try:
+            with lock, no_collection():
+                module = IRModule(KERNELS, machine.processor())
+                source = source_of(KERNELS.version(function, types[0]), KERNELS)
+                return module.function(source, types).result
+        except Unsupported as error:
+            raise build.CompileError(str(error)) from error
+        except Untranslatable as error:
+            fallbacks.append(f"{function.__name__}: {error}")
+    return numba_backend().result_kinds(function, inputs, types)
+
+
 @cache
 def outside(function: Callable) -> Callable:
     """Return a helper of float64 as a function of arrays, to be called from Python."""
