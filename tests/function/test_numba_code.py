@@ -2,6 +2,7 @@
 
 import ctypes
 import inspect
+import re
 
 import numba
 import numpy as np
@@ -153,6 +154,28 @@ def test_runs_without_the_interpreter():
     body = text.split("define ")[1]
     assert "PyObject" not in body
     assert "PyEval" not in body
+
+
+def test_small_arrays_inside_a_program_are_on_the_stack():
+    """A large block of them is allocated. A cumulative sum allocates a row for itself."""
+
+    def loss(x, size):
+        y = x * tf.range(1.0, size + 1.0, dtype=tf.float64)
+        for _ in range(3):
+            y = tf.reverse(tf.cumsum(tf.sin(y)), [0])
+        return tf.reduce_sum(y)
+
+    def allocations(f):
+        program = tf.function(f)
+        compiled = program.numba(ONE)
+        expected = tf.nest.flatten(program(tf.constant(0.3, tf.float64)))
+        outer = numba.njit(lambda x: compiled(x))
+        np.testing.assert_allclose(tf.nest.flatten(outer(0.3)), expected, rtol=1e-13)
+        (text,) = outer.inspect_llvm().values()
+        return len(re.findall("call .*@NRT_MemInfo_alloc", text))
+
+    assert allocations(tf.value_and_grad(log1pexp)) == 0
+    assert allocations(lambda x: loss(x, 256)) == allocations(lambda x: loss(x, 8)) + 1
 
 
 def test_data_that_a_program_reads_twice_is_stored_once():

@@ -23,11 +23,13 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.core.ccallback import CFunc
 from numba.core.errors import TypingError
 from numba.core.imputils import lower_constant
 from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
+from numba.core.typing.npydecl import parse_dtype
 from numba.extending import intrinsic, models, register_model
 from numba.np.arrayobj import make_array, populate_array
 
@@ -94,6 +96,25 @@ def loop_address(ufunc: Any, dtype: np.dtype) -> Any:
     function: Any = intrinsic(address)
     function.program_key = symbol
     return function
+
+
+def _stack_array(typingctx, size, dtype):
+    """Return an array on the stack of the function that calls this, and that must not return it."""
+    kind = types.Array(parse_dtype(dtype), 1, "C")
+
+    def generate(context, builder, signature, arguments):
+        view, element = make_array(kind)(context, builder), context.get_data_type(kind.dtype)
+        data = cgutils.alloca_once(builder, element, size.literal_value)
+        pair = size.literal_value, context.get_abi_sizeof(element)
+        counts = [context.get_constant(types.intp, x) for x in pair]
+        populate_array(view, data, counts[:1], counts[1:], counts[1], None)
+        return view._getvalue()
+
+    return kind(size, dtype), generate
+
+
+stack_array: Any = intrinsic(prefer_literal=True)(_stack_array)
+stack_array.program_key = "stack_array"
 
 
 def compile_callable(

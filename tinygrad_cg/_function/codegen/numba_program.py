@@ -33,6 +33,7 @@ from .segment import Segment
 from .target import Kinds, Target
 
 MAX_PART = 256  # elements of the largest array that is a part of a block
+MAX_STACK = 2**10  # elements of the largest block on the stack
 ROUNDS = [2**6, 2**10, 2**14, 2**18]
 """Maximal rounds of the programs for the gradient of a loop whose length is not known."""
 
@@ -80,6 +81,7 @@ class NumbaProgram(Executable):
     def _finish(self, inputs: int) -> None:
         """Write the call, a function of arrays and numbers."""
         self.scope |= {"np": np, "write": write, "part": part}
+        self.scope["stack_array"] = service.numba_callable().stack_array
         head = []
         for k, (dtype, shape) in enumerate(self._inputs):
             if k in self.values:
@@ -95,8 +97,10 @@ class NumbaProgram(Executable):
         mark = "" if self._part_of_another else "_"
         parameters = [f"x{k}{mark}" for k in range(inputs) if k not in self.values]
         self.results = [self._result(k) for k in range(len(self._fusion.outputs))]
-        sizes = [(name, n, type_name(np.dtype(name))) for name, n in self._blocks.items()]
-        blocks = [f"block_{name} = np.empty({n}, {own})" for name, n, own in sizes]
+        blocks = []
+        for name, size in self._blocks.items():
+            empty = "stack_array" if size <= MAX_STACK else "np.empty"
+            blocks.append(f"block_{name} = {empty}({size}, {type_name(np.dtype(name))})")
         arrays = [name for name, value in self.scope.items() if isinstance(value, np.ndarray)]
         for name in arrays:  # read once, because Numba copies an array wherever code reads it
             self.scope[f"{name}_data"] = self.scope.pop(name)
@@ -201,7 +205,8 @@ class NumbaProgram(Executable):
         error = f"{self.title}: {node.label}{GAVE_UP}"
         lines += ["if plan[0] < 0:", f"    raise ValueError({error!r})"]
         self._make_arrays([node])
-        self._call_part(node, list(map(self._name, segment.arrays)), lines, scope)
+        run = self._bind(f"run_{self._name(node)}", compiled_lines(len(names), lines, scope))
+        self.lines.append(f"{run}({', '.join(map(self._name, segment.arrays))})")
 
     def _run_code(self, node: OpaqueNode, names: list[str], code: CodeOnArrays) -> None:
         name, result = self._name(node), node.dtype if code.result is None else code.result
@@ -226,13 +231,6 @@ class NumbaProgram(Executable):
         else:
             empty = f"{target} = np.empty({node.size}, {type_name(result)})"
             self.lines += [empty, line, f"write({name}, {target})"]
-
-    def _call_part(
-        self, node: OpaqueNode, names: list[str], lines: list[str], scope: dict[str, Any]
-    ) -> None:
-        """Call the function of arrays x0, x1, ... that has these lines. Equal ones are one."""
-        run = self._bind(f"run_{self._name(node)}", compiled_lines(len(names), lines, scope))
-        self.lines.append(f"{run}({', '.join(names)})")
 
     def _result(self, position: int) -> str:
         node = self._fusion.outputs[position]
