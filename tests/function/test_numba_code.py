@@ -262,6 +262,7 @@ def test_c_functions():
     np.testing.assert_allclose(gradient, -4 * X**3, rtol=1e-14)
 
 
+@pytest.mark.quick  # also with Python 3.13, which prints errors that C code hides
 @pytest.mark.parametrize("call", [lambda f, x: f(x), tf.check_gradients, tf.vjp])
 @pytest.mark.parametrize("transform", [lambda f: f, tf.function, tf.grad])
 def test_a_tensor_passed_to_a_function_of_numba_has_a_clear_error(call, transform):

@@ -485,8 +485,10 @@ class ArrayLike(NamesOfOtherLibraries):
         return self._raw().__cuda_array_interface__
 
     @property
-    def _numba_type_(self) -> NoReturn:  # Numba reads it, and hides errors of ValueError's classes
-        raise TypeError(
+    def _numba_type_(self) -> NoReturn:
+        if not sys._getframe(1).f_globals.get("__name__", "").startswith("numba."):
+            raise AttributeError("tensors have no type of Numba")  # Python 3.13 prints other errors
+        raise TypeError(  # Numba hides errors of ValueError's classes
             "functions compiled by Numba do not take tensors: decorate the function with "
             "differentiable, which gives it a derivative; or write a function that calls it with "
             "np.asarray(x), and decorate that function with custom_gradient"
@@ -613,8 +615,7 @@ class ArrayLike(NamesOfOtherLibraries):
         return format((self._ask() if isinstance(data, Aval) else devices.to_host(data))[()], spec)
 
     def __dir__(self) -> Iterable[str]:
-        names = set(super().__dir__()) - {"_numba_type_"}  # which raises
-        return [name for name in names if hasattr(type(self), name)]
+        return [name for name in super().__dir__() if hasattr(type(self), name)]
 
     def _text(self) -> str:
         """Return the value as `repr` shows it."""
