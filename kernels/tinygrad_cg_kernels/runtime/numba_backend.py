@@ -80,7 +80,7 @@ class _PartCompiler(Compiler):
         result = super().compile_extra(func)
         function, library = result.fndesc, result.library
         name = function.qualname.rpartition(".")[2]
-        # Numba finds the code by this object. It has no address, so a call from Python fails.
+        # Numba finds the code by this object. It has no address: Python must not call it.
         keep = result.environment, (library,)
         entry = cpu._dynfunc.make_function(function.lookup_module(), name, "", 0, *keep)
         result.target_context.insert_user_function(entry, function, [library])
