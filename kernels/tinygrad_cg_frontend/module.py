@@ -25,6 +25,7 @@ from tinygrad_cg_frontend.values import (
     Untranslatable,
     constant,
 )
+from tinygrad_cg_frontend.writer import Declarations
 
 MIN_LONG_LINES = 100
 """A function of numbers with at least this many lines takes LLVM long to vectorise."""
@@ -57,7 +58,7 @@ class _Contents(NamedTuple):
     """Whether they have sums whose terms may be added in any order."""
 
 
-class IRModule:
+class IRModule(Declarations):
     """Functions of one translation: of a text, or of the kernels, with the functions they call.
 
     `scope` is the scope of the text. ``find(function, types)`` returns the kernels' scalar
@@ -75,13 +76,13 @@ class IRModule:
         whole: bool = False,
         for_blocks: bool = False,
     ):
+        super().__init__()
         self.library, self.processor = library, processor
         self.find, self.whole = find, whole
         self._for_blocks = for_blocks
         self.scope = scope or {}
         self.texts: dict[str, str] = {}
         self.outlined: dict[str, str] = {}
-        self.declared: dict[str, str] = {}
         self.inlined: dict[str, ScalarFunction] = {}
         self.called: dict[str, ScalarFunction] = {}
         self.metadata: list[str] = []
@@ -162,13 +163,6 @@ class IRModule:
             self._apart[symbol] = body.declaration()
         else:
             self._sizes[symbol] = size
-
-    def declare(self, name: str, text: str) -> None:
-        self.declared[name] = f"declare {text}"
-
-    def declare_object(self, name: str) -> None:
-        """Declare an object by its symbol."""
-        self.declared[name] = f"@{name} = external global i8"
 
     def inline(self, formula: ScalarFunction) -> None:
         """Link a scalar function into the module."""

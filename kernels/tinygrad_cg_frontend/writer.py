@@ -42,7 +42,22 @@ class FloatProduct(NamedTuple):
     y: IRValue
 
 
-class Writer:
+class Declarations:
+    """The symbols that a module or a function declares."""
+
+    def __init__(self):
+        self.declared: dict[str, str] = {}
+
+    def declare(self, name: str, text: str) -> None:
+        """Declare a function, to be called."""
+        self.declared[name] = f"declare {text}"
+
+    def declare_object(self, name: str) -> None:
+        """Declare an object by its symbol."""
+        self.declared[name] = f"@{name} = external global i8"
+
+
+class Writer(Declarations):
     """Writes instructions, and names their results."""
 
     INTERLEAVED = 4
@@ -52,24 +67,16 @@ class Writer:
     another: a gradient of 40 operations took 40 ns per element with 1, 31 with 2 and 26 with 4."""
 
     def __init__(self, fuses: bool, prefix: str = ""):
+        super().__init__()
         self.lines: list[str] = []
         self._fuses, self._prefix = fuses, prefix
         self._slots: list[str] = []  # stack memory
         self._count = itertools.count()
         self._labels = itertools.count()
-        self.declared: dict[str, str] = {}
         self._label_now = "start"
         self._depth = 0  # of `apart`
 
     # The module ------------------------------------------------------------------------------
-
-    def declare(self, name: str, text: str) -> None:
-        """Declare a function that the module calls."""
-        self.declared[name] = f"declare {text}"
-
-    def declare_object(self, name: str) -> None:
-        """Declare an object by its symbol."""
-        self.declared[name] = f"@{name} = external global i8"
 
     def interleave(self) -> None:
         """Let the function's loops compute several vectors at a time."""

@@ -98,17 +98,24 @@ def loop_address(ufunc: Any, dtype: np.dtype) -> Any:
     return function
 
 
+def _array_at(context: Any, builder: Any, kind: types.Array, data: Any, size: int) -> Any:
+    """Return an array of one axis at an address, whose memory it does not own."""
+    view = make_array(kind)(context, builder)
+    pair = size, context.get_abi_sizeof(context.get_data_type(kind.dtype))
+    counts = [context.get_constant(types.intp, x) for x in pair]
+    data = builder.bitcast(data, view.data.type)
+    populate_array(view, data, counts[:1], counts[1:], counts[1], None)
+    return view._getvalue()
+
+
 def _stack_array(typingctx, size, dtype):
     """Return an array on the stack of the function that calls this, and that must not return it."""
     kind = types.Array(parse_dtype(dtype), 1, "C")
 
     def generate(context, builder, signature, arguments):
-        view, element = make_array(kind)(context, builder), context.get_data_type(kind.dtype)
+        element = context.get_data_type(kind.dtype)
         data = cgutils.alloca_once(builder, element, size.literal_value)
-        pair = size.literal_value, context.get_abi_sizeof(element)
-        counts = [context.get_constant(types.intp, x) for x in pair]
-        populate_array(view, data, counts[:1], counts[1:], counts[1], None)
-        return view._getvalue()
+        return _array_at(context, builder, kind, data, size.literal_value)
 
     return kind(size, dtype), generate
 
@@ -168,13 +175,10 @@ def _by_address(array: np.ndarray) -> Any:
     @intrinsic
     def large_array(typingctx):
         def generate(context, builder, signature, arguments):
-            view = make_array(kind)(context, builder)
             if symbol not in builder.module.globals:
                 ir.GlobalVariable(builder.module, ir.IntType(8), symbol)
-            counts = [context.get_constant(types.intp, x) for x in (array.size, array.itemsize)]
-            data = builder.bitcast(builder.module.globals[symbol], view.data.type)
-            populate_array(view, data, counts[:1], counts[1:], counts[1], None)
-            return view._getvalue()
+            data = builder.module.globals[symbol]
+            return _array_at(context, builder, kind, data, array.size)
 
         return kind(), generate
 
