@@ -69,7 +69,7 @@ class Writer(Declarations):
     def __init__(self, fuses: bool, prefix: str = ""):
         super().__init__()
         self.lines: list[str] = []
-        self._fuses, self._prefix = fuses, prefix
+        self.fuses, self._prefix = fuses, prefix
         self._slots: list[str] = []  # stack memory
         self._count = itertools.count()
         self._labels = itertools.count()
@@ -364,7 +364,7 @@ class Writer(Declarations):
     def product(self, x: IRValue, y: IRValue) -> IRValue | FloatProduct:
         """Return a product; its factors if it may be contracted into a sum."""
         floats = {x.type, y.type} & {*FLOATS}
-        if not (self._fuses and floats and all(factor.is_number for factor in (x, y))):
+        if not (self.fuses and floats and all(factor.is_number for factor in (x, y))):
             return self.operate("Mult", x, y)
         if x.is_complex or y.is_complex or "b1" in (x.type, y.type):
             return self.operate("Mult", x, y)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
+from tinygrad_cg_kernels.linear import windows as sums
 from tinygrad_cg_kernels.linear.conv import MIN_BLOCK_ROWS, Geometry, conv, conv_filter, conv_input
 from tinygrad_cg_kernels.linear.pool import (
     Window,
@@ -12,6 +13,7 @@ from tinygrad_cg_kernels.linear.pool import (
     mean_pool,
     mean_pool_adjoint,
 )
+from tinygrad_cg_kernels.runtime import threads
 
 GEOMETRIES = [
     Geometry(),
@@ -68,16 +70,54 @@ def test_convolution_and_its_transposes(geometry, size, code):
 
 
 @pytest.mark.parametrize("groups", [1, 2, 4])
-def test_more_windows_than_a_block_holds(groups):
+def test_more_windows_than_one_sum_adds_up(groups):
     geometry = Geometry((1, 1), ((1, 1), (1, 1)), (1, 1), groups)
     x, filters = numbers(3, 70, 60, 4), numbers(3, 3, 4 // groups, 4)
-    assert x.size / 4 > 10 * MIN_BLOCK_ROWS
+    assert x.size / 4 > 10 * max(MIN_BLOCK_ROWS, sums.CHUNK)
     out = conv(x, filters, geometry)
     np.testing.assert_allclose(out, slowly(x, filters, geometry), atol=1e-12)
     y = numbers(*out.shape)
     back = conv_input(y, filters, geometry, (70, 60)), conv_filter(x, y, geometry, (3, 3))
     np.testing.assert_allclose((back[0] * x).sum(), (out * y).sum())
     np.testing.assert_allclose((back[1] * filters).sum(), (out * y).sum())
+
+
+@pytest.mark.parametrize("window", [(1, 1), (3, 2), (4, 5)])
+@pytest.mark.parametrize("dilations", [(1, 1), (2, 3)])
+@pytest.mark.parametrize("strides", [(1, 1), (2, 3), (4, 6)])
+def test_strides_and_dilations_leave_out_positions(strides, dilations, window):
+    geometry = Geometry(strides, ((0, 3), (4, 0)), dilations)
+    x, filters = numbers(1, 11, 13, 2), numbers(*window, 2, 3)
+    out = conv(x, filters, geometry)
+    np.testing.assert_allclose(out, slowly(x, filters, geometry), atol=1e-12)
+    y = numbers(*out.shape)
+    back = conv_input(y, filters, geometry, (11, 13)), conv_filter(x, y, geometry, window)
+    np.testing.assert_allclose((back[0] * x).sum(), (out * y).sum())
+    np.testing.assert_allclose((back[1] * filters).sum(), (out * y).sum())
+
+
+@pytest.mark.parametrize("code", "fdFi")
+@pytest.mark.parametrize("outputs", [1, 4, 9, 16, 17, 40])
+def test_results_do_not_depend_on_threads_or_tiles(outputs, code, monkeypatch):
+    x, filters, geometry = numbers(2, 30, 31, 3, code=code), numbers(3, 3, 3, outputs), Geometry()
+    filters = filters.astype(code)
+
+    def run():
+        out = conv(x, filters, geometry)
+        maps = (
+            out,
+            conv_input(out, filters, geometry, (30, 31)),
+            conv_filter(x, out, geometry, (3, 3)),
+        )
+        return [result.tobytes() for result in maps]
+
+    expected = run()
+    with threads.single_thread:
+        assert run() == expected
+    monkeypatch.setattr(sums, "_tile", lambda dtype, outputs: sums._Tile(2, 4))
+    for name in ("_sum_launch", "_correlate_launch"):
+        monkeypatch.setattr(sums, name, getattr(sums, name).__wrapped__)
+    assert run() == expected
 
 
 def test_leading_axes_broadcast():

@@ -11,6 +11,7 @@ from tests.support.bits import assert_same_bits
 from tinygrad_cg_frontend import Intrinsic, Mark, Untranslatable, translate_formula
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import intrinsics, machine, numba_backend, views
+from tinygrad_cg_kernels.runtime import tile_intrinsics as tiles
 from tinygrad_cg_kernels.runtime.formulas import KERNELS
 
 pytestmark = pytest.mark.quick
@@ -85,3 +86,41 @@ def test_views_mean_in_python_what_they_are():
     views.put((row, value), views.into(0), 1, 7.0)
     assert x[3] == 7
     assert [np.ndim(part) for part in views.parts((row, value), 0, 1)] == [1, 0]
+
+
+def sums_of_products(x, starts, y, out, places):
+    """Two sums of three products, four lanes each."""
+    tile = tiles.stack_array(8, x.dtype)
+    tiles.clear_tile(tile, 2, 4)
+    for k in range(3):
+        tiles.add_products(tile, 2, 4, x, starts, k, y, 4 * k)
+    tiles.store_tile(tile, 2, 4, out, places)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "uint8"])
+def test_tiles_mean_in_python_what_numba_makes_of_them(dtype):
+    x, y = np.arange(1, 7).astype(dtype), np.arange(3, 15).astype(dtype)
+    starts, places = np.array([2, 0]), np.array([5, 0])
+    numba_backend.register_helpers()
+    build.jitable(sums_of_products)
+    numba_backend.register_helpers()
+    results = []
+    for function in (sums_of_products, numba.njit(sums_of_products)):
+        results.append(np.zeros(10, dtype))
+        function(x, starts, y, results[-1], places)
+    products = [x[start : start + 3] @ y.reshape(3, 4) for start in starts]
+    np.testing.assert_array_equal(results[0], [*products[1], 0, *products[0], 0])
+    np.testing.assert_array_equal(results[1], results[0])
+
+
+@pytest.mark.parametrize("dtype", ["complex128", "float64"])
+def test_tiles_are_refused(dtype):
+    """A complex tile, and one whose size is a variable."""
+    numba_backend.register_helpers()
+
+    def clear(x, rows):
+        tile = tiles.stack_array(8, x.dtype)
+        tiles.clear_tile(tile, 2 if dtype == "complex128" else rows, 4)
+
+    with pytest.raises(numba.core.errors.TypingError):
+        numba.njit(clear)(np.zeros(1, dtype), 2)

@@ -6,6 +6,7 @@ import io
 import os
 import threading
 import weakref
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,7 +19,7 @@ from tinygrad_cg._core.primitive import OPS, public_function
 from tinygrad_cg._core.tensor import Tensor
 from tinygrad_cg_frontend import module
 from tinygrad_cg_frontend.llvm_source import BASELINE, BASELINE_LONG
-from tinygrad_cg_kernels.linear import conv, pool
+from tinygrad_cg_kernels.linear import conv, pool, windows
 from tinygrad_cg_kernels.loops import tiles
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.loops.ranges import Ranged
@@ -438,10 +439,6 @@ ON_ARRAYS = {
     ),
     "max_windows": (pool._max, lambda x: tf.nn.max_pool2d(x, **WINDOWS).numpy()),
     "mean_windows": (pool._mean, lambda x: tf.nn.avg_pool2d(x, **WINDOWS).numpy()),
-    "copy_patches": (
-        conv._copy,
-        lambda x: tf.nn.conv2d(x, FILTERS.astype(x.dtype), 2, "SAME").numpy(),
-    ),
 }
 """Kernels of contiguous arrays, and what calls each."""
 
@@ -454,6 +451,29 @@ def test_both_tiers_of_kernels_of_arrays_have_the_same_bits(name, dtype, request
     kernel.entries.clear()
     x = IMAGES.astype(dtype)
     compare_tiers(lambda: [call(x)], kernel.entries.owners.values)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
+def test_both_tiers_of_sums_over_windows_have_the_same_bits(dtype, monkeypatch):
+    launches, kernels = (windows._sum_launch, windows._correlate_launch), []
+    new_kernel = windows._kernel.__wrapped__
+
+    def kernel(*key):
+        kernels.append(new_kernel(*key))
+        return kernels[-1]
+
+    def run():
+        out = conv.conv(images, filters, geometry)
+        back = conv.conv_input(out, filters, geometry, images.shape[1:3])
+        return [out, back, conv.conv_filter(images, out, geometry, (3, 3))]
+
+    monkeypatch.setattr(windows, "_kernel", kernel)
+    for launch, name in zip(launches, ("_sum_launch", "_correlate_launch"), strict=True):
+        monkeypatch.setattr(windows, name, cache(launch.__wrapped__))
+    images, filters = (3 * IMAGES).astype(dtype), (3 * FILTERS).astype(dtype)
+    geometry = conv.Geometry((2, 1), ((1, 1), (0, 2)))
+    compare_tiers(run, lambda: [owner for k in kernels for owner in k.dispatchers.values()])
+    assert len(kernels) >= 3
 
 
 def test_kernels_of_arrays_count_their_elements(request):

@@ -1,33 +1,33 @@
-"""Convolution of images and its two adjoints, by patches and BLAS.
+"""Convolution of images and its two adjoints.
 
 Channels come last: images are (n, height, width, channels), filters (height, width, channels of one
-group, output channels). The patches under a block of windows are copied side by side, so each block
-is one matrix product. Blocks fit into the cache, and BLAS takes nine tenths of the time. (One
-product for each tap of the filters, without copies, took 1.1 times as long for many channels and 30
-times for one channel; all patches at once took up to 1.9 times as long.) If each group has one
-channel, products would have a single column, so taps are summed over vectors of channels instead.
+group, output channels). `windows` adds up the products. The transpose by images is a convolution of
+the upstream gradient with the filters turned around; with strides, one for each remainder of a
+position. If each group has one channel, tiles would have a single output, so taps are summed over
+vectors of channels instead.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache, lru_cache
-from math import prod
+from itertools import product
+from math import gcd, prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tinygrad_cg_kernels.linear.windows import Grid, Pair, correlate, plan_of, sum_windows
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime import promotion
-from tinygrad_cg_kernels.runtime.entries import ByDtype, array_type, numbers, words
+from tinygrad_cg_kernels.runtime.entries import ByDtype, array_type, numbers
 from tinygrad_cg_kernels.runtime.errstate import cast, quiet
 from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
-from tinygrad_cg_kernels.runtime.promotion import is_bool, loop_dtype, native, promote
-
-Pair = tuple[int, int]
+from tinygrad_cg_kernels.runtime.promotion import is_bool, is_complex, loop_dtype, native, promote
 
 MAX_BLOCK_BYTES = 1 << 20
-"""Limit for the patches of a block: about the size of a core's second-level cache."""
+"""Limit for filters that are repeated side by side: about the size of a core's second-level
+cache."""
 MIN_BLOCK_ROWS = 512
-"""A block has at least this many windows, so that BLAS does not repack the filters for few rows."""
+"""Windows whose products are added in one sum, for the gradient by filters of single channels."""
 
 MIN_LOOP_BYTES = 256
 """Channels are copied by a loop of their own if those of one window take at least this much."""
@@ -62,38 +62,16 @@ class Geometry(NamedTuple):
 
 
 # The kernels ---------------------------------------------------------------------------------
-# `plan` has the numbers of `_plan`, then the first window and the number of windows. They are
-# unsigned, so that indices are not tested for being negative.
+# For channels one by one. `plan` has the numbers of `plan_of`, then the first window and the number
+# of windows. They are unsigned, so that indices are not tested for being negative.
 
 
 @build.jitable
 def _origin(window, plan):
     """Return the offset of a window in the images."""
-    height, width, image, down, across = plan[:5]
+    width, height, across, down, image = plan[:5]
     line = window // width
     return line // height * image + line % height * down + window % width * across
-
-
-def _patch_kernel(added: bool) -> Callable:
-    """Return a kernel that copies patches from images, or adds them to images."""
-
-    def kernel(images, patches, plan):
-        rows, row_step, columns, column_step, run, groups, channels, first, count = plan[5:]
-        at = np.uintp(0)
-        for group in range(groups):
-            for k in range(count):
-                origin = _origin(first + k, plan) + group * channels
-                for i in range(rows):
-                    for j in range(columns):
-                        start = origin + i * row_step + j * column_step
-                        for c in range(run):
-                            if added:
-                                images[start + c] += patches[at + c]
-                            else:
-                                patches[at + c] = images[start + c]
-                        at += run
-
-    return kernel
 
 
 def _tap_kernel(written: int) -> Callable:
@@ -125,103 +103,31 @@ def _vectors(count: int) -> Callable[[np.dtype], tuple]:
     return lambda dtype: (array_type(dtype),) * count + (numbers(14),)
 
 
-_copy = ByDtype(_patch_kernel(False), "copy_patches", _vectors(2))
-_add = ByDtype(_patch_kernel(True), "add_patches", _vectors(2))
 _sum = ByDtype(_tap_kernel(2), "sum_taps", _vectors(3))
 _transpose = ByDtype(_tap_kernel(0), "transpose_taps", _vectors(3))
 _correlate = ByDtype(_tap_kernel(1), "correlate_taps", _vectors(3))
 
 
-# Patches -------------------------------------------------------------------------------------
-
-
-def _plan(
-    shape: tuple[int, ...], out: Pair, window: Pair, run: int, groups: int, geometry: Geometry
-) -> tuple[int, ...]:
-    """Return a plan for all windows, in which `run` elements of each tap are contiguous."""
-    _, height, width, channels = shape
-    line = width * channels
-    (down, across), (row, column) = geometry.strides, geometry.dilations
-    steps = (*out, height * line, down * line, across * channels)
-    patch = (window[0], row * line, window[1], column * channels, run)
-    return (*steps, *patch, groups, channels // groups)
-
-
-class _PatchLayout(NamedTuple):
-    """The windows on padded images, (n, height, width, channels) and contiguous."""
-
-    groups: int
-    count: int  # of windows
-    size: int  # of a patch of one group
-    step: int  # windows in a block
-    is_pointwise: bool
-    plan: tuple[int, ...]
-
-
 @lru_cache(1024)
-def _patch_layout(
-    shape: tuple[int, ...], itemsize: int, window: Pair, out: Pair, geometry: Geometry
-) -> _PatchLayout:
-    groups, run = geometry.groups, shape[3] // geometry.groups
-    count, size = shape[0] * prod(out), prod(window) * run
-    is_pointwise = window == (1, 1) == geometry.strides and groups == 1
-    most = max(MIN_BLOCK_ROWS, MAX_BLOCK_BYTES // max(groups * size * itemsize, 1))
-    step = count if is_pointwise else min(most, count)
-    columns = window[1]
-    if geometry.dilations[1] == 1 and groups == 1:  # a row of the window is in one piece
-        columns, run = 1, run * columns
-    plan = _plan(shape, out, (window[0], columns), run, groups, geometry)
-    return _PatchLayout(groups, count, size, step, is_pointwise, plan)
+def _cut(size: Pair, padding: tuple[Pair, Pair]) -> tuple[Pair, tuple, tuple]:
+    """Return the size of padded images, and the same positions on images and on padded ones."""
+    room, source, target = Geometry(padding=padding).padded_size(size), [], []
+    for count, extent, (before, _) in zip(room, size, padding, strict=True):
+        first = max(-before, 0)
+        stop = max(min(extent, count - before), first)
+        source.append(slice(first, stop))
+        target.append(slice(first + before, stop + before))
+    return room, (slice(None), *source), (slice(None), *target)
 
 
-class _Patches:
-    """The patches under the windows on padded images."""
-
-    def __init__(self, images: np.ndarray, window: Pair, out: Pair, geometry: Geometry) -> None:
-        self.images = images
-        self.layout = _patch_layout(images.shape, images.itemsize, window, out, geometry)
-        self.count, self.size = self.layout.count, self.layout.size
-
-    def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield blocks of windows, with memory for their patches (groups, windows, patch)."""
-        groups, all_windows, size, step, *_ = self.layout
-        memory = np.empty(groups * step * size, self.images.dtype)
-        for start in range(0, all_windows, max(step, 1)):
-            count = min(step, all_windows - start)
-            patches = memory[: groups * count * size].reshape(groups, count, size)
-            yield slice(start, start + count), patches
-
-    def copy_patches(self, block: slice, patches: np.ndarray) -> np.ndarray:
-        """Return the patches of a block of windows, as a view if possible."""
-        if self.layout.is_pointwise:
-            return self.images.reshape(1, self.count, self.size)
-        kind, parts = words(self.images.dtype)
-        flat = (x.reshape(-1).view(kind) for x in (self.images, patches))
-        _copy(kind, *flat, self._at(block, parts))
-        return patches
-
-    def add_patches(self, block: slice, patches: np.ndarray) -> None:
-        """Add the patches of a block to the images, at their windows."""
-        flat = (x.reshape(-1) for x in (self.images, patches))
-        _add(self.images.dtype, *flat, self._at(block, 1))
-
-    def _at(self, block: slice, parts: int) -> tuple[int, ...]:
-        """Return the plan for a block. An element consists of `parts` words."""
-        plan = self.layout.plan
-        if parts != 1:
-            counts = (0, 1, 5, 7, 10)  # all others are steps
-            plan = tuple([n if i in counts else n * parts for i, n in enumerate(plan)])
-        return (*plan, block.start, block.stop - block.start)
-
-
-def _pad(images: np.ndarray, geometry: Geometry) -> np.ndarray:
-    """Return images with zeros around them, contiguous."""
-    size = images.shape[1:3]
-    if geometry.padded_size(size) == size:
+def _pad(images: np.ndarray, padding: tuple[Pair, Pair]) -> np.ndarray:
+    """Return images with zeros around them, contiguous. If a width is negative, they are cut."""
+    if padding == ((0, 0), (0, 0)):
         return np.ascontiguousarray(images)
-    shape = images.shape[0], *geometry.padded_size(size), images.shape[3]
-    out = np.zeros(shape, images.dtype)
-    inside(out, size, geometry.padding)[...] = images
+    n, height, width, channels = images.shape
+    room, source, target = _cut((height, width), padding)
+    out = np.zeros((n, *room, channels), images.dtype)
+    out[target] = images[source]
     return out
 
 
@@ -229,11 +135,6 @@ def inside(padded: Any, size: Pair, padding: tuple[Pair, Pair]) -> Any:
     """Return the images (..., height, width, channels) within padded ones."""
     (top, _), (left, _) = padding
     return padded[..., top : top + size[0], left : left + size[1], :]
-
-
-def _by_group(matrix: np.ndarray, groups: int) -> np.ndarray:
-    """Return (rows, groups * columns) as a view (groups, rows, columns)."""
-    return matrix.reshape(matrix.shape[0], groups, matrix.shape[1] // groups).transpose(1, 0, 2)
 
 
 # Channel by channel --------------------------------------------------------------------------
@@ -256,7 +157,8 @@ class _Taps:
         self.merged = out[1] if merge else 1
         self.count = images.shape[0] * prod(out) // self.merged
         lines = out[0], out[1] // self.merged
-        self.plan = _plan(images.shape, lines, window, channels * self.merged, 1, geometry)
+        grid = Grid(lines, geometry.strides, geometry.dilations)
+        self.plan = plan_of(images.shape, window, channels * self.merged, 1, grid)
 
     def repeat_filters(self, filters: np.ndarray) -> np.ndarray:
         """Return filters (height, width, 1, channels) as (taps, merged, channels)."""
@@ -284,7 +186,7 @@ def _sum_alone(images: np.ndarray, filters: np.ndarray, geometry: Geometry) -> n
     images = _repeat_channels(images, filters.shape[3])
     window = filters.shape[:2]
     size = geometry.output_size(images.shape[1:3], window)
-    taps = _Taps(_pad(images, geometry), window, size, geometry)
+    taps = _Taps(_pad(images, geometry.padding), window, size, geometry)
     out = np.zeros((images.shape[0], *size, filters.shape[3]), images.dtype)
     taps.run(_sum, taps.repeat_filters(filters), out, slice(0, taps.count))
     return out
@@ -309,7 +211,7 @@ def _correlate_depthwise(
     images: np.ndarray, upstream: np.ndarray, geometry: Geometry, window: Pair
 ) -> np.ndarray:
     images = _repeat_channels(images, upstream.shape[3])
-    taps = _Taps(_pad(images, geometry), window, upstream.shape[1:3], geometry)
+    taps = _Taps(_pad(images, geometry.padding), window, upstream.shape[1:3], geometry)
     total = np.zeros((taps.taps, taps.merged, upstream.shape[3]), images.dtype)
     part, upstream = np.empty_like(total), np.ascontiguousarray(upstream)
     for start in range(0, taps.count, MIN_BLOCK_ROWS):  # sums of sums, for precision
@@ -360,16 +262,37 @@ def each(function: Any, x: np.ndarray, y: np.ndarray, *rest: Any) -> np.ndarray:
     return np.stack(parts).reshape(lead + parts[0].shape)
 
 
+def _by_group(array: np.ndarray, groups: int) -> np.ndarray:
+    """Return filters, or images, as a view whose last axes are groups and outputs of a group."""
+    return array.reshape(*array.shape[:3], groups, array.shape[3] // groups)
+
+
+def _sum_products(images: Any, filters: Any, grid: Grid, out: Any, positions: Grid) -> None:
+    """Do the work of `sum_windows`. The parts of a complex number are two channels."""
+    if is_complex(images.dtype):
+        *window, channels, groups, outputs = filters.shape
+        real, imag = filters.real, filters.imag
+        parts = np.empty((*window, channels, 2, groups, outputs, 2), real.dtype)
+        parts[..., 0, :, :, 0], parts[..., 1, :, :, 1] = real, real
+        parts[..., 0, :, :, 1], parts[..., 1, :, :, 0] = imag, -imag
+        filters = parts.reshape(*window, 2 * channels, groups, 2 * outputs)
+        images, out = images.view(real.dtype), out.view(real.dtype)
+    sum_windows(images, filters, grid, out, positions)
+
+
+@lru_cache(1024)
+def _windows(size: Pair, geometry: Geometry) -> tuple[Grid, Grid]:
+    """Return the windows of a convolution, and the positions of their results."""
+    return Grid(size, geometry.strides, geometry.dilations), Grid(size, (1, 1), (1, 1))
+
+
 def _conv(images: np.ndarray, filters: np.ndarray, geometry: Geometry, size: Pair) -> np.ndarray:
-    groups, window = geometry.groups, filters.shape[:2]
-    if _alone(filters, groups):
+    if _alone(filters, geometry.groups):
         return _sum_alone(images, filters, geometry)
-    patches = _Patches(_pad(images, geometry), window, size, geometry)
-    weights = _by_group(filters.reshape(patches.size, filters.shape[3]), groups)
-    out = np.empty((patches.count, filters.shape[3]), images.dtype)
-    for block, part in patches.blocks():
-        rows = patches.copy_patches(block, part)
-        quiet.run(np.matmul, rows, weights, _by_group(out[block], groups))
+    grid, positions = _windows(size, geometry)
+    out = np.empty((images.shape[0], *size, filters.shape[3]), images.dtype)
+    weights = _by_group(filters, geometry.groups)
+    _sum_products(_pad(images, geometry.padding), weights, grid, out, positions)
     return out
 
 
@@ -391,21 +314,78 @@ def conv(images: Any, filters: Any, geometry: Geometry, run: Callable = _conv) -
     return cast(run(images, filters, geometry, size), dtype).reshape(*lead, *shape)
 
 
+class _Remainder(NamedTuple):
+    """The positions of an axis that have one remainder, divided by the stride."""
+
+    start: int
+    count: int
+    taps: slice
+    """The taps that are above windows at these positions."""
+    dilation: int
+    lead: int
+    """How far the first window begins before the upstream gradient."""
+    trail: int
+    """How far the last window ends behind it."""
+
+
+def _remainders(
+    size: int, out: int, window: int, stride: int, dilation: int, before: int
+) -> list[_Remainder]:
+    """Return the remainders of the positions of an axis that windows reach.
+
+    Tap i of window k reads position k * stride + i * dilation - before.
+    """
+    step, parts = stride // gcd(stride, dilation), []
+    for start in range(min(stride, size)):
+        for tap in range(min(step, window)):
+            place = start + before - tap * dilation
+            if place % stride == 0:
+                gap, count = step * dilation // stride, -(-(size - start) // stride)
+                reach = (window - tap - 1) // step * gap
+                lead = reach - place // stride
+                trail = count + reach - lead - out
+                parts.append(_Remainder(start, count, slice(tap, None, step), gap, lead, trail))
+    return parts
+
+
+@lru_cache(1024)
+def _turned_windows(
+    size: Pair, out: Pair, window: Pair, geometry: Geometry
+) -> tuple[tuple[Pair, Pair], list[tuple[tuple[slice, slice], Grid, Grid]]]:
+    """Return how `conv_input` is computed by convolutions with filters that are turned around.
+
+    The results are the padding of the upstream gradient, and for each pair of remainders the taps,
+    the windows on the padded gradient, and the positions of their results.
+    """
+    strides, padding = geometry.strides, geometry.padding
+    rows, columns = (
+        _remainders(size[k], out[k], window[k], strides[k], geometry.dilations[k], padding[k][0])
+        for k in range(2)
+    )
+    top, left = (max((part.lead for part in axis), default=0) for axis in (rows, columns))
+    bottom, right = (max((part.trail for part in axis), default=0) for axis in (rows, columns))
+    parts = []
+    for row, column in product(rows, columns):
+        count, start = (row.count, column.count), (top - row.lead, left - column.lead)
+        grid = Grid(count, (1, 1), (row.dilation, column.dilation), start)
+        positions = Grid(count, strides, (1, 1), (row.start, column.start))
+        parts.append(((row.taps, column.taps), grid, positions))
+    return ((top, bottom), (left, right)), parts
+
+
 def _conv_input(
     upstream: np.ndarray, filters: np.ndarray, geometry: Geometry, size: Pair
 ) -> np.ndarray:
-    groups, outputs = geometry.groups, filters.shape[3]
-    if _alone(filters, groups):
+    if _alone(filters, geometry.groups):
         return np.ascontiguousarray(_transpose_depthwise(upstream, filters, geometry, size))
-    padded = upstream.shape[0], *geometry.padded_size(size), filters.shape[2] * groups
-    window = filters.shape[:2]
-    patches = _Patches(np.zeros(padded, upstream.dtype), window, upstream.shape[1:3], geometry)
-    weights = _by_group(filters.reshape(patches.size, outputs), groups).transpose(0, 2, 1)
-    values = upstream.reshape(patches.count, outputs)
-    for block, part in patches.blocks():
-        quiet.run(np.matmul, _by_group(values[block], groups), weights, part)
-        patches.add_patches(block, part)
-    return np.ascontiguousarray(inside(patches.images, size, geometry.padding))
+    out = np.zeros((upstream.shape[0], *size, filters.shape[2] * geometry.groups), upstream.dtype)
+    padding, parts = _turned_windows(size, upstream.shape[1:3], filters.shape[:2], geometry)
+    if parts:
+        upstream = _pad(upstream, padding)
+        weights = _by_group(filters, geometry.groups).transpose(0, 1, 4, 3, 2)
+        for taps, grid, positions in parts:
+            _sum_products(upstream, weights[taps][::-1, ::-1], grid, out, positions)
+    return out
 
 
 def conv_input(
@@ -425,20 +405,22 @@ def conv_input(
     return cast(run(upstream, filters, geometry, size), dtype).reshape(*lead, *shape)
 
 
-def _conv_filter(
-    images: np.ndarray, upstream: np.ndarray, geometry: Geometry, window: Pair
-) -> np.ndarray:
-    groups, outputs = geometry.groups, upstream.shape[3]
-    if groups == images.shape[3] > 1:
+def _conv_filter(images: Any, upstream: Any, geometry: Geometry, window: Pair) -> Any:
+    if geometry.groups == images.shape[3] > 1:
         return _correlate_depthwise(images, upstream, geometry, window)
-    patches = _Patches(_pad(images, geometry), window, upstream.shape[1:3], geometry)
-    values = upstream.reshape(patches.count, outputs)
-    total = np.zeros((groups, patches.size, outputs // groups), images.dtype)
-    for block, part in patches.blocks():
-        rows = patches.copy_patches(block, part).transpose(0, 2, 1)
-        product = quiet.run(np.matmul, rows, _by_group(values[block], groups))
-        quiet.run(np.add, total, product, total)
-    return np.ascontiguousarray(total.transpose(1, 0, 2))
+    images, upstream = _pad(images, geometry.padding), np.ascontiguousarray(upstream)
+    grid, _ = _windows(upstream.shape[1:3], geometry)
+    dtype, part = images.dtype, images.real.dtype
+    upstream = _by_group(upstream.view(part), geometry.groups)
+    total = correlate(images.view(part), upstream, window, grid)
+    if is_complex(dtype):
+        *shape, channels, groups, outputs = total.shape
+        parts = total.reshape(*shape, channels // 2, 2, groups, outputs // 2, 2)
+        result: Any = np.empty((*shape, channels // 2, groups, outputs // 2), dtype)
+        quiet.run(np.subtract, parts[..., 0, :, :, 0], parts[..., 1, :, :, 1], result.real)
+        quiet.run(np.add, parts[..., 0, :, :, 1], parts[..., 1, :, :, 0], result.imag)
+        return result
+    return total
 
 
 def conv_filter(

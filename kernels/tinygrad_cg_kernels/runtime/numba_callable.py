@@ -23,13 +23,11 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.core.ccallback import CFunc
 from numba.core.errors import TypingError
 from numba.core.imputils import lower_constant
 from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
-from numba.core.typing.npydecl import parse_dtype
 from numba.extending import intrinsic, models, register_model
 from numba.np.arrayobj import make_array, populate_array
 
@@ -98,32 +96,6 @@ def loop_address(ufunc: Any, dtype: np.dtype) -> Any:
     return function
 
 
-def _array_at(context: Any, builder: Any, kind: types.Array, data: Any, size: int) -> Any:
-    """Return an array of one axis at an address, whose memory it does not own."""
-    view = make_array(kind)(context, builder)
-    pair = size, context.get_abi_sizeof(context.get_data_type(kind.dtype))
-    counts = [context.get_constant(types.intp, x) for x in pair]
-    data = builder.bitcast(data, view.data.type)
-    populate_array(view, data, counts[:1], counts[1:], counts[1], None)
-    return view._getvalue()
-
-
-def _stack_array(typingctx, size, dtype):
-    """Return an array on the stack of the function that calls this, and that must not return it."""
-    kind = types.Array(parse_dtype(dtype), 1, "C")
-
-    def generate(context, builder, signature, arguments):
-        element = context.get_data_type(kind.dtype)
-        data = cgutils.alloca_once(builder, element, size.literal_value)
-        return _array_at(context, builder, kind, data, size.literal_value)
-
-    return kind(size, dtype), generate
-
-
-stack_array: Any = intrinsic(prefer_literal=True)(_stack_array)
-stack_array.program_key = "stack_array"
-
-
 def compile_callable(
     text: str, scope: dict[str, Any], name: str, arguments: Sequence[Argument]
 ) -> Any:
@@ -177,8 +149,11 @@ def _by_address(array: np.ndarray) -> Any:
         def generate(context, builder, signature, arguments):
             if symbol not in builder.module.globals:
                 ir.GlobalVariable(builder.module, ir.IntType(8), symbol)
-            data = builder.module.globals[symbol]
-            return _array_at(context, builder, kind, data, array.size)
+            view = make_array(kind)(context, builder)
+            sizes = [context.get_constant(types.intp, x) for x in (array.size, array.itemsize)]
+            data = builder.bitcast(builder.module.globals[symbol], view.data.type)
+            populate_array(view, data, sizes[:1], sizes[1:], sizes[1], None)
+            return view._getvalue()
 
         return kind(), generate
 

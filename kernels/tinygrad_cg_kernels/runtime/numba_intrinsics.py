@@ -110,6 +110,16 @@ class _TextInstruction(ir.Instruction):
 _POINTER = ir.IntType(8).as_pointer()
 _LLVM = {"double": ir.DoubleType(), "float": ir.FloatType(), "ptr": _POINTER, "void": ir.VoidType()}
 _LLVM |= {f"i{width}": ir.IntType(width) for width in (1, 8, 16, 32, 64)}
+
+
+def _llvm(kind: str) -> Any:
+    """Return a type by its text, for example "float" or "<8 x float>"."""
+    if not kind.startswith("<"):
+        return _LLVM[kind]
+    count, _, element = kind[1:-1].partition(" x ")
+    return ir.VectorType(_LLVM[element], int(count))
+
+
 _LIBDEVICE = {"maxnum": "fmax", "minnum": "fmin"}  # other functions have LLVM's names there
 _number = itertools.count().__next__
 
@@ -125,9 +135,9 @@ class _NumbaBody(Writer):
     def declare(self, name: str, text: str) -> None:
         if self._builder is None:
             return
-        result, _, rest = text.partition(" ")
-        kinds = [_LLVM[kind] for kind in rest[rest.index("(") + 1 : -1].split(", ") if kind]
-        function = ir.FunctionType(_LLVM[result], kinds)
+        result, _, rest = text.partition(" @")
+        kinds = [_llvm(kind) for kind in rest[rest.index("(") + 1 : -1].split(", ") if kind]
+        function = ir.FunctionType(_llvm(result), kinds)
         cgutils.get_or_insert_function(self._builder.module, function, name)
 
     def declare_object(self, name: str) -> None:

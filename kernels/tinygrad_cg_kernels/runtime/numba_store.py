@@ -24,7 +24,7 @@ from numba.core.environment import Environment
 from numba.core.funcdesc import PythonFunctionDescriptor
 from numba.core.sigutils import normalize_signature
 
-from tinygrad_cg_frontend import Untranslatable
+from tinygrad_cg_frontend import Intrinsic, Untranslatable
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime.locks import at_fork
 from tinygrad_cg_kernels.runtime.numba_intrinsics import NAMES, NUMBA, OBJECT
@@ -67,7 +67,7 @@ def identity(thing: Any) -> str:
         line = thing.__code__.co_firstlineno
         return f"{thing.__module__}.{thing.__qualname__}:{line}{cells}"
     name = getattr(thing, "__qualname__", None)
-    if name and _is_stable(thing.__module__):
+    if isinstance(thing, Intrinsic) or (name and _is_stable(thing.__module__)):
         return f"{thing.__module__}.{name}"
     raise Untranslatable(f"the code depends on {thing!r}")
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from tinygrad_cg_kernels.move.array_code import part, write
 from tinygrad_cg_kernels.runtime import service
+from tinygrad_cg_kernels.runtime.tile_intrinsics import stack_array
 
 from ..._core.tensor import Aval
 from ...errors import UnsupportedCodeError
@@ -80,8 +81,7 @@ class NumbaProgram(Executable):
 
     def _finish(self, inputs: int) -> None:
         """Write the call, a function of arrays and numbers."""
-        self.scope |= {"np": np, "write": write, "part": part}
-        self.scope["stack_array"] = service.numba_callable().stack_array
+        self.scope |= {"np": np, "write": write, "part": part, "stack_array": stack_array}
         head = []
         for k, (dtype, shape) in enumerate(self._inputs):
             if k in self.values:

@@ -1,0 +1,293 @@
+"""Sums of products over windows on images: a convolution, and its transpose by the filters.
+
+Images are (n, height, width, channels), padded and contiguous. A tile of results, some windows by
+one or two vectors of outputs, stays in registers while the products are added, so no patches are
+copied. Each result is a sum in the same order on any number of threads, and for any size of tiles.
+(On an EPYC with vectors of 256 bits, copies of patches and products by BLAS took 1.1 to 6 times as
+long for 1 to 64 channels.)
+"""
+
+from collections.abc import Callable
+from functools import cache, lru_cache
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from tinygrad_cg_kernels.loops.ranges import Ranged
+from tinygrad_cg_kernels.runtime import machine
+from tinygrad_cg_kernels.runtime.compile import jitable
+from tinygrad_cg_kernels.runtime.errstate import quiet
+from tinygrad_cg_kernels.runtime.promotion import INT64
+from tinygrad_cg_kernels.runtime.tile_intrinsics import (
+    add_products,
+    clear_tile,
+    stack_array,
+    store_tile,
+)
+
+Pair = tuple[int, int]
+Shape = tuple[int, ...]
+
+CHUNK = 512
+"""Windows whose products are added in one sum, for the gradient by filters. Sums of chunks are
+added afterwards, for precision."""
+MAX_CHUNK_BYTES = 1 << 23
+"""Limit for the sums of all chunks; chunks are longer if there are many filters."""
+PRODUCTS_PER_ELEMENT = 8
+"""Products that take about as long as one element of an elementwise kernel."""
+
+
+class Grid(NamedTuple):
+    """The windows on padded images."""
+
+    size: Pair
+    """Rows and columns of windows."""
+    strides: Pair
+    dilations: Pair
+    start: Pair = (0, 0)
+    """The position of the first window."""
+
+
+class _Tile(NamedTuple):
+    """The shape of a tile: windows or taps, and outputs."""
+
+    rows: int
+    lanes: int
+
+
+@cache
+def _tile(dtype: np.dtype, outputs: int) -> _Tile:
+    """Return the shape of tiles that wastes least for a number of outputs of a group.
+
+    Sums of eight vectors, or more, hide the time that one addition takes. Processors without
+    AVX-512 have 16 registers: 12 sums, and the operands.
+    """
+    bits = machine.vector_bits()
+    vector = bits // 8 // dtype.itemsize
+    tiles = [_Tile(8, min(vector, 4)), _Tile(8, vector)]
+    tiles.append(_Tile(8 if bits == 512 else 6, 2 * vector))
+
+    def cost(tile: _Tile) -> float:
+        vectors = max(tile.lanes // vector, 1)
+        return -(-outputs // tile.lanes) * (vectors + 0.3)  # products, and the load of a factor
+
+    return min(tiles, key=cost)
+
+
+# The kernels. `sizes` has the numbers of `plan_of`, then others.
+
+
+@cache
+def _sum_core(rows: int, lanes: int) -> Callable:
+    """Return the core of a convolution; a unit is a tile of windows, with all outputs."""
+    size = rows * lanes
+
+    def sum_windows(none, never, first, count, sizes, images, filters, out):
+        width, height, across, down, image = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]
+        tall, row_step, broad, column_step, run = sizes[5], sizes[6], sizes[7], sizes[8], sizes[9]
+        groups, channels, outputs, blocks = sizes[10], sizes[11], sizes[12], sizes[13]
+        windows, start, out_start = sizes[14], sizes[15], sizes[16]
+        out_across, out_down, out_image = sizes[17], sizes[18], sizes[19]
+        tile, spare = stack_array(size, images.dtype), stack_array(size, images.dtype)
+        starts, places = stack_array(rows, INT64), stack_array(rows, INT64)
+        for block in range(groups * blocks):
+            group, output = block // blocks, block % blocks * lanes
+            kept, window = min(lanes, outputs - output), first * rows
+            column, line = window % width, window // width
+            row, n = line % height, line // height
+            origin = start + n * image + row * down + column * across + group * channels
+            place = out_start + n * out_image + row * out_down + column * out_across
+            place += group * outputs + output
+            for _ in range(count):
+                for p in range(rows):  # the last tile may repeat the last window
+                    starts[p], places[p] = origin, place
+                    if window + 1 < windows:
+                        window += 1
+                        column += 1
+                        origin += across
+                        place += out_across
+                        if column == width:
+                            column = 0
+                            row += 1
+                            origin += down - width * across
+                            place += out_down - width * out_across
+                            if row == height:
+                                row = 0
+                                origin += image - height * down
+                                place += out_image - height * out_down
+                clear_tile(tile, rows, lanes)
+                at = block * tall * broad * run * lanes
+                for i in range(tall):
+                    for j in range(broad):
+                        tap = i * row_step + j * column_step
+                        for k in range(run):
+                            add_products(tile, rows, lanes, images, starts, tap + k, filters, at)
+                            at += lanes
+                if kept == lanes:
+                    store_tile(tile, rows, lanes, out, places)
+                    continue
+                for p in range(rows):
+                    starts[p] = p * lanes
+                store_tile(tile, rows, lanes, spare, starts)
+                for p in range(rows):
+                    for c in range(kept):
+                        out[places[p] + c] = spare[p * lanes + c]
+
+    return jitable(sum_windows)
+
+
+@cache
+def _correlate_core(rows: int, lanes: int) -> Callable:
+    """Return the core of the transpose; a unit is a tile of taps, for a chunk of lines."""
+    size = rows * lanes
+
+    def correlate(none, never, first, count, sizes, images, upstream, out):
+        width, height, across, down, image = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]
+        tall, row_step, broad, column_step, run = sizes[5], sizes[6], sizes[7], sizes[8], sizes[9]
+        groups, channels, pitch, tiles = sizes[10], sizes[11], sizes[12], sizes[13]
+        lines, chunk = sizes[14], sizes[15]
+        tile = stack_array(size, images.dtype)
+        starts, places = stack_array(rows, INT64), stack_array(rows, INT64)
+        taps = tall * broad * run
+        for unit in range(first, first + count):
+            top, stop = unit // tiles * chunk, min((unit // tiles + 1) * chunk, lines)
+            for group in range(groups):
+                for p in range(rows):
+                    tap = min(unit % tiles * rows + p, taps - 1)
+                    i, j = tap // run // broad, tap // run % broad
+                    starts[p] = i * row_step + j * column_step + tap % run + group * channels
+                for block in range(0, pitch, lanes):
+                    for p in range(rows):
+                        places[p] = ((unit * groups + group) * rows + p) * pitch + block
+                    clear_tile(tile, rows, lanes)
+                    at = (top * width * groups + group) * pitch + block
+                    for line in range(top, stop):
+                        k = line // height * image + line % height * down
+                        for _ in range(width):
+                            add_products(tile, rows, lanes, images, starts, k, upstream, at)
+                            k += across
+                            at += groups * pitch
+                    store_tile(tile, rows, lanes, out, places)
+
+    return jitable(correlate)
+
+
+@cache
+def _kernel(core: Callable, sizes: int, tile: _Tile) -> Ranged:
+    function = core(*tile)
+    return Ranged(f"{function.__name__}_{tile.rows}_{tile.lanes}", function, sizes, ())
+
+
+def plan_of(shape: Shape, window: Pair, run: int, groups: int, grid: Grid) -> tuple[int, ...]:
+    """Return the numbers that describe windows: positions, then taps, then groups.
+
+    `run` elements of each tap are contiguous.
+    """
+    _, height, width, channels = shape
+    line = width * channels
+    (down, across), (row, column) = grid.strides, grid.dilations
+    positions = (grid.size[1], grid.size[0], across * channels, down * line, height * line)
+    taps = (window[0], row * line, window[1], column * channels, run)
+    return (*positions, *taps, groups, channels // groups)
+
+
+def _plan(images: Shape, window: Pair, groups: int, grid: Grid) -> tuple[int, ...]:
+    (rows, columns), channels = window, images[3]
+    if grid.dilations[1] == 1 and groups == 1:  # a row of the window is in one piece
+        return plan_of(images, (rows, 1), columns * channels, 1, grid)
+    return plan_of(images, window, channels // groups, groups, grid)
+
+
+def _filter_rows(filters: np.ndarray, lanes: int) -> np.ndarray:
+    """Return filters as (groups, blocks of outputs, taps, lanes), with zeros in the last block."""
+    *taps, groups, outputs = filters.shape
+    if groups == 1 and outputs == lanes:
+        return np.ascontiguousarray(filters)
+    blocks = -(-outputs // lanes)
+    new = np.empty if blocks * lanes == outputs else np.zeros
+    rows = new((groups, blocks, *taps, lanes), filters.dtype)
+    for block in range(blocks):
+        part = filters[..., block * lanes : (block + 1) * lanes]
+        rows[:, block, ..., : part.shape[-1]] = part.transpose(3, 0, 1, 2, 4)
+    return rows
+
+
+class _Launch(NamedTuple):
+    """How a kernel is called for some shapes."""
+
+    kernel: Ranged
+    tile: _Tile
+    sizes: tuple[int, ...]
+    units: int
+    work: int
+
+
+@lru_cache(1024)
+def _sum_launch(
+    dtype: np.dtype, images: Shape, filters: Shape, grid: Grid, out: Shape, positions: Grid
+) -> _Launch:
+    *window, _, groups, outputs = filters
+    tile = _tile(dtype, outputs)
+    starts = (
+        (at.start[0] * shape[2] + at.start[1]) * shape[3]
+        for at, shape in ((grid, images), (positions, out))
+    )
+    count = images[0] * prod(grid.size)
+    plan = _plan(images, (window[0], window[1]), groups, grid)
+    sizes = *plan, outputs, -(-outputs // tile.lanes), count, *starts
+    sizes += plan_of(out, (1, 1), 1, 1, positions)[2:5]
+    kernel = _kernel(_sum_core, len(sizes), tile)
+    work = count * prod(filters) // PRODUCTS_PER_ELEMENT
+    return _Launch(kernel, tile, sizes, -(-count // tile.rows), work)
+
+
+def sum_windows(
+    images: np.ndarray, filters: np.ndarray, grid: Grid, out: np.ndarray, positions: Grid
+) -> None:
+    """Write the sums over windows of images times filters to `out` (n, rows, columns, outputs).
+
+    Filters are (height, width, channels of a group, groups, outputs of a group), with any strides.
+    `positions` has the start and the steps of rows and columns in `out`.
+    """
+    launch = _sum_launch(images.dtype, images.shape, filters.shape, grid, out.shape, positions)
+    rows = _filter_rows(filters, launch.tile.lanes)
+    operands = images.reshape(-1), rows.reshape(-1), out.reshape(-1)
+    launch.kernel(operands, *launch[2:])
+
+
+@lru_cache(1024)
+def _correlate_launch(
+    dtype: np.dtype, images: Shape, upstream: Shape, window: Pair, grid: Grid
+) -> _Launch:
+    groups, outputs = upstream[3:]
+    tile, taps = _tile(dtype, outputs), prod(window) * images[3] // groups
+    pitch, tiles = -(-outputs // tile.lanes) * tile.lanes, -(-taps // tile.rows)
+    size = max(tiles * tile.rows * groups * pitch * dtype.itemsize, 1)
+    lines, chunks = images[0] * grid.size[0], max(MAX_CHUNK_BYTES // size, 1)
+    chunk = max(-(-CHUNK // grid.size[1]), -(-lines // chunks))
+    sizes = *_plan(images, window, groups, grid), pitch, tiles, lines, chunk
+    kernel = _kernel(_correlate_core, len(sizes), tile)
+    work = prod(upstream[:4]) * pitch * taps // PRODUCTS_PER_ELEMENT
+    return _Launch(kernel, tile, sizes, -(-lines // chunk) * tiles, work)
+
+
+def correlate(images: np.ndarray, upstream: np.ndarray, window: Pair, grid: Grid) -> np.ndarray:
+    """Return the transpose of `sum_windows` by its filters: (*window, channels of a group, groups,
+    outputs).
+
+    Upstream is (n, rows, columns, groups, outputs of a group).
+    """
+    launch = _correlate_launch(images.dtype, images.shape, upstream.shape, window, grid)
+    (groups, outputs), (pitch, tiles) = upstream.shape[3:], launch.sizes[-4:-2]
+    rows = upstream
+    if pitch != outputs:
+        rows = np.zeros((*upstream.shape[:4], pitch), images.dtype)
+        rows[..., :outputs] = upstream
+    taps, rows_of_tile = prod(window) * images.shape[3] // groups, launch.tile.rows
+    sums = np.empty((launch.units // max(tiles, 1), tiles, groups, rows_of_tile, pitch), rows.dtype)
+    launch.kernel((images.reshape(-1), rows.reshape(-1), sums.reshape(-1)), *launch[2:])
+    total = sums[0] if len(sums) == 1 else quiet.run(np.add.reduce, sums, 0)
+    total = total.transpose(0, 2, 1, 3).reshape(tiles * rows_of_tile, groups, pitch)
+    total = np.ascontiguousarray(total[:taps, :, :outputs])
+    return total.reshape(*window, images.shape[3] // groups, groups, outputs)
