@@ -430,27 +430,27 @@ def test_both_tiers_of_reductions_have_the_same_bits(name, dtype, monkeypatch):
 IMAGES = np.random.default_rng(0).normal(size=(3, 11, 12, 4))
 FILTERS = np.random.default_rng(1).normal(size=(3, 3, 4, 5))
 INDICES = np.random.default_rng(2).integers(0, 11, IMAGES.shape)
-WINDOWS = {"ksize": 3, "strides": 2, "padding": "SAME"}
+WINDOW = pool.Window((3, 3), (2, 2), ((1, 1), (0, 1)))
 ON_ARRAYS = {
-    "take_along_axis": (order._take, lambda x: order.take_along_axis(x, INDICES, 1)),
+    "take_along_axis": (order._take.entries, lambda x: order.take_along_axis(x, INDICES, 1)),
     "scatter_add": (
-        gather._run,
+        gather._run.entries,
         lambda x: gather.scatter_add((20, 12, 4), x.dtype, INDICES[0, :, 0, 0], x[0]),
     ),
-    "max_windows": (pool._max, lambda x: tf.nn.max_pool2d(x, **WINDOWS).numpy()),
-    "mean_windows": (pool._mean, lambda x: tf.nn.avg_pool2d(x, **WINDOWS).numpy()),
+    "max_windows": (pool._RANGED["max_pool"].blocks, lambda x: pool.max_pool(x, WINDOW)),
+    "mean_windows": (pool._RANGED["mean_pool"].blocks, lambda x: pool.mean_pool(x, WINDOW)),
 }
-"""Kernels of contiguous arrays, and what calls each."""
+"""The entries of kernels of contiguous arrays, and what calls each."""
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", ON_ARRAYS)
 def test_both_tiers_of_kernels_of_arrays_have_the_same_bits(name, dtype, request):
-    kernel, call = ON_ARRAYS[name]
-    request.addfinalizer(kernel.entries.clear)
-    kernel.entries.clear()
+    entries, call = ON_ARRAYS[name]
+    request.addfinalizer(entries.clear)
+    entries.clear()
     x = IMAGES.astype(dtype)
-    compare_tiers(lambda: [call(x)], kernel.entries.owners.values)
+    compare_tiers(lambda: [call(x)], entries.owners.values)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])

@@ -207,23 +207,11 @@ def convolution(name: str) -> Callable:
 
 
 @cache
-def pooling(name: str, kernel: Callable) -> Callable:
-    """Return code of a kernel of `pool`."""
+def pooling(kernel: Callable, by_images: bool) -> Callable:
+    """Return code of a kernel of `pool`, over lines of windows or over images."""
     kernel = jitable(kernel)
 
-    def largest(out, x, plan):
-        kernel(x, out, plan)
+    def run(out, x, plan):
+        kernel(None, None, 0, plan[0] if by_images else plan[0] * plan[4], plan, x, out)
 
-    def indices(out, x, plan):
-        kernel(x, np.empty(plan[3], x.dtype), out, plan)
-
-    def mean(out, x, plan):
-        out[:] = 0
-        kernel(x, out, plan)
-
-    def back(out, x, plan):
-        out[:] = 0
-        kernel(out, x, plan)
-
-    codes = {"max_pool": largest, "max_pool_indices": indices, "mean_pool": mean}
-    return codes.get(name, back)
+    return run

@@ -4,7 +4,6 @@ Images are (..., height, width, channels). Elements outside an image do not coun
 mean. The inner loops run over channels, in vectors.
 """
 
-from collections.abc import Callable
 from math import prod
 from typing import NamedTuple
 
@@ -12,10 +11,10 @@ import numpy as np
 
 from tinygrad_cg_kernels.elementary import maximum
 from tinygrad_cg_kernels.linear.conv import Geometry, Pair
+from tinygrad_cg_kernels.loops.ranges import Ranged
 from tinygrad_cg_kernels.runtime import compile as build
-from tinygrad_cg_kernels.runtime.entries import ByDtype, array_type
 from tinygrad_cg_kernels.runtime.errstate import cast
-from tinygrad_cg_kernels.runtime.intrinsics import inlined, like, wide_vectors
+from tinygrad_cg_kernels.runtime.intrinsics import like
 from tinygrad_cg_kernels.runtime.promotion import (
     FLOAT64,
     INT64,
@@ -45,7 +44,8 @@ class Window(NamedTuple):
         return Geometry(self.strides, self.padding).output_size(size, self.size)
 
 
-# `plan` is (images, height, width, channels, rows, columns, *window, *strides, top, left).
+# Kernels over a range of lines of windows, or of images in the transpose. `plan` is (images,
+# height, width, channels, rows, columns, *window, *strides, top, left).
 
 
 @build.jitable
@@ -56,99 +56,114 @@ def _bounds(position, stride, before, window, size):
 
 
 @build.jitable
-def _place(k, plan):
-    """Return the rows and the columns of a window, and the first row of its image among all."""
-    inlined()
-    height, width, rows, columns = plan[1], plan[2], plan[4], plan[5]
-    tall, broad, down, across, top, left = plan[6:]
-    line = k // columns
-    start, stop = _bounds(line % rows, down, top, tall, height)
-    first, last = _bounds(k % columns, across, left, broad, width)
-    return start, stop, first, last, line // rows * height
+def _rows(line, plan):
+    """Return the first and the last row under a line of windows, among the rows of all images."""
+    start, stop = _bounds(line % plan[4], plan[8], plan[10], plan[6], plan[1])
+    base = line // plan[4] * plan[1]
+    return base, base + start, base + stop
 
 
-def _max_windows(images, out, plan):
-    wide_vectors()
-    width, channels, run = plan[2], plan[3], np.uintp(plan[3])
-    for k in range(plan[0] * plan[4] * plan[5]):
-        start, stop, first, last, base = _place(k, plan)
-        target = np.uintp(k * channels)
-        origin = np.uintp(((base + start) * width + first) * channels)
-        for c in range(run):
-            out[target + c] = images[origin + c]
-        for y in range(start, stop):
-            for x in range(first, last):
-                source = np.uintp(((base + y) * width + x) * channels)
-                for c in range(run):
-                    out[target + c] = maximum(out[target + c], images[source + c])
-
-
-def _argmax_windows(images, best, out, plan):
-    wide_vectors()
-    width, channels, run = plan[2], plan[3], np.uintp(plan[3])
-    for k in range(plan[0] * plan[4] * plan[5]):
-        start, stop, first, last, base = _place(k, plan)
-        target = np.uintp(k * channels)
-        origin = np.uintp(((base + start) * width + first) * channels)
-        for c in range(run):
-            best[c] = images[origin + c]
-            out[target + c] = start * width + first
-        for y in range(start, stop):
-            for x in range(first, last):
-                source = np.uintp(((base + y) * width + x) * channels)
-                index = y * width + x
-                for c in range(run):
-                    value, largest = images[source + c], best[c]
-                    better = (value > largest) | ((value != value) & (largest == largest))
-                    best[c] = value if better else largest
-                    out[target + c] = index if better else out[target + c]
-
-
-def _mean_kernel(adjoint: bool) -> Callable:
-    """Return a kernel that computes means, or adds their shares to images."""
-
-    def kernel(images, means, plan):
-        wide_vectors()
-        width, channels, run = plan[2], plan[3], np.uintp(plan[3])
-        for k in range(plan[0] * plan[4] * plan[5]):
-            start, stop, first, last, base = _place(k, plan)
-            window = np.uintp(k * channels)
-            number = like((stop - start) * (last - first), means[window])
+@build.jitable
+def max_windows(none, never, begin, count, plan, images, out):
+    width, channels, columns, run = plan[2], plan[3], plan[5], np.uintp(plan[3])
+    for line in range(begin, begin + count):
+        _, start, stop = _rows(line, plan)
+        for column in range(columns):
+            first, last = _bounds(column, plan[9], plan[11], plan[7], width)
+            target = np.uintp((line * columns + column) * channels)
+            origin = np.uintp((start * width + first) * channels)
+            for c in range(run):
+                out[target + c] = images[origin + c]
             for y in range(start, stop):
                 for x in range(first, last):
-                    at = np.uintp(((base + y) * width + x) * channels)
+                    source = np.uintp((y * width + x) * channels)
                     for c in range(run):
-                        if adjoint:
-                            images[at + c] += means[window + c] / number
-                        else:
-                            means[window + c] += images[at + c]
-            if not adjoint:
-                for c in range(run):
-                    means[window + c] /= number
+                        out[target + c] = maximum(out[target + c], images[source + c])
 
-    return kernel
+
+@build.jitable
+def argmax_windows(none, never, begin, count, plan, images, out):
+    width, channels, columns, run = plan[2], plan[3], plan[5], np.uintp(plan[3])
+    best = np.empty(channels, images.dtype)
+    for line in range(begin, begin + count):
+        base, start, stop = _rows(line, plan)
+        for column in range(columns):
+            first, last = _bounds(column, plan[9], plan[11], plan[7], width)
+            target = np.uintp((line * columns + column) * channels)
+            origin = np.uintp((start * width + first) * channels)
+            for c in range(run):
+                best[c] = images[origin + c]
+                out[target + c] = (start - base) * width + first
+            for y in range(start, stop):
+                for x in range(first, last):
+                    source = np.uintp((y * width + x) * channels)
+                    index = (y - base) * width + x
+                    for c in range(run):
+                        value, largest = images[source + c], best[c]
+                        better = (value > largest) | ((value != value) & (largest == largest))
+                        best[c] = value if better else largest
+                        out[target + c] = index if better else out[target + c]
+
+
+@build.jitable
+def mean_windows(none, never, begin, count, plan, images, means):
+    width, channels, columns, run = plan[2], plan[3], plan[5], np.uintp(plan[3])
+    for line in range(begin, begin + count):
+        _, start, stop = _rows(line, plan)
+        for column in range(columns):
+            first, last = _bounds(column, plan[9], plan[11], plan[7], width)
+            target = np.uintp((line * columns + column) * channels)
+            origin = np.uintp((start * width + first) * channels)
+            for c in range(run):
+                means[target + c] = images[origin + c] + like(0, images[origin + c])  # -0 is 0
+            for y in range(start, stop):
+                for x in range(first + 1 if y == start else first, last):
+                    source = np.uintp((y * width + x) * channels)
+                    for c in range(run):
+                        means[target + c] += images[source + c]
+            number = like((stop - start) * (last - first), means[target])
+            for c in range(run):
+                means[target + c] /= number
+
+
+@build.jitable
+def mean_adjoint_windows(none, never, begin, count, plan, means, images):
+    """Add the shares of means to images; a unit is an image."""
+    width, channels, columns, run = plan[2], plan[3], plan[5], np.uintp(plan[3])
+    size = plan[1] * width * channels
+    for k in range(begin * size, (begin + count) * size):
+        images[np.uintp(k)] = like(0, images[np.uintp(k)])
+    for line in range(begin * plan[4], (begin + count) * plan[4]):
+        _, start, stop = _rows(line, plan)
+        for column in range(columns):
+            first, last = _bounds(column, plan[9], plan[11], plan[7], width)
+            source = np.uintp((line * columns + column) * channels)
+            number = like((stop - start) * (last - first), means[source])
+            for y in range(start, stop):
+                for x in range(first, last):
+                    target = np.uintp((y * width + x) * channels)
+                    for c in range(run):
+                        images[target + c] += means[source + c] / number
 
 
 KERNELS = {
-    "max_pool": _max_windows,
-    "max_pool_indices": _argmax_windows,
-    "mean_pool": _mean_kernel(False),
-    "mean_pool_adjoint": _mean_kernel(True),
+    "max_pool": max_windows,
+    "max_pool_indices": argmax_windows,
+    "mean_pool": mean_windows,
+    "mean_pool_adjoint": mean_adjoint_windows,
 }
 """The kernels in the kernel language, by operation."""
 
-_PLAN = ("i64",) * 12
+_RANGED = {name: Ranged(kernel.__name__, kernel, 12, ()) for name, kernel in KERNELS.items()}
 
 
-def _arrays(*dtypes: np.dtype | None) -> Callable[[np.dtype], tuple]:
-    """Return the argument types: vectors of dtypes (None is the kernel's own), and a plan."""
-    return lambda own: (*(array_type(dtype or own) for dtype in dtypes), _PLAN)
-
-
-_max = ByDtype(_max_windows, "max_windows", _arrays(None, None))
-_argmax = ByDtype(_argmax_windows, "argmax_windows", _arrays(None, None, INT64))
-_mean = ByDtype(KERNELS["mean_pool"], "mean_windows", _arrays(None, None))
-_mean_adjoint = ByDtype(KERNELS["mean_pool_adjoint"], "mean_adjoint_windows", _arrays(None, None))
+def _run(name: str, source: np.ndarray, out: np.ndarray, plan: tuple[int, ...]) -> np.ndarray:
+    """Fill `out` by the kernel of an operation."""
+    if out.size:
+        units = plan[0] if name == "mean_pool_adjoint" else plan[0] * plan[4]
+        arrays = np.ascontiguousarray(source).reshape(-1), out.reshape(-1)
+        _RANGED[name](arrays, plan, units, max(source.size, out.size))
+    return out
 
 
 def plan_of(shape: tuple[int, ...], out: Pair, window: Window) -> tuple[int, ...]:
@@ -164,31 +179,25 @@ def ordered_dtype(name: str, images: np.ndarray) -> np.dtype:
     return dtype
 
 
-def _pool(
-    kernel: ByDtype, images: np.ndarray, window: Window, target: np.dtype, *buffers: np.ndarray
-) -> np.ndarray:
-    """Return zeros of dtype `target` that a kernel has filled."""
+def _pool(name: str, images: np.ndarray, window: Window, target: np.dtype) -> np.ndarray:
+    """Return the result of an operation, of dtype `target`."""
     *lead, height, width, channels = images.shape
     out = window.output_size((height, width))
-    result = np.zeros((*lead, *out, channels), target)
-    if result.size:
-        flat, plan = np.ascontiguousarray(images).reshape(-1), plan_of(images.shape, out, window)
-        kernel(images.dtype, flat, *buffers, result.reshape(-1), plan)
-    return result
+    result = np.empty((*lead, *out, channels), target)
+    return _run(name, images, result, plan_of(images.shape, out, window))
 
 
 def max_pool(images: np.ndarray, window: Window) -> np.ndarray:
     """Return the largest element under each window, channel by channel; NaN if there is one."""
     dtype = ordered_dtype("max_pool", images)
     loop = loop_dtype(dtype)
-    return cast(_pool(_max, cast(images, loop), window, loop), dtype)
+    return cast(_pool("max_pool", cast(images, loop), window, loop), dtype)
 
 
 def max_pool_indices(images: np.ndarray, window: Window) -> np.ndarray:
     """Return the indices of `max_pool` (int64): row * width + column, the first of equals."""
     dtype = loop_dtype(ordered_dtype("max_pool_indices", images))
-    best = np.empty(images.shape[-1], dtype)
-    return _pool(_argmax, cast(images, dtype), window, INT64, best)
+    return _pool("max_pool_indices", cast(images, dtype), window, INT64)
 
 
 def mean_dtype(dtype: np.dtype) -> np.dtype:
@@ -201,7 +210,7 @@ def mean_pool(images: np.ndarray, window: Window) -> np.ndarray:
     """Return the mean of the elements under each window, channel by channel; see `mean_dtype`."""
     dtype = mean_dtype(images.dtype)
     loop = loop_dtype(dtype)
-    return cast(_pool(_mean, cast(images, loop), window, loop), dtype)
+    return cast(_pool("mean_pool", cast(images, loop), window, loop), dtype)
 
 
 def check_adjoint(upstream: np.ndarray, window: Window, size: Pair) -> tuple[np.dtype, Pair]:
@@ -216,8 +225,6 @@ def mean_pool_adjoint(upstream: np.ndarray, window: Window, size: Pair) -> np.nd
     """Return the transpose of `mean_pool` on images of `size`."""
     dtype, out = check_adjoint(upstream, window, size)
     shape = *upstream.shape[:-3], *size, upstream.shape[-1]
-    result = np.zeros(shape, loop_dtype(dtype))
-    if upstream.size:
-        flat = np.ascontiguousarray(cast(upstream, result.dtype)).reshape(-1)
-        _mean_adjoint(result.dtype, result.reshape(-1), flat, plan_of(shape, out, window))
+    result = np.empty(shape, loop_dtype(dtype))
+    _run("mean_pool_adjoint", cast(upstream, result.dtype), result, plan_of(shape, out, window))
     return cast(result, dtype)

@@ -233,12 +233,13 @@ def _convolution(node: OpaqueNode) -> Code:
 def _pooling(node: OpaqueNode) -> Code:
     name = node.name
     images, windows = node.operands[0].shape, node.shape
-    if name == "mean_pool_adjoint":
+    adjoint = name == "mean_pool_adjoint"
+    if adjoint:
         images, windows = windows, images
     plan = pool.plan_of(images, (windows[-3], windows[-2]), node.params["window"])
     dtype = node.operands[0].dtype if "max" in name else loop_dtype(pool.mean_dtype(node.dtype))
     result = None if name == "max_pool_indices" else dtype
-    code = matrices.pooling(name, pool.KERNELS[name])
+    code = matrices.pooling(pool.KERNELS[name], adjoint)
     return CodeOnArrays(code, None, [plan], [dtype], result)
 
 
