@@ -151,8 +151,9 @@ def main() -> None:
         print(name, file=sys.stderr)
         measured[name] = measure(name, pythons, chosen.rounds, chosen.seconds)
     for peer in pythons or (None,):
-        print()
-        show(measured, peer)
+        if peer is None or any(peer in by_package for by_package in measured.values()):
+            print()
+            show(measured, peer)
 
 
 if __name__ == "__main__":

@@ -213,20 +213,20 @@ def _filter_rows(filters: np.ndarray, lanes: int) -> np.ndarray:
     return rows
 
 
-class _Launch(NamedTuple):
-    """How a kernel is called for some shapes."""
-
-    kernel: Ranged
-    tile: _Tile
-    sizes: tuple[int, ...]
-    units: int
-    work: int
+def _bound(
+    core: Callable, tile: _Tile, dtype: np.dtype, sizes: tuple[int, ...], units: int, work: int
+) -> Callable[..., object]:
+    """Return a function of images, rows of vectors, and results."""
+    if not units:
+        return lambda *arrays: None
+    return _kernel(core, len(sizes), tile).bound((dtype,) * 3, sizes, units, work)
 
 
 @lru_cache(1024)
 def _sum_launch(
     dtype: np.dtype, images: Shape, filters: Shape, grid: Grid, out: Shape, positions: Grid
-) -> _Launch:
+) -> tuple[int, Callable[..., object]]:
+    """Return the lanes of a tile, and what runs the kernel."""
     *window, _, groups, outputs = filters
     tile = _tile(dtype, outputs)
     starts = (
@@ -237,9 +237,9 @@ def _sum_launch(
     plan = _plan(images, (window[0], window[1]), groups, grid)
     sizes = *plan, outputs, -(-outputs // tile.lanes), count, *starts
     sizes += plan_of(out, (1, 1), 1, 1, positions)[2:5]
-    kernel = _kernel(_sum_core, len(sizes), tile)
     work = count * prod(filters) // PRODUCTS_PER_ELEMENT
-    return _Launch(kernel, tile, sizes, -(-count // tile.rows), work)
+    units = -(-count // tile.rows)
+    return tile.lanes, _bound(_sum_core, tile, dtype, sizes, units, work)
 
 
 def sum_windows(
@@ -250,16 +250,16 @@ def sum_windows(
     Filters are (height, width, channels of a group, groups, outputs of a group), with any strides.
     `positions` has the start and the steps of rows and columns in `out`.
     """
-    launch = _sum_launch(images.dtype, images.shape, filters.shape, grid, out.shape, positions)
-    rows = _filter_rows(filters, launch.tile.lanes)
-    operands = images.reshape(-1), rows.reshape(-1), out.reshape(-1)
-    launch.kernel(operands, *launch[2:])
+    key = images.dtype, images.shape, filters.shape, grid, out.shape, positions
+    lanes, run = _sum_launch(*key)
+    run(images, _filter_rows(filters, lanes), out)
 
 
 @lru_cache(1024)
 def _correlate_launch(
     dtype: np.dtype, images: Shape, upstream: Shape, window: Pair, grid: Grid
-) -> _Launch:
+) -> tuple[Shape, Callable[..., object]]:
+    """Return the shape of the sums, and what runs the kernel."""
     groups, outputs = upstream[3:]
     tile, taps = _tile(dtype, outputs), prod(window) * images[3] // groups
     pitch, tiles = -(-outputs // tile.lanes) * tile.lanes, -(-taps // tile.rows)
@@ -267,9 +267,9 @@ def _correlate_launch(
     lines, chunks = images[0] * grid.size[0], max(MAX_CHUNK_BYTES // size, 1)
     chunk = max(-(-CHUNK // grid.size[1]), -(-lines // chunks))
     sizes = *_plan(images, window, groups, grid), pitch, tiles, lines, chunk
-    kernel = _kernel(_correlate_core, len(sizes), tile)
     work = prod(upstream[:4]) * pitch * taps // PRODUCTS_PER_ELEMENT
-    return _Launch(kernel, tile, sizes, -(-lines // chunk) * tiles, work)
+    shape = -(-lines // chunk), tiles, groups, tile.rows, pitch
+    return shape, _bound(_correlate_core, tile, dtype, sizes, prod(shape[:2]), work)
 
 
 def correlate(images: np.ndarray, upstream: np.ndarray, window: Pair, grid: Grid) -> np.ndarray:
@@ -278,16 +278,15 @@ def correlate(images: np.ndarray, upstream: np.ndarray, window: Pair, grid: Grid
 
     Upstream is (n, rows, columns, groups, outputs of a group).
     """
-    launch = _correlate_launch(images.dtype, images.shape, upstream.shape, window, grid)
-    (groups, outputs), (pitch, tiles) = upstream.shape[3:], launch.sizes[-4:-2]
-    rows = upstream
-    if pitch != outputs:
-        rows = np.zeros((*upstream.shape[:4], pitch), images.dtype)
+    shape, run = _correlate_launch(images.dtype, images.shape, upstream.shape, window, grid)
+    groups, outputs = upstream.shape[3:]
+    rows, channels = upstream, images.shape[3] // groups
+    if shape[-1] != outputs:
+        rows = np.zeros((*upstream.shape[:4], shape[-1]), images.dtype)
         rows[..., :outputs] = upstream
-    taps, rows_of_tile = prod(window) * images.shape[3] // groups, launch.tile.rows
-    sums = np.empty((launch.units // max(tiles, 1), tiles, groups, rows_of_tile, pitch), rows.dtype)
-    launch.kernel((images.reshape(-1), rows.reshape(-1), sums.reshape(-1)), *launch[2:])
+    sums = np.empty(shape, images.dtype)
+    run(images, rows, sums)
     total = sums[0] if len(sums) == 1 else quiet.run(np.add.reduce, sums, 0)
-    total = total.transpose(0, 2, 1, 3).reshape(tiles * rows_of_tile, groups, pitch)
-    total = np.ascontiguousarray(total[:taps, :, :outputs])
-    return total.reshape(*window, images.shape[3] // groups, groups, outputs)
+    total = total.transpose(0, 2, 1, 3).reshape(shape[1] * shape[3], groups, shape[4])
+    total = np.ascontiguousarray(total[: prod(window) * channels, :, :outputs])
+    return total.reshape(*window, channels, groups, outputs)
