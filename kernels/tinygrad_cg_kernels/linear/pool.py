@@ -14,7 +14,7 @@ from tinygrad_cg_kernels.linear.conv import Geometry, Pair
 from tinygrad_cg_kernels.loops.ranges import Ranged
 from tinygrad_cg_kernels.runtime import compile as build
 from tinygrad_cg_kernels.runtime.errstate import cast
-from tinygrad_cg_kernels.runtime.intrinsics import like
+from tinygrad_cg_kernels.runtime.intrinsics import like, noalias, short_rows, wide_vectors
 from tinygrad_cg_kernels.runtime.promotion import (
     FLOAT64,
     INT64,
@@ -65,6 +65,9 @@ def _rows(line, plan):
 
 @build.jitable
 def max_windows(none, never, begin, count, plan, images, out):
+    wide_vectors()
+    noalias()
+    short_rows()
     width, channels, columns, run = plan[2], plan[3], plan[5], np.uintp(plan[3])
     for line in range(begin, begin + count):
         _, start, stop = _rows(line, plan)
@@ -83,6 +86,9 @@ def max_windows(none, never, begin, count, plan, images, out):
 
 @build.jitable
 def argmax_windows(none, never, begin, count, plan, images, out):
+    wide_vectors()
+    noalias()
+    short_rows()
     width, channels, columns, run = plan[2], plan[3], plan[5], np.uintp(plan[3])
     best = np.empty(channels, images.dtype)
     for line in range(begin, begin + count):
@@ -99,14 +105,17 @@ def argmax_windows(none, never, begin, count, plan, images, out):
                     source = np.uintp((y * width + x) * channels)
                     index = (y - base) * width + x
                     for c in range(run):
-                        value, largest = images[source + c], best[c]
+                        value, largest, other = images[source + c], best[c], out[target + c]
                         better = (value > largest) | ((value != value) & (largest == largest))
                         best[c] = value if better else largest
-                        out[target + c] = index if better else out[target + c]
+                        out[target + c] = index if better else other
 
 
 @build.jitable
 def mean_windows(none, never, begin, count, plan, images, means):
+    wide_vectors()
+    noalias()
+    short_rows()
     width, channels, columns, run = plan[2], plan[3], plan[5], np.uintp(plan[3])
     for line in range(begin, begin + count):
         _, start, stop = _rows(line, plan)
@@ -129,6 +138,9 @@ def mean_windows(none, never, begin, count, plan, images, means):
 @build.jitable
 def mean_adjoint_windows(none, never, begin, count, plan, means, images):
     """Add the shares of means to images; a unit is an image."""
+    wide_vectors()
+    noalias()
+    short_rows()
     width, channels, columns, run = plan[2], plan[3], plan[5], np.uintp(plan[3])
     size = plan[1] * width * channels
     for k in range(begin * size, (begin + count) * size):

@@ -18,6 +18,7 @@ from tinygrad_cg_kernels.loops.ranges import Ranged
 from tinygrad_cg_kernels.runtime import machine
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.errstate import quiet
+from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
 from tinygrad_cg_kernels.runtime.promotion import INT64
 from tinygrad_cg_kernels.runtime.tile_intrinsics import (
     add_products,
@@ -84,6 +85,7 @@ def _sum_core(rows: int, lanes: int) -> Callable:
     size = rows * lanes
 
     def sum_windows(none, never, first, count, sizes, images, filters, out):
+        wide_vectors()
         width, height, across, down, image = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]
         tall, row_step, broad, column_step, run = sizes[5], sizes[6], sizes[7], sizes[8], sizes[9]
         groups, channels, outputs, blocks = sizes[10], sizes[11], sizes[12], sizes[13]
@@ -143,6 +145,7 @@ def _correlate_core(rows: int, lanes: int) -> Callable:
     size = rows * lanes
 
     def correlate(none, never, first, count, sizes, images, upstream, out):
+        wide_vectors()
         width, height, across, down, image = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]
         tall, row_step, broad, column_step, run = sizes[5], sizes[6], sizes[7], sizes[8], sizes[9]
         groups, channels, pitch, tiles = sizes[10], sizes[11], sizes[12], sizes[13]
