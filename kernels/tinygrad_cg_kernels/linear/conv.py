@@ -281,7 +281,7 @@ def _sum_products(images: Any, filters: Any, grid: Grid, out: Any, positions: Gr
 
 
 @lru_cache(1024)
-def _windows(size: Pair, geometry: Geometry) -> tuple[Grid, Grid]:
+def _grids(size: Pair, geometry: Geometry) -> tuple[Grid, Grid]:
     """Return the windows of a convolution, and the positions of their results."""
     return Grid(size, geometry.strides, geometry.dilations), Grid(size, (1, 1), (1, 1))
 
@@ -289,7 +289,7 @@ def _windows(size: Pair, geometry: Geometry) -> tuple[Grid, Grid]:
 def _conv(images: np.ndarray, filters: np.ndarray, geometry: Geometry, size: Pair) -> np.ndarray:
     if _alone(filters, geometry.groups):
         return _sum_alone(images, filters, geometry)
-    grid, positions = _windows(size, geometry)
+    grid, positions = _grids(size, geometry)
     out = np.empty((images.shape[0], *size, filters.shape[3]), images.dtype)
     weights = _by_group(filters, geometry.groups)
     _sum_products(_pad(images, geometry.padding), weights, grid, out, positions)
@@ -351,11 +351,12 @@ def _remainders(
 @lru_cache(1024)
 def _turned_windows(
     size: Pair, out: Pair, window: Pair, geometry: Geometry
-) -> tuple[tuple[Pair, Pair], list[tuple[tuple[slice, slice], Grid, Grid]]]:
+) -> tuple[tuple[Pair, Pair], list[tuple[tuple[slice, slice], Grid, Grid]], bool]:
     """Return how `conv_input` is computed by convolutions with filters that are turned around.
 
-    The results are the padding of the upstream gradient, and for each pair of remainders the taps,
-    the windows on the padded gradient, and the positions of their results.
+    The results are the padding of the upstream gradient; for each pair of remainders the taps, the
+    windows on the padded gradient, and the positions of their results; and whether these are all
+    positions.
     """
     strides, padding = geometry.strides, geometry.padding
     rows, columns = (
@@ -370,7 +371,8 @@ def _turned_windows(
         grid = Grid(count, (1, 1), (row.dilation, column.dilation), start)
         positions = Grid(count, strides, (1, 1), (row.start, column.start))
         parts.append(((row.taps, column.taps), grid, positions))
-    return ((top, bottom), (left, right)), parts
+    covers = len(parts) == prod(map(min, strides, size))
+    return ((top, bottom), (left, right)), parts, covers
 
 
 def _conv_input(
@@ -378,13 +380,14 @@ def _conv_input(
 ) -> np.ndarray:
     if _alone(filters, geometry.groups):
         return np.ascontiguousarray(_transpose_depthwise(upstream, filters, geometry, size))
-    out = np.zeros((upstream.shape[0], *size, filters.shape[2] * geometry.groups), upstream.dtype)
-    padding, parts = _turned_windows(size, upstream.shape[1:3], filters.shape[:2], geometry)
-    if parts:
-        upstream = _pad(upstream, padding)
-        weights = _by_group(filters, geometry.groups).transpose(0, 1, 4, 3, 2)
-        for taps, grid, positions in parts:
-            _sum_products(upstream, weights[taps][::-1, ::-1], grid, out, positions)
+    key = size, upstream.shape[1:3], filters.shape[:2], geometry
+    padding, parts, covers = _turned_windows(*key)
+    shape = upstream.shape[0], *size, filters.shape[2] * geometry.groups
+    out = (np.empty if covers else np.zeros)(shape, upstream.dtype)
+    upstream = _pad(upstream, padding)
+    weights = _by_group(filters, geometry.groups).transpose(0, 1, 4, 3, 2)
+    for taps, grid, positions in parts:
+        _sum_products(upstream, weights[taps][::-1, ::-1], grid, out, positions)
     return out
 
 
@@ -409,7 +412,7 @@ def _conv_filter(images: Any, upstream: Any, geometry: Geometry, window: Pair) -
     if geometry.groups == images.shape[3] > 1:
         return _correlate_depthwise(images, upstream, geometry, window)
     images, upstream = _pad(images, geometry.padding), np.ascontiguousarray(upstream)
-    grid, _ = _windows(upstream.shape[1:3], geometry)
+    grid, _ = _grids(upstream.shape[1:3], geometry)
     dtype, part = images.dtype, images.real.dtype
     upstream = _by_group(upstream.view(part), geometry.groups)
     total = correlate(images.view(part), upstream, window, grid)

@@ -64,7 +64,7 @@ def _rows(line, plan):
 
 
 @build.jitable
-def max_windows(none, never, begin, count, plan, images, out):
+def max_windows(unused, none, begin, count, plan, images, out):
     wide_vectors()
     noalias()
     short_rows()
@@ -85,7 +85,7 @@ def max_windows(none, never, begin, count, plan, images, out):
 
 
 @build.jitable
-def argmax_windows(none, never, begin, count, plan, images, out):
+def argmax_windows(unused, none, begin, count, plan, images, out):
     wide_vectors()
     noalias()
     short_rows()
@@ -112,7 +112,7 @@ def argmax_windows(none, never, begin, count, plan, images, out):
 
 
 @build.jitable
-def mean_windows(none, never, begin, count, plan, images, means):
+def mean_windows(unused, none, begin, count, plan, images, means):
     wide_vectors()
     noalias()
     short_rows()
@@ -136,7 +136,7 @@ def mean_windows(none, never, begin, count, plan, images, means):
 
 
 @build.jitable
-def mean_adjoint_windows(none, never, begin, count, plan, means, images):
+def mean_adjoint_windows(unused, none, begin, count, plan, means, images):
     """Add the shares of means to images; a unit is an image."""
     wide_vectors()
     noalias()

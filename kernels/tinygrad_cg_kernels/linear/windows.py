@@ -79,17 +79,26 @@ def _tile(dtype: np.dtype, outputs: int) -> _Tile:
 # The kernels. `sizes` has the numbers of `plan_of`, then others.
 
 
+@jitable
+def _read(sizes):
+    """Return the numbers of `plan_of`: of positions, of taps, the groups and their channels."""
+    positions = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]
+    taps = sizes[5], sizes[6], sizes[7], sizes[8], sizes[9]
+    return positions, taps, sizes[10], sizes[11]
+
+
 @cache
 def _sum_core(rows: int, lanes: int) -> Callable:
     """Return the core of a convolution; a unit is a tile of windows, with all outputs."""
     size = rows * lanes
 
-    def sum_windows(none, never, first, count, sizes, images, filters, out):
+    def sum_windows(unused, none, first, count, sizes, images, filters, out):
         wide_vectors()
-        width, height, across, down, image = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]
-        tall, row_step, broad, column_step, run = sizes[5], sizes[6], sizes[7], sizes[8], sizes[9]
-        groups, channels, outputs, blocks = sizes[10], sizes[11], sizes[12], sizes[13]
-        windows, start, out_start = sizes[14], sizes[15], sizes[16]
+        positions, steps, groups, channels = _read(sizes)
+        width, height, across, down, image = positions
+        tall, row_step, broad, column_step, run = steps
+        outputs, blocks, windows = sizes[12], sizes[13], sizes[14]
+        start, out_start = sizes[15], sizes[16]
         out_across, out_down, out_image = sizes[17], sizes[18], sizes[19]
         tile, spare = stack_array(size, images.dtype), stack_array(size, images.dtype)
         starts, places = stack_array(rows, INT64), stack_array(rows, INT64)
@@ -144,12 +153,12 @@ def _correlate_core(rows: int, lanes: int) -> Callable:
     """Return the core of the transpose; a unit is a tile of taps, for a chunk of lines."""
     size = rows * lanes
 
-    def correlate(none, never, first, count, sizes, images, upstream, out):
+    def correlate(unused, none, first, count, sizes, images, upstream, out):
         wide_vectors()
-        width, height, across, down, image = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]
-        tall, row_step, broad, column_step, run = sizes[5], sizes[6], sizes[7], sizes[8], sizes[9]
-        groups, channels, pitch, tiles = sizes[10], sizes[11], sizes[12], sizes[13]
-        lines, chunk = sizes[14], sizes[15]
+        positions, steps, groups, channels = _read(sizes)
+        width, height, across, down, image = positions
+        tall, row_step, broad, column_step, run = steps
+        pitch, tiles, lines, chunk = sizes[12], sizes[13], sizes[14], sizes[15]
         tile = stack_array(size, images.dtype)
         starts, places = stack_array(rows, INT64), stack_array(rows, INT64)
         taps = tall * broad * run

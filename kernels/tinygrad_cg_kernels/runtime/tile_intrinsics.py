@@ -60,16 +60,13 @@ class _Rows:
         mask = f"<{self.lanes} x i32> zeroinitializer"
         return self.body.emit(f"shufflevector {self.vector} {first}, {self.vector} poison, {mask}")
 
-    def added(self, x: str, y: str) -> str:
-        operation = "fadd" if self.kind in FLOATS else "add"
-        return self.body.emit(f"{operation} {self.vector} {x}, {y}")
-
     def product_added(self, x: str, y: str, z: str) -> str:
-        if self.kind in FLOATS and self.body.fuses:
+        is_float = self.kind in FLOATS
+        if is_float and self.body.fuses:
             name = f"llvm.fma.v{self.lanes}{self.kind}"
             return self.body.call(name, self.vector, *[(self.vector, v) for v in (x, y, z)])
-        operation = "fmul" if self.kind in FLOATS else "mul"
-        return self.added(self.body.emit(f"{operation} {self.vector} {x}, {y}"), z)
+        product = self.body.emit(f"{'fmul' if is_float else 'mul'} {self.vector} {x}, {y}")
+        return self.body.emit(f"{'fadd' if is_float else 'add'} {self.vector} {product}, {z}")
 
 
 def _clear(body: Any, tile: IRValue, rows: IRValue, lanes: IRValue) -> None:
@@ -78,7 +75,7 @@ def _clear(body: Any, tile: IRValue, rows: IRValue, lanes: IRValue) -> None:
         parts.store("zeroinitializer", parts.address(row))
 
 
-@intrinsic("any, any, any", _clear)
+@intrinsic(", ".join(["any"] * 3), _clear)
 def clear_tile(tile, rows, lanes):
     """Set a tile to zero."""
     tile[:] = 0
@@ -96,34 +93,22 @@ def _add_products(body: Any, tile: IRValue, rows: IRValue, lanes: IRValue, *rest
         parts.store(parts.product_added(factor, vector, parts.load(address)), address)
 
 
-@intrinsic("any, any, any, any, any, any, any, any", _add_products)
+@intrinsic(", ".join(["any"] * 8), _add_products)
 def add_products(tile, rows, lanes, x, starts, k, y, at):
     """Add x[starts[row] + k] * y[at + lane] to each element of a tile."""
     tile += np.multiply.outer(x[starts[:rows] + k], y[at : at + lanes]).reshape(-1)
 
 
-def _write_tile(added: bool) -> Any:
-    def emit(
-        body: Any, tile: IRValue, rows: IRValue, lanes: IRValue, out: IRValue, places: IRValue
-    ) -> None:
-        parts = _Rows(body, tile, rows, lanes)
-        for row in range(parts.count):
-            place = body.load(places.type.element, body.address(places, str(row)))
-            address, vector = body.address(out, place.text), parts.load(parts.address(row))
-            parts.store(parts.added(parts.load(address), vector) if added else vector, address)
-
-    return emit
+def _store_tile(body: Any, tile: IRValue, rows: IRValue, lanes: IRValue, *rest: IRValue) -> None:
+    out, places = rest
+    parts = _Rows(body, tile, rows, lanes)
+    for row in range(parts.count):
+        place = body.load(places.type.element, body.address(places, str(row)))
+        parts.store(parts.load(parts.address(row)), body.address(out, place.text))
 
 
-@intrinsic("any, any, any, any, any", _write_tile(False))
+@intrinsic(", ".join(["any"] * 5), _store_tile)
 def store_tile(tile, rows, lanes, out, places):
     """Write each row of a tile to `out`, from its place on."""
     for row, place in zip(tile.reshape(rows, lanes), places[:rows], strict=True):
         out[place : place + row.size] = row
-
-
-@intrinsic("any, any, any, any, any", _write_tile(True))
-def add_tile(tile, rows, lanes, out, places):
-    """Add each row of a tile to `out`, from its place on."""
-    for row, place in zip(tile.reshape(rows, lanes), places[:rows], strict=True):
-        out[place : place + row.size] += row
