@@ -5,7 +5,7 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
 from tinygrad_cg_kernels.linear import windows as sums
-from tinygrad_cg_kernels.linear.conv import MIN_BLOCK_ROWS, Geometry, conv, conv_filter, conv_input
+from tinygrad_cg_kernels.linear.conv import Geometry, conv, conv_filter, conv_input
 from tinygrad_cg_kernels.linear.pool import (
     Window,
     max_pool,
@@ -73,7 +73,7 @@ def test_convolution_and_its_transposes(geometry, size, code):
 def test_more_windows_than_one_sum_adds_up(groups):
     geometry = Geometry((1, 1), ((1, 1), (1, 1)), (1, 1), groups)
     x, filters = numbers(3, 70, 60, 4), numbers(3, 3, 4 // groups, 4)
-    assert x.size / 4 > 10 * max(MIN_BLOCK_ROWS, sums.CHUNK)
+    assert x.size / 4 > 10 * sums.CHUNK
     out = conv(x, filters, geometry)
     np.testing.assert_allclose(out, slowly(x, filters, geometry), atol=1e-12)
     y = numbers(*out.shape)
@@ -97,10 +97,13 @@ def test_strides_and_dilations_leave_out_positions(strides, dilations, window):
 
 
 @pytest.mark.parametrize("code", "fdFi")
-@pytest.mark.parametrize("outputs", [1, 4, 9, 16, 17, 40])
-def test_results_do_not_depend_on_threads_or_tiles(outputs, code, monkeypatch):
-    x, filters, geometry = numbers(2, 30, 31, 3, code=code), numbers(3, 3, 3, outputs), Geometry()
-    filters = filters.astype(code)
+@pytest.mark.parametrize(
+    ("channels", "outputs", "groups"),
+    [*[(3, outputs, 1) for outputs in (1, 4, 9, 16, 17, 40)], (3, 3, 3), (20, 40, 20)],
+)
+def test_results_do_not_depend_on_threads_or_tiles(channels, outputs, groups, code, monkeypatch):
+    x, geometry = numbers(2, 30, 31, channels, code=code), Geometry(groups=groups)
+    filters = numbers(3, 3, channels // groups, outputs).astype(code)
 
     def run():
         out = conv(x, filters, geometry)

@@ -88,27 +88,32 @@ def test_views_mean_in_python_what_they_are():
     assert [np.ndim(part) for part in views.parts((row, value), 0, 1)] == [1, 0]
 
 
-def sums_of_products(x, starts, y, out, places):
-    """Two sums of three products, four lanes each."""
-    tile = tiles.stack_array(8, x.dtype)
-    tiles.clear_tile(tile, 2, 4)
-    for k in range(3):
-        tiles.add_products(tile, 2, 4, x, starts, k, y, 4 * k)
-    tiles.store_tile(tile, 2, 4, out, places)
+def sums_of_products(step):
+    """A function of two sums of three products, four lanes each."""
+
+    def add_up(x, starts, y, out, places):
+        tile = tiles.stack_array(8, x.dtype)
+        tiles.clear_tile(tile, 2, 4)
+        for k in range(3):
+            tiles.add_products(tile, 2, 4, x, starts, k, step, y, 4 * k)
+        tiles.store_tile(tile, 2, 4, out, places)
+
+    return add_up
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "uint8"])
-def test_tiles_mean_in_python_what_numba_makes_of_them(dtype):
-    x, y = np.arange(1, 7).astype(dtype), np.arange(3, 15).astype(dtype)
+@pytest.mark.parametrize("step", [0, 1])
+def test_tiles_mean_in_python_what_numba_makes_of_them(step, dtype):
+    x, y = np.arange(1, 12).astype(dtype), np.arange(3, 15).astype(dtype)
     starts, places = np.array([2, 0]), np.array([5, 0])
     numba_backend.register_helpers()
-    build.jitable(sums_of_products)
+    function, results = build.jitable(sums_of_products(step)), []
     numba_backend.register_helpers()
-    results = []
-    for function in (sums_of_products, numba.njit(sums_of_products)):
+    for add_up in (function, numba.njit(function)):
         results.append(np.zeros(10, dtype))
-        function(x, starts, y, results[-1], places)
-    products = [x[start : start + 3] @ y.reshape(3, 4) for start in starts]
+        add_up(x, starts, y, results[-1], places)
+    factors = [[x[start + k + step * np.arange(4)] for k in range(3)] for start in starts]
+    products = [(part * y.reshape(3, 4)).sum(0) for part in factors]
     np.testing.assert_array_equal(results[0], [*products[1], 0, *products[0], 0])
     np.testing.assert_array_equal(results[1], results[0])
 

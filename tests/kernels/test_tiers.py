@@ -463,15 +463,18 @@ def test_both_tiers_of_sums_over_windows_have_the_same_bits(dtype, monkeypatch):
         return kernels[-1]
 
     def run():
-        out = conv.conv(images, filters, geometry)
-        back = conv.conv_input(out, filters, geometry, images.shape[1:3])
-        return [out, back, conv.conv_filter(images, out, geometry, (3, 3))]
+        results = []
+        for groups, weights in ((1, filters), (4, filters[:, :, :1, :4])):
+            geometry = conv.Geometry((2, 1), ((1, 1), (0, 2)), (1, 1), groups)
+            out = conv.conv(images, weights, geometry)
+            results += [out, conv.conv_input(out, weights, geometry, images.shape[1:3])]
+            results.append(conv.conv_filter(images, out, geometry, (3, 3)))
+        return results
 
     monkeypatch.setattr(windows, "_kernel", kernel)
     for launch, name in zip(launches, ("_sum_launch", "_correlate_launch"), strict=True):
         monkeypatch.setattr(windows, name, cache(launch.__wrapped__))
     images, filters = (3 * IMAGES).astype(dtype), (3 * FILTERS).astype(dtype)
-    geometry = conv.Geometry((2, 1), ((1, 1), (0, 2)))
     compare_tiers(run, lambda: [owner for k in kernels for owner in k.dispatchers.values()])
     assert len(kernels) >= 3
 

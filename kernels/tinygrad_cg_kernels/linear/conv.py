@@ -3,8 +3,7 @@
 Channels come last: images are (n, height, width, channels), filters (height, width, channels of one
 group, output channels). `windows` adds up the products. The transpose by images is a convolution of
 the upstream gradient with the filters turned around; with strides, one for each remainder of a
-position. If each group has one channel, tiles would have a single output, so taps are summed over
-vectors of channels instead.
+position. If each group has one channel, it has several copies for several outputs.
 """
 
 from collections.abc import Callable
@@ -15,22 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinygrad_cg_kernels.linear.windows import Grid, Pair, correlate, plan_of, sum_windows
-from tinygrad_cg_kernels.runtime import compile as build
+from tinygrad_cg_kernels.linear.windows import Grid, Pair, correlate, slack_of, sum_windows
 from tinygrad_cg_kernels.runtime import promotion
-from tinygrad_cg_kernels.runtime.entries import ByDtype, array_type, numbers
 from tinygrad_cg_kernels.runtime.errstate import cast, quiet
-from tinygrad_cg_kernels.runtime.intrinsics import wide_vectors
 from tinygrad_cg_kernels.runtime.promotion import is_bool, is_complex, loop_dtype, native, promote
-
-MAX_BLOCK_BYTES = 1 << 20
-"""Limit for filters that are repeated side by side: about the size of a core's second-level
-cache."""
-MIN_BLOCK_ROWS = 512
-"""Windows whose products are added in one sum, for the gradient by filters of single channels."""
-
-MIN_LOOP_BYTES = 256
-"""Channels are copied by a loop of their own if those of one window take at least this much."""
 
 
 class Geometry(NamedTuple):
@@ -61,53 +48,6 @@ class Geometry(NamedTuple):
         return size[0] + sum(self.padding[0]), size[1] + sum(self.padding[1])
 
 
-# The kernels ---------------------------------------------------------------------------------
-# For channels one by one. `plan` has the numbers of `plan_of`, then the first window and the number
-# of windows. They are unsigned, so that indices are not tested for being negative.
-
-
-@build.jitable
-def _origin(window, plan):
-    """Return the offset of a window in the images."""
-    width, height, across, down, image = plan[:5]
-    line = window // width
-    return line // height * image + line % height * down + window % width * across
-
-
-def _tap_kernel(written: int) -> Callable:
-    """Return a kernel that adds the products of two operands to the third (0, 1 or 2)."""
-
-    def kernel(images, filters, windows, plan):
-        wide_vectors()
-        rows, row_step, columns, column_step, run = plan[5:10]
-        first, count = plan[12:]
-        for k in range(count):
-            origin, window = _origin(first + k, plan), (first + k) * run
-            tap = np.uintp(0)
-            for i in range(rows):
-                for j in range(columns):
-                    start = origin + i * row_step + j * column_step
-                    for c in range(run):
-                        if written == 0:
-                            images[start + c] += windows[window + c] * filters[tap + c]
-                        elif written == 1:
-                            filters[tap + c] += images[start + c] * windows[window + c]
-                        else:
-                            windows[window + c] += images[start + c] * filters[tap + c]
-                    tap += run
-
-    return kernel
-
-
-def _vectors(count: int) -> Callable[[np.dtype], tuple]:
-    return lambda dtype: (array_type(dtype),) * count + (numbers(14),)
-
-
-_sum = ByDtype(_tap_kernel(2), "sum_taps", _vectors(3))
-_transpose = ByDtype(_tap_kernel(0), "transpose_taps", _vectors(3))
-_correlate = ByDtype(_tap_kernel(1), "correlate_taps", _vectors(3))
-
-
 @lru_cache(1024)
 def _cut(size: Pair, padding: tuple[Pair, Pair]) -> tuple[Pair, tuple, tuple]:
     """Return the size of padded images, and the same positions on images and on padded ones."""
@@ -120,13 +60,20 @@ def _cut(size: Pair, padding: tuple[Pair, Pair]) -> tuple[Pair, tuple, tuple]:
     return room, (slice(None), *source), (slice(None), *target)
 
 
-def _pad(images: np.ndarray, padding: tuple[Pair, Pair]) -> np.ndarray:
-    """Return images with zeros around them, contiguous. If a width is negative, they are cut."""
-    if padding == ((0, 0), (0, 0)):
+_NO_PADDING = ((0, 0), (0, 0))
+
+
+def _pad(images: np.ndarray, padding: tuple[Pair, Pair], slack: int = 0) -> np.ndarray:
+    """Return images with zeros around them, contiguous. If a width is negative, they are cut.
+
+    `slack` elements of memory follow them.
+    """
+    if padding == _NO_PADDING and not slack:
         return np.ascontiguousarray(images)
     n, height, width, channels = images.shape
     room, source, target = _cut((height, width), padding)
-    out = np.zeros((n, *room, channels), images.dtype)
+    shape = n, *room, channels
+    out = np.zeros(prod(shape) + slack, images.dtype)[: prod(shape)].reshape(shape)
     out[target] = images[source]
     return out
 
@@ -135,90 +82,6 @@ def inside(padded: Any, size: Pair, padding: tuple[Pair, Pair]) -> Any:
     """Return the images (..., height, width, channels) within padded ones."""
     (top, _), (left, _) = padding
     return padded[..., top : top + size[0], left : left + size[1], :]
-
-
-# Channel by channel --------------------------------------------------------------------------
-
-
-class _Taps:
-    """Windows whose channels are filtered one by one.
-
-    If channels are few and windows are neighbours, a line of windows is processed as one, with the
-    filters repeated side by side, so that the inner loop is as long as the line. (With 16 channels
-    that is 1.6 times as fast, with 64 channels it makes no difference.)
-    """
-
-    def __init__(self, images: np.ndarray, window: Pair, out: Pair, geometry: Geometry) -> None:
-        self.images, self.taps = images, prod(window)
-        channels = images.shape[3]
-        repeated = self.taps * out[1] * channels * images.itemsize
-        few = channels * images.itemsize < MIN_LOOP_BYTES
-        merge = few and geometry.strides[1] == 1 and repeated <= MAX_BLOCK_BYTES
-        self.merged = out[1] if merge else 1
-        self.count = images.shape[0] * prod(out) // self.merged
-        lines = out[0], out[1] // self.merged
-        grid = Grid(lines, geometry.strides, geometry.dilations)
-        self.plan = plan_of(images.shape, window, channels * self.merged, 1, grid)
-
-    def repeat_filters(self, filters: np.ndarray) -> np.ndarray:
-        """Return filters (height, width, 1, channels) as (taps, merged, channels)."""
-        shape = self.taps, self.merged, filters.shape[3]
-        rows = filters.reshape(self.taps, 1, filters.shape[3])
-        return np.ascontiguousarray(np.broadcast_to(rows, shape))
-
-    def run(self, kernel: ByDtype, filters: np.ndarray, windows: np.ndarray, block: slice) -> None:
-        flat = (x.reshape(-1) for x in (self.images, filters, windows))
-        kernel(self.images.dtype, *flat, (*self.plan, block.start, block.stop - block.start))
-
-
-def _alone(filters: np.ndarray, groups: int) -> bool:
-    """Return whether each group has one channel."""
-    return groups > 1 and filters.shape[2] == 1
-
-
-def _repeat_channels(images: np.ndarray, outputs: int) -> np.ndarray:
-    """Return images with a copy of each channel for each of its outputs."""
-    multiple = outputs // images.shape[3]
-    return images if multiple == 1 else np.repeat(images, multiple, axis=3)
-
-
-def _sum_alone(images: np.ndarray, filters: np.ndarray, geometry: Geometry) -> np.ndarray:
-    images = _repeat_channels(images, filters.shape[3])
-    window = filters.shape[:2]
-    size = geometry.output_size(images.shape[1:3], window)
-    taps = _Taps(_pad(images, geometry.padding), window, size, geometry)
-    out = np.zeros((images.shape[0], *size, filters.shape[3]), images.dtype)
-    taps.run(_sum, taps.repeat_filters(filters), out, slice(0, taps.count))
-    return out
-
-
-def _transpose_depthwise(
-    upstream: np.ndarray, filters: np.ndarray, geometry: Geometry, size: Pair
-) -> np.ndarray:
-    outputs, groups = filters.shape[3], geometry.groups
-    shape = upstream.shape[0], *geometry.padded_size(size), outputs
-    window = filters.shape[:2]
-    taps = _Taps(np.zeros(shape, upstream.dtype), window, upstream.shape[1:3], geometry)
-    upstream = np.ascontiguousarray(upstream)
-    taps.run(_transpose, taps.repeat_filters(filters), upstream, slice(0, taps.count))
-    images = inside(taps.images, size, geometry.padding)
-    if outputs == groups:
-        return images
-    return quiet.run(np.add.reduce, images.reshape(*images.shape[:3], groups, outputs // groups), 4)
-
-
-def _correlate_depthwise(
-    images: np.ndarray, upstream: np.ndarray, geometry: Geometry, window: Pair
-) -> np.ndarray:
-    images = _repeat_channels(images, upstream.shape[3])
-    taps = _Taps(_pad(images, geometry.padding), window, upstream.shape[1:3], geometry)
-    total = np.zeros((taps.taps, taps.merged, upstream.shape[3]), images.dtype)
-    part, upstream = np.empty_like(total), np.ascontiguousarray(upstream)
-    for start in range(0, taps.count, MIN_BLOCK_ROWS):  # sums of sums, for precision
-        part[...] = 0
-        taps.run(_correlate, part, upstream, slice(start, min(start + MIN_BLOCK_ROWS, taps.count)))
-        quiet.run(np.add, total, part, total)
-    return quiet.run(np.add.reduce, total, 1).reshape(*window, 1, upstream.shape[3])
 
 
 # The three maps ------------------------------------------------------------------------------
@@ -267,7 +130,25 @@ def _by_group(array: np.ndarray, groups: int) -> np.ndarray:
     return array.reshape(*array.shape[:3], groups, array.shape[3] // groups)
 
 
-def _sum_products(images: Any, filters: Any, grid: Grid, out: Any, positions: Grid) -> None:
+def _is_depthwise(images: np.ndarray, channels: int, groups: int) -> bool:
+    """Return whether channels are filtered one by one. (Complex ones are pairs of channels.)"""
+    return groups > 1 and channels == 1 and not is_complex(images.dtype)
+
+
+def _pad_channels(images: np.ndarray, padding: tuple[Pair, Pair], depthwise: bool) -> np.ndarray:
+    """Return padded images, with the slack of channels if these are filtered one by one."""
+    return _pad(images, padding, slack_of(images.dtype) if depthwise else 0)
+
+
+def _repeated(images: np.ndarray, outputs: int) -> np.ndarray:
+    """Return images with a copy of each channel for each of its outputs."""
+    multiple = outputs // images.shape[3]
+    return images if multiple == 1 else np.repeat(images, multiple, axis=3)
+
+
+def _sum_products(
+    images: Any, filters: Any, grid: Grid, out: Any, positions: Grid, depthwise: bool
+) -> None:
     """Do the work of `sum_windows`. The parts of a complex number are two channels."""
     if is_complex(images.dtype):
         *window, channels, groups, outputs = filters.shape
@@ -277,7 +158,7 @@ def _sum_products(images: Any, filters: Any, grid: Grid, out: Any, positions: Gr
         parts[..., 0, :, :, 1], parts[..., 1, :, :, 0] = imag, -imag
         filters = parts.reshape(*window, 2 * channels, groups, 2 * outputs)
         images, out = images.view(real.dtype), out.view(real.dtype)
-    sum_windows(images, filters, grid, out, positions)
+    sum_windows(images, filters, grid, out, positions, depthwise)
 
 
 @lru_cache(1024)
@@ -287,12 +168,14 @@ def _grids(size: Pair, geometry: Geometry) -> tuple[Grid, Grid]:
 
 
 def _conv(images: np.ndarray, filters: np.ndarray, geometry: Geometry, size: Pair) -> np.ndarray:
-    if _alone(filters, geometry.groups):
-        return _sum_alone(images, filters, geometry)
+    depthwise = _is_depthwise(images, filters.shape[2], geometry.groups)
+    if depthwise:
+        images = _repeated(images, filters.shape[3])
     grid, positions = _grids(size, geometry)
     out = np.empty((images.shape[0], *size, filters.shape[3]), images.dtype)
-    weights = _by_group(filters, geometry.groups)
-    _sum_products(_pad(images, geometry.padding), weights, grid, out, positions)
+    weights = _by_group(filters, 1 if depthwise else geometry.groups)
+    padded = _pad_channels(images, geometry.padding, depthwise)
+    _sum_products(padded, weights, grid, out, positions, depthwise)
     return out
 
 
@@ -378,16 +261,21 @@ def _turned_windows(
 def _conv_input(
     upstream: np.ndarray, filters: np.ndarray, geometry: Geometry, size: Pair
 ) -> np.ndarray:
-    if _alone(filters, geometry.groups):
-        return np.ascontiguousarray(_transpose_depthwise(upstream, filters, geometry, size))
+    groups, outputs = geometry.groups, filters.shape[3]
+    depthwise = _is_depthwise(upstream, filters.shape[2], groups)
     key = size, upstream.shape[1:3], filters.shape[:2], geometry
     padding, parts, covers = _turned_windows(*key)
-    shape = upstream.shape[0], *size, filters.shape[2] * geometry.groups
+    shape = upstream.shape[0], *size, outputs if depthwise else filters.shape[2] * groups
     out = (np.empty if covers else np.zeros)(shape, upstream.dtype)
-    upstream = _pad(upstream, padding)
-    weights = _by_group(filters, geometry.groups).transpose(0, 1, 4, 3, 2)
+    upstream = _pad_channels(upstream, padding, depthwise)
+    weights = _by_group(filters, 1 if depthwise else groups)
+    if not depthwise:
+        weights = weights.transpose(0, 1, 4, 3, 2)
     for taps, grid, positions in parts:
-        _sum_products(upstream, weights[taps][::-1, ::-1], grid, out, positions)
+        turned = weights[taps][::-1, ::-1]
+        _sum_products(upstream, turned, grid, out, positions, depthwise)
+    if depthwise and outputs != groups:
+        return quiet.run(np.add.reduce, _by_group(out, groups), 4)
     return out
 
 
@@ -409,13 +297,17 @@ def conv_input(
 
 
 def _conv_filter(images: Any, upstream: Any, geometry: Geometry, window: Pair) -> Any:
-    if geometry.groups == images.shape[3] > 1:
-        return _correlate_depthwise(images, upstream, geometry, window)
-    images, upstream = _pad(images, geometry.padding), np.ascontiguousarray(upstream)
-    grid, _ = _grids(upstream.shape[1:3], geometry)
+    depthwise = _is_depthwise(images, images.shape[3] // geometry.groups, geometry.groups)
+    if depthwise:
+        images = _repeated(images, upstream.shape[3])
+    images = _pad_channels(images, geometry.padding, depthwise)
+    groups = 1 if depthwise else geometry.groups
     dtype, part = images.dtype, images.real.dtype
-    upstream = _by_group(upstream.view(part), geometry.groups)
-    total = correlate(images.view(part), upstream, window, grid)
+    outputs = upstream.shape[3] * dtype.itemsize // part.itemsize // groups
+    upstream = _pad(upstream, _NO_PADDING, slack_of(part, 1 if depthwise else outputs))
+    grid, _ = _grids(upstream.shape[1:3], geometry)
+    upstream = _by_group(upstream.view(part), groups)
+    total = correlate(images.view(part), upstream, window, grid, depthwise)
     if is_complex(dtype):
         *shape, channels, groups, outputs = total.shape
         parts = total.reshape(*shape, channels // 2, 2, groups, outputs // 2, 2)

@@ -54,8 +54,8 @@ class _Rows:
     def _at(self, address: str) -> str:
         return f"ptr {address}, align {int(self.kind[1:]) // 8}"
 
-    def repeated(self, number: IRValue) -> str:
-        source = f"{STORED[self.kind]} {number.text}"
+    def repeated(self, address: str) -> str:
+        source = f"{STORED[self.kind]} {self.body.load(self.kind, address).text}"
         first = self.body.emit(f"insertelement {self.vector} poison, {source}, i64 0")
         mask = f"<{self.lanes} x i32> zeroinitializer"
         return self.body.emit(f"shufflevector {self.vector} {first}, {self.vector} poison, {mask}")
@@ -82,21 +82,27 @@ def clear_tile(tile, rows, lanes):
 
 
 def _add_products(body: Any, tile: IRValue, rows: IRValue, lanes: IRValue, *rest: IRValue) -> None:
-    x, starts, k, y, at = rest
+    x, starts, k, step, y, at = rest
+    if step.integer not in (0, 1):
+        raise Untranslatable("a step that is not known")
     parts = _Rows(body, tile, rows, lanes)
     vector = parts.load(body.address(y, body.index(at).text))
     for row in range(parts.count):
         start = body.load(starts.type.element, body.address(starts, str(row)))
         place = body.emit(f"add i64 {start.text}, {body.index(k).text}")
-        factor = parts.repeated(body.load(parts.kind, body.address(x, place)))
-        address = parts.address(row)
+        source, address = body.address(x, place), parts.address(row)
+        factor = parts.load(source) if step.integer else parts.repeated(source)
         parts.store(parts.product_added(factor, vector, parts.load(address)), address)
 
 
-@intrinsic(", ".join(["any"] * 8), _add_products)
-def add_products(tile, rows, lanes, x, starts, k, y, at):
-    """Add x[starts[row] + k] * y[at + lane] to each element of a tile."""
-    tile += np.multiply.outer(x[starts[:rows] + k], y[at : at + lanes]).reshape(-1)
+@intrinsic(", ".join(["any"] * 9), _add_products)
+def add_products(tile, rows, lanes, x, starts, k, step, y, at):
+    """Add x[starts[row] + k + step * lane] * y[at + lane] to each element of a tile.
+
+    `step` is 0 or 1.
+    """
+    places = np.add.outer(starts[:rows] + k, step * np.arange(lanes))
+    tile += (x[places] * y[at : at + lanes]).reshape(-1)
 
 
 def _store_tile(body: Any, tile: IRValue, rows: IRValue, lanes: IRValue, *rest: IRValue) -> None:
