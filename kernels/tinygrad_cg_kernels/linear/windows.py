@@ -1,13 +1,13 @@
 """Sums of products over windows on images: a convolution, and its transpose by the filters.
 
-If channels are filtered one by one (`depthwise`), outputs are channels, and a tile adds products of
-vectors; otherwise, each of its rows has one factor for all outputs.
-
 Images are (n, height, width, channels), padded and contiguous. A tile of results, some windows by
 one or two vectors of outputs, stays in registers while the products are added, so no patches are
 copied. Each result is a sum in the same order on any number of threads, and for any size of tiles.
 (On an EPYC with vectors of 256 bits, copies of patches and products by BLAS took 1.1 to 6 times as
 long for 1 to 64 channels.)
+
+If channels are filtered one by one (`depthwise`), outputs are channels, and a tile adds products of
+vectors; otherwise, each of its rows has one factor for all outputs.
 """
 
 from collections.abc import Callable
@@ -84,8 +84,7 @@ def _tile(dtype: np.dtype, outputs: int) -> _Tile:
 def slack_of(dtype: np.dtype, outputs: int = 1) -> int:
     """Return how many elements of memory have to follow an array that is read by outputs.
 
-    The last vector of a row reads numbers of the next one, with which only numbers are computed
-    that nobody reads.
+    The last vector of a row also reads the next row; results of these numbers are not used.
     """
     lanes = 2 * machine.vector_bits() // 8 // dtype.itemsize
     return lanes if outputs % lanes else 0
@@ -291,9 +290,8 @@ def sum_windows(
     """Write the sums over windows of images times filters to `out` (n, rows, columns, outputs).
 
     Filters are (height, width, channels of a group, groups, outputs of a group), with any strides;
-    if `depthwise`, (height, width, 1, 1, channels), and images have the slack of channels (see
-    `slack_of`). `positions` has the start and the steps of rows
-    and columns in `out`.
+    if `depthwise`, (height, width, 1, 1, channels), and images have the slack of `slack_of`.
+    `positions` has the start and the steps of rows and columns in `out`.
     """
     if depthwise and _merges(images.shape[3], images.dtype, grid, positions):
         *taps, channels = filters.shape
@@ -333,8 +331,8 @@ def correlate(
     """Return the transpose of `sum_windows` by its filters: (*window, channels of a group, groups,
     outputs).
 
-    Upstream is (n, rows, columns, groups, outputs of a group), with the slack of outputs (see
-    `slack_of`); and so have images, if `depthwise`.
+    Upstream is (n, rows, columns, groups, outputs of a group), with the slack of `slack_of`; if
+    `depthwise`, images have it, too.
     """
     columns = outputs = upstream.shape[4]
     if depthwise and _merges(outputs, images.dtype, grid):
