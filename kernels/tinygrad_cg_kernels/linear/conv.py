@@ -3,7 +3,7 @@
 Channels come last: images are (n, height, width, channels), filters (height, width, channels of one
 group, output channels). `windows` adds up the products. The transpose by images is a convolution of
 the upstream gradient with the filters turned around; with strides, one for each remainder of a
-position. If each group has one channel, it has several copies for several outputs.
+position. Channels that are filtered one by one are repeated, once for each of their outputs.
 """
 
 from collections.abc import Callable

@@ -209,7 +209,6 @@ def convolution(name: str) -> Callable:
 @cache
 def pooling(kernel: Callable, by_images: bool) -> Callable:
     """Return code of a kernel of `pool`, over lines of windows or over images."""
-    kernel = jitable(kernel)
 
     def run(out, x, plan):
         kernel(None, None, 0, plan[0] if by_images else plan[0] * plan[4], plan, x, out)

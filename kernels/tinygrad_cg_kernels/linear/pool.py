@@ -173,7 +173,7 @@ def _run(name: str, source: np.ndarray, out: np.ndarray, plan: tuple[int, ...]) 
     """Fill `out` by the kernel of an operation."""
     if out.size:
         units = plan[0] if name == "mean_pool_adjoint" else plan[0] * plan[4]
-        arrays = np.ascontiguousarray(source).reshape(-1), out.reshape(-1)
+        arrays = np.ascontiguousarray(source), out
         _RANGED[name](arrays, plan, units, max(source.size, out.size))
     return out
 
