@@ -63,6 +63,8 @@ def test_loops_are_vectorised_and_call_nothing():
     [
         (lambda x: tf.exp(tf.sin(x)), True),
         (lambda x: tf.concat([tf.sin(x), tf.cos(x)], 0), True),
+        (lambda x: tf.exp(tf.ones((32, 64)) @ tf.sin(tf.reshape(x, (64, -1)))), True),
+        (lambda x: tf.exp(tf.ones((2**11, 64)) @ tf.sin(tf.reshape(x, (64, -1)))), False),
         (lambda x: tf.exp(tf.linalg.matvec(tf.ones((2, 2**17)), tf.sin(x))), False),
     ],
 )

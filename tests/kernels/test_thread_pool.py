@@ -69,7 +69,7 @@ def test_nothing_to_do(four, code):
 
 
 # Two words that no field has: workers wait while one is 0, and say by the other that they do.
-GATE = thread_pool_code.SKIP + 8
+GATE = thread_pool_code.POLLS + 8
 ARRIVED = GATE + 8
 CLAIM = "        if compare_exchange_acq_rel(claim"
 HALT = f"""        if index != 0:

@@ -12,7 +12,7 @@ from tests.support.op_cases import numeric_gradients
 from tests.support.orders import assert_raises
 from tinygrad_cg._ops import eigenvectors, factorizations, norms
 from tinygrad_cg.errors import DerivativeWarning, InvalidArgumentError, MatrixError
-from tinygrad_cg_kernels.linear import blas, matmul
+from tinygrad_cg_kernels.linear import blas, products
 
 linalg = tf.linalg
 RNG = np.random.default_rng(5)
@@ -607,15 +607,15 @@ def test_few_rows_are_factorized_on_one_thread(monkeypatch, two_threads):
     assert seen == [1, 2]
 
 
-def test_a_product_that_two_threads_would_delay_is_computed_on_one(monkeypatch, two_threads):
-    seen, run = [], matmul.quiet.run
+def test_a_product_by_its_own_transpose_is_computed_on_one_thread(monkeypatch, two_threads):
+    seen, run = [], products.quiet.run
     monkeypatch.setattr(
-        matmul,
+        products,
         "quiet",
         SimpleNamespace(run=lambda *args: seen.append(blas.get_num_threads()) or run(*args)),
     )
     for rows in (4, 90, 200):  # BLAS uses one thread, would use two, and shall use two
-        x = np.ones((rows, rows))
+        x = tf.ones((rows, rows), tf.float64)
         assert tf.matmul(x, x, transpose_b=True).numpy()[0, 0] == rows
     assert seen == [2, 1, 2]
 

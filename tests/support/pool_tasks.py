@@ -3,7 +3,7 @@
 import numpy as np
 
 from tinygrad_cg_frontend import LLVMSource
-from tinygrad_cg_kernels.runtime import machine
+from tinygrad_cg_kernels.runtime import machine, thread_pool
 
 # count(table, first, units) adds 1 to each of its units of the array that the table begins with;
 # wait(...) does so as well, after the array's last element has become other than 0; hesitate(...)
@@ -68,7 +68,7 @@ def run(shared, count, array, kernel, step, first=0, units=None):
     table = np.array([0, array.size - 1], np.int64)
     units = array.size if units is None else units
     task = (array,), kernel, table.ctypes.data, first, units, step
-    return shared.share(shared.address, count, *task)
+    return shared.share(shared.address, count, thread_pool.SPINS, *task)
 
 
 def many_tasks(shared, kernel, seed, tasks, most=4):

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tinygrad_cg_kernels.linear import blas
 from tinygrad_cg_kernels.linear import matmul as kmatmul
+from tinygrad_cg_kernels.linear import products
 
 from .._core import device_runs
 from .._core.conversion import FLOAT32, FLOAT64, convert_operands, is_tensor, promote
@@ -49,10 +49,7 @@ def _is_plain(x: np.ndarray, y: np.ndarray) -> bool:
 
 def _run_matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if y.ndim == 2 and _is_plain(x, y):
-        if blas.runs_alone(x.size * y.shape[1], x.dtype):
-            with blas.single_thread:
-                return kmatmul.quiet.run(x.dot, y)
-        return kmatmul.quiet.run(x.dot, y)
+        return products.product(x, y)
     return kmatmul.matmul(x, y)
 
 

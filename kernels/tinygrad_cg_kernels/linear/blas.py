@@ -61,6 +61,14 @@ def _functions() -> tuple[Callable[[], int], Callable[[int], None]] | None:
 
 
 @cache
+def product(char: str) -> int:
+    """Return the address of OpenBLAS's product of float32 ("f") or float64 ("d"); 0 if none."""
+    library, name = _openblas(), {"f": "sgemm_", "d": "dgemm_"}.get(char)
+    symbol = _symbol(library, name) if library is not None and name else None
+    return ctypes.cast(symbol[0], ctypes.c_void_p).value or 0 if symbol else 0
+
+
+@cache
 def triangular_solver(char: str) -> Callable[..., None] | None:
     """Return OpenBLAS's solution of triangular systems for float32 ("f") or float64 ("d").
 
@@ -107,20 +115,6 @@ def set_num_threads(count: int) -> None:
 
 
 single_thread = SingleThread(get_num_threads, set_num_threads)
-
-
-_SHARED = 2**18  # from so many multiplications on OpenBLAS shares a product between threads
-_ALONE = 2**25
-"""One thread computes products of up to so many multiplications, times the bytes of a number.
-
-For 150 rows of float64, two threads took 111 us and one 172. Next to a busy process, two waited
-for each other for up to 30 ms.
-"""
-
-
-def runs_alone(count: int, dtype: np.dtype) -> bool:
-    """Return whether one thread should compute a product of so many multiplications."""
-    return _SHARED < count <= _ALONE // dtype.itemsize
 
 
 MAX_ALONE = 256

@@ -57,10 +57,17 @@ class Ranged:
             self.bound(dtypes, sizes, units, work)(*arrays)
 
     def bound(
-        self, dtypes: tuple[np.dtype, ...], sizes: tuple[int, ...], units: int, work: int
+        self,
+        dtypes: tuple[np.dtype, ...],
+        sizes: tuple[int, ...],
+        units: int,
+        work: int,
+        *,
+        is_alone: bool = False,
     ) -> Callable[..., object]:
-        """Return a function that does this for arrays of these dtypes."""
-        run = threads.bind(self.blocks[dtypes], len(dtypes), sizes, units, work, self.block)
+        """Return a function that does this for arrays of these dtypes; `is_alone` as in a task."""
+        address, count = self.blocks[dtypes], len(dtypes)
+        run = threads.bind(address, count, sizes, units, work, self.block, is_alone)
         return tiers.counted(run, self.blocks.owners[dtypes], work)
 
 

@@ -49,6 +49,7 @@ SPINS = 5 * LINE + 8  # see `thread_pool`, as for BACKOFF
 WORKERS = 5 * LINE + 16  # how many were started
 BACKOFF = 5 * LINE + 24
 SKIP = 5 * LINE + 32  # how many of the next tasks the caller does alone
+POLLS = 5 * LINE + 40  # how often a worker looks for the next task before it sleeps
 RECORDS = 6 * LINE  # one for the caller and each worker
 # The words of a record. `CLAIM` has the generation in its upper half, and in the lower half the
 # number of blocks of the part that are left. `SLEEPS` is 1 if `LOCK` has to wake the thread.
@@ -223,17 +224,17 @@ def worker(record):
     store_release(record + THREAD, thread_number())
     seen = spun = 0
     while seen >= 0:
-        generation, spins = load_acquire(pool + GENERATION), load_relaxed(pool + SPINS)
+        generation, polls = load_acquire(pool + GENERATION), load_relaxed(pool + POLLS)
         if generation != seen:
             seen = generation
             if is_close(record, pool):
                 # Polling would take the core from the other thread.
                 store_relaxed(pool + NEAR, 1)
                 work(pool, index)
-                spun = spins
+                spun = polls
             elif work(pool, index) != 0:
                 spun = 0
-        elif spun < spins:
+        elif spun < polls:
             spun += 1
             pause()
         else:
@@ -278,8 +279,9 @@ def enter(pool, parts):
 
 
 @jitable
-def publish(pool, address, table, first, units, step, blocks, parts):
+def publish(pool, address, table, first, units, step, blocks, parts, polls):
     """Publish a task for workers."""
+    store_relaxed(pool + POLLS, polls)
     store_relaxed(pool + ADDRESS, address)
     store_relaxed(pool + TABLE, table)
     store_relaxed(pool + FIRST, first)
@@ -325,17 +327,18 @@ def leave(pool, parts):
 
 
 def share(owner, arguments, count):
-    """``share(pool, threads, arrays, address, table, first, units, step)``, see `thread_pool`."""
+    """``share(pool, threads, polls, arrays, *task)``, see `thread_pool`."""
     pool, threads = integer_argument(arguments, 0), integer_argument(arguments, 1)
-    arrays, address = word(arguments, 16), integer_argument(arguments, 3)
-    table, first = integer_argument(arguments, 4), integer_argument(arguments, 5)
-    units, step = integer_argument(arguments, 6), integer_argument(arguments, 7)
+    polls, arrays = integer_argument(arguments, 2), word(arguments, 24)
+    address, table = integer_argument(arguments, 4), integer_argument(arguments, 5)
+    first, units = integer_argument(arguments, 6), integer_argument(arguments, 7)
+    step = integer_argument(arguments, 8)
     write_addresses(table, arrays + ITEMS, word(arrays, LENGTH))
     blocks = (units + step - 1) // step
     state = release_interpreter()
     parts, done = min(threads, blocks, word(pool, WORKERS) + 1), blocks
     if parts > 1 and blocks < MAX_BLOCKS and enter(pool, parts):
-        publish(pool, address, table, first, units, step, blocks, parts)
+        publish(pool, address, table, first, units, step, blocks, parts, polls)
         done = work(pool, 0)
         await_others(pool, blocks, parts)
         leave(pool, parts)

@@ -16,7 +16,7 @@ import numpy as np
 from tinygrad_cg_kernels.runtime import machine, objects, service
 from tinygrad_cg_kernels.runtime.locks import ForkLock, at_fork
 from tinygrad_cg_kernels.runtime.objects import data_address
-from tinygrad_cg_kernels.runtime.thread_pool import Pool, launcher
+from tinygrad_cg_kernels.runtime.thread_pool import SPINS, SPINS_IN_PROGRAM, Pool, launcher
 
 BLOCK = 16384
 """Elements in a block."""
@@ -32,8 +32,8 @@ elements takes 10 us, their exponentials 60.
 """
 
 MIN_AWAKE_NS = 60_000
-"""The same in a program of kernels alone: no thread of BLAS keeps a core busy, and threads that
-shared a kernel are awake for the next one."""
+"""The same in a program without threads of BLAS: none keeps a core busy, and threads that shared a
+kernel are awake for the next one."""
 
 MIN_CERTAIN_NS = 10 * MIN_PARALLEL_NS
 """Work of at least this time is shared although only one block, or one call, was measured."""
@@ -63,7 +63,7 @@ class Task(NamedTuple):
     weight: float
     """Elements of work in a unit."""
     is_alone: bool = False
-    """Whether the work is a part of a program of kernels alone."""
+    """Whether the work is a part of a program without threads of BLAS."""
 
 
 def default_threads() -> int:
@@ -141,12 +141,13 @@ def _run_parallel(count: int, arrays: tuple[np.ndarray, ...], task: Task) -> Non
     pool = _pool()
     if pool.workers < min(count, pool.threads) - 1:
         pool.start_workers(count - 1)
-    pool.share(pool.address, count, arrays, *task[:5])
+    polls = SPINS_IN_PROGRAM if task.is_alone else SPINS
+    pool.share(pool.address, count, polls, arrays, *task[:5])
 
 
 def _run_serial(arrays: tuple[np.ndarray, ...], task: Task) -> None:
     pool = _pool()
-    pool.share(pool.address, 1, arrays, *task[:5])
+    pool.share(pool.address, 1, 0, arrays, *task[:5])
 
 
 def _after(task: Task, blocks: int) -> Task:
@@ -205,7 +206,13 @@ def carry_out(task: Task, arrays: tuple[np.ndarray, ...] = ()) -> None:
 
 @lru_cache(maxsize=4096)
 def bind(
-    address: int, count: int, sizes: tuple[int, ...], units: int, work: int, block: int = BLOCK
+    address: int,
+    count: int,
+    sizes: tuple[int, ...],
+    units: int,
+    work: int,
+    block: int = BLOCK,
+    is_alone: bool = False,
 ) -> Callable[..., object]:
     """Return a function that runs all units of a block kernel on `count` arrays.
 
@@ -219,7 +226,7 @@ def bind(
 
     step = max(block * units // max(work, 1), 1)
     step -= step % 4 if step > 4 else 0  # because rows are reduced four at a time
-    task = Task(address, 0, 0, units, step, work / units)
+    task = Task(address, 0, 0, units, step, work / units, is_alone)
     return runner(count, sizes, task, task._replace(step=units))
 
 

@@ -107,7 +107,7 @@ class DeviceTarget(Target):
         """Return the function that runs an operation on arrays, with its result on the GPU."""
         return lambda *arrays: _place(node.on_gpu(*arrays))
 
-    def product(self, node: OpaqueNode, out: str, operands: list[str]) -> str:
+    def product(self, node: OpaqueNode, out: str, operands: list[str], is_alone: bool) -> str:
         """Return an empty line: all products are operations."""
         return ""
 

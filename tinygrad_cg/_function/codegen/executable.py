@@ -59,7 +59,8 @@ class Executable:
         self.scope: dict[str, Any] = dict(target.names)
         self._steps = Steps()
         self._notes: list[str] = []  # comments on the literals of kernels
-        self._is_alone = {whole for whole, _ in self._joined.values()}.issuperset(opaque)
+        wholes = {whole for whole, _ in self._joined.values()}
+        self._is_alone = all(node in wholes or target.leaves_cores(node) for node in opaque)
         self._plan(opaque)
         self._finish(inputs)
 
@@ -151,7 +152,7 @@ class Executable:
         texts = [
             operand if shape is None else f"{operand}.reshape({shape})" for operand, shape in pairs
         ]
-        product = self._target.product(node, name, texts)
+        product = self._target.product(node, name, texts, self._is_alone)
         if product:
             self._make_arrays([node])
             self._steps.add(product, uses=[name, *names])

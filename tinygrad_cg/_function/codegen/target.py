@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy import empty
 
-from tinygrad_cg_kernels.linear import blas
+from tinygrad_cg_kernels.linear import products
 from tinygrad_cg_kernels.runtime import errstate, memory, service, signatures, threads
 from tinygrad_cg_kernels.runtime.promotion import FLOAT32, FLOAT64
 
@@ -48,7 +48,7 @@ class Target:
         memory.keep_heap()  # small arrays come from the allocator
         self.names = {"empty": empty, "large": memory.empty, "contiguous": contiguous}
         self.names |= {"array": np.array, "matmul": np.matmul, "quiet": errstate.quiet}
-        self.names["single_thread"] = blas.single_thread
+        self.names["product"] = products.product
 
     def segments(
         self, fusion: Fusion, kernels: list[Kernel], finals: list[FusionNode]
@@ -82,7 +82,17 @@ class Target:
         """Return the function that runs an operation on arrays."""
         return node.run
 
-    def product(self, node: OpaqueNode, out: str, operands: list[str]) -> str:
+    def leaves_cores(self, node: OpaqueNode) -> bool:
+        """Return whether an operation uses no threads of BLAS."""
+        if node.name != "matmul":
+            return node.op is not None and node.op.kind != "contraction"
+        left, right = [operand.shape for operand in node.operands]
+        rows = prod(left[:-1]) if len(right) == 2 else left[-2]
+        count = rows * prod(right[-2:])
+        most = products.LARGE // node.dtype.itemsize if len(right) == 2 else products.SHARED
+        return count <= most
+
+    def product(self, node: OpaqueNode, out: str, operands: list[str], is_alone: bool) -> str:
         """Return the line that writes a product of matrices to an array.
 
         It is empty for other operations, and where `node.run` does more than to call NumPy.
@@ -98,9 +108,9 @@ class Target:
             x, out = f"{x}.reshape((-1, {left[-1]}))", f"{out}.reshape((-1, {right[1]}))"
         elif len(left) != 2 or len(right) != 2:
             return f"quiet.run(matmul, {x}, {y}, {out})"
-        line = f"quiet.run({x}.dot, {y}, {out})"
-        alone = blas.runs_alone(prod(left) * prod(right[1:]), node.dtype)
-        return f"with single_thread: {line}" if alone else line
+        if products.is_shared(prod(left[:-1]), left[-1], prod(right[1:]), node.dtype):
+            return f"product({x}, {y}, {out}, {is_alone})"
+        return f"quiet.run({x}.dot, {y}, {out})"
 
     def splitter(
         self, segment: Segment, k: int, shapes: Shapes, is_alone: bool
@@ -108,7 +118,7 @@ class Target:
         """Return a function that runs one kernel of a large segment on all threads.
 
         It takes the kernel's arrays. It returns the kernel's totals and column sums, with the
-        blocks combined in order. `is_alone` says that the program has kernels only.
+        blocks combined in order. `is_alone` says that no threads of BLAS work in the program.
         """
         block, nodes = segment.blocks[k], segment.tables[k]
         source = service.TextSource(segment.source, segment.threads[k])
