@@ -88,7 +88,7 @@ def _tiling(
     if stacked:
         rows, columns = BUFFER // max(n2, 1), n2
     else:
-        rows, columns = TILE if across else (1, BUFFER)
+        rows, columns = TILE if across else (max(BUFFER // n2, 1), BUFFER)
     down, right = -(-n1 // rows), -(-n2 // max(columns, 1))
     return (n1, n2, rows, columns, down, right, int(stacked)), n0 * down * right
 
