@@ -167,6 +167,30 @@ def test_moments_of_float16_are_computed_in_float32(name):
         assert_allclose(again.numpy(), reference, **limits)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(5, 7), (3, 4, 6), (2, 70_000)])
+def test_layer_normalization_is_its_operations(shape, dtype):
+    """In values and gradients; the row kernels and the operations agree to rounding."""
+    rng = np.random.default_rng(0)
+    x, weights = (tf.constant(rng.normal(size=shape), dtype) for _ in range(2))
+    scale, offset = (tf.constant(rng.normal(size=shape[-1]), dtype) for _ in range(2))
+
+    def by_moments(x, scale, offset):
+        mean, variance = tf.nn.moments(x, [-1], keepdims=True)
+        return (x - mean) * tf.math.rsqrt(variance + 1e-3) * scale + offset
+
+    def derivatives(function):
+        def total(*operands):
+            return tf.reduce_sum(function(*operands) * weights)
+
+        return function(x, scale, offset), *tf.grad(total, (0, 1, 2))(x, scale, offset)
+
+    results = derivatives(lambda *operands: ops.layer_normalization(*operands, epsilon=1e-3))
+    tolerance = 300 * np.finfo(dtype).eps
+    for result, expected in zip(results, derivatives(by_moments), strict=True):
+        assert_allclose(result.numpy(), expected.numpy(), tolerance, tolerance)
+
+
 def test_results_of_float16_beside_wider_operands():
     x, ones = tf.constant([300, 400], tf.float16), tf.ones(2)
     assert tf.nn.batch_normalization(x, ones, ones, None, None, 1e-3).dtype == "float32"

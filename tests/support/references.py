@@ -869,6 +869,9 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "argmin": np.argmin,
     "softmax": lambda x, axis: np.exp(x) / np.sum(np.exp(x), axis, keepdims=True),
     "log_softmax": lambda x, axis: x - np.log(np.sum(np.exp(x), axis, keepdims=True)),
+    "standardize": lambda x, axis, epsilon: (
+        (x - np.mean(x, axis, keepdims=True)) / np.sqrt(np.var(x, axis, keepdims=True) + epsilon)
+    ),
     "softmax_pull": lambda g, y, axis: y * (g - np.sum(g * y, axis, keepdims=True)),
     "sparse_cross_entropy": lambda x, labels: (
         np.log(np.sum(np.exp(x), -1))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from tinygrad_cg_kernels import elementary as kmath
 from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.runtime import objects
 
+from .._core import record as core_record
 from .._core.conversion import convert
 from .._core.device_runs import kernel_for
 from .._core.kinds import is_bool
@@ -228,6 +231,20 @@ def reduced_shape(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool)
     if keepdims:
         return tuple(1 if i in axes else size for i, size in enumerate(shape))
     return tuple(size for i, size in enumerate(shape) if i not in axes)
+
+
+def in_one_pass(name: str, rule: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return a gradient function of elementwise operations that runs as one kernel.
+
+    One of its parameters is ``dy``. The kernel is generated at the first call.
+    """
+    parameters = tuple(inspect.signature(rule).parameters)
+
+    @cache
+    def fused() -> Callable[..., Tensor]:
+        return core_record.fuse_rule(name, rule, parameters)
+
+    return lambda *operands: fused()(*operands)
 
 
 def operation(

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
+from tinygrad_cg_kernels import elementary as kmath
+from tinygrad_cg_kernels.loops.engine import Elementwise
 from tinygrad_cg_kernels.reduce import exponentials
 
 from .._core import devices
@@ -40,7 +42,18 @@ from .comparison import (
 from .complex import conj, real
 from .composition import ARRAYS, ON_GPU, Operations
 from .creation import zeros_like
-from .define import ANY, Case, Real, Wrong, binary, elementwise, operation, public, unary
+from .define import (
+    ANY,
+    Case,
+    Real,
+    Wrong,
+    binary,
+    elementwise,
+    in_one_pass,
+    operation,
+    public,
+    unary,
+)
 from .shape import cast, identity
 from .validation import broadcast_shapes, check_kind
 
@@ -245,13 +258,24 @@ def _power_by_products(ops: Operations, x: Any, exponent: float) -> Any:
 _PRODUCTS = frozenset((-1, 1, 3, 4))
 
 
+_cube = Elementwise("cube", kmath.cube, 1)
+
+
 def _run_scalar_power(x: np.ndarray, exponent: float) -> np.ndarray:
     ops = ARRAYS if type(x) is ndarray else ON_GPU
     if exponent == 2:  # the commonest, before anything is looked at
         return ops.square(x)
+    if exponent == 3 and ops is ARRAYS and is_native_float(x.dtype):
+        return _cube(x)
     if exponent in _PRODUCTS:
         return _power_by_products(ops, x, exponent)
     return ops.power(x, ops.number(exponent, x))
+
+
+_POWER_RULES = {
+    2: in_one_pass("square", lambda dy, x: multiply_upstream(dy, multiply(x, 2))),
+    3: in_one_pass("cube", lambda dy, x: multiply_upstream(dy, multiply(square(x), 3))),
+}
 
 
 def _scalar_power_rule(dy: Tensor, x: Tensor, out: Tensor, exponent: float) -> Tensor:
@@ -260,8 +284,8 @@ def _scalar_power_rule(dy: Tensor, x: Tensor, out: Tensor, exponent: float) -> T
         return divide_unbounded(multiply(dy, exponent), power(x, 1 - exponent))
     if exponent < 0:
         return multiply_upstream(divide_unbounded(multiply(dy, exponent), x), out)
-    if exponent == 2 and state.frame is None:  # no level asks for a derivative beyond the last
-        return multiply_upstream(dy, multiply(x, 2))
+    if state.frame is None and exponent in _POWER_RULES:
+        return _POWER_RULES[exponent](dy, x)  # no level asks for a derivative beyond the last
     slope = power(x, exponent - 1) if exponent else power(x, 0)
     return multiply_upstream(dy, multiply(slope, exponent))
 

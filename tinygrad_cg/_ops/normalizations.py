@@ -8,21 +8,30 @@ from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_kernels.reduce import moments
+from tinygrad_cg_kernels.runtime.promotion import loop_dtype
+
 from .._core import devices
 from .._core.annotations import TensorLike
 from .._core.conversion import convert, convert_each, convert_operands, is_tensor, promote
-from .._core.kinds import FLOATING, is_complex
+from .._core.kinds import FLOATING, REAL, is_complex, is_native_float
+from .._core.levels import state
+from .._core.primitive import apply
+from .._core.record import mark_expired
 from .._core.suggestions import reads_own_arguments
-from .._core.tensor import Tensor
+from .._core.tensor import Aval, Tensor
 from ..errors import InvalidArgumentError
 from .comparison import equal, greater_equal, isfinite, less, logical_or
 from .complex import conj, real
+from .composition import ON_GPU, TENSORS, Operations
 from .creation import ones_like
+from .define import Case, later_axis, operation
 from .elementwise import (
     add,
     divide,
     maximum,
     multiply,
+    multiply_upstream,
     rsqrt,
     sqrt,
     square,
@@ -110,6 +119,55 @@ def _along(argument: str, x: Tensor, values: Any, axes: tuple[int, ...]) -> Tens
     return reshape(values, shape)
 
 
+def _parts(ops: Operations, x: Any, axis: int, epsilon: float) -> tuple[Any, Any]:
+    """Return `x` less its mean, and 1 over the root of its variance plus epsilon."""
+    count = ops.count(x.shape[axis], x)
+    mean = ops.divide(ops.sum(x, axis=(axis,), keepdims=True), count)
+    distance = ops.subtract(x, mean)
+    total = ops.sum(ops.square(distance), axis=(axis,), keepdims=True)
+    variance = ops.divide(total, count)
+    return distance, ops.rsqrt(ops.add(variance, ops.number(epsilon, x)))
+
+
+def _standardize_by_parts(ops: Operations, x: Any, axis: int, epsilon: float) -> Any:
+    if not is_native_float(x.dtype):
+        return None  # float16 is computed in float32
+    return ops.multiply(*_parts(ops, x, axis, epsilon))
+
+
+def _standardize_on_gpu(x: Any, axis: int, epsilon: float) -> Any:
+    dtype = moments.standardize.result_dtype(x.dtype)
+    wide = ON_GPU.cast(x, dtype=loop_dtype(dtype))
+    return ON_GPU.cast(_standardize_by_parts(ON_GPU, wide, axis, epsilon), dtype=dtype)
+
+
+def _standardize_rule(dy: Tensor, x: Tensor, axis: int, epsilon: float) -> Tensor:
+    if state.frame is None and type(x._data) is type(dy._data) is np.ndarray:
+        out = Tensor(moments.standardize_grad(dy._data, x._data, epsilon))
+        mark_expired((dy, x), out)
+        return out
+    distance, factor = _parts(TENSORS, x, axis, epsilon)
+    result = multiply(distance, factor)
+    along = reduce_mean(multiply_upstream(dy, result), axis, True)
+    slope = subtract(dy, reduce_mean(dy, axis, True))
+    return multiply_upstream(subtract(slope, multiply_upstream(along, result)), factor)
+
+
+_standardize = operation(
+    "standardize",
+    lambda x, axis, epsilon: moments.standardize(x, epsilon),
+    lambda x, axis, epsilon: Aval(x.shape, moments.standardize.result_dtype(x.dtype)),
+    (_standardize_rule,),
+    kind="normalisation",
+    kernel=moments.standardize,
+    on_gpu=_standardize_on_gpu,
+    batch=later_axis,
+    decomposition=_standardize_by_parts,
+    dtypes=REAL,
+    samples=[Case(((3, 4),), {"axis": 1, "epsilon": 0.1})],
+)
+
+
 @in_float32
 def layer_normalization(
     x: Any, gamma: Any = None, beta: Any = None, axis: Any = -1, epsilon: Any = 1e-7
@@ -121,10 +179,14 @@ def layer_normalization(
     """
     x = floating(x)
     axes = normalize_axes("layer_normalization", axis, x._data.ndim)
-    mean, variance = mean_and_variance(x, axes, True)
     scale = None if gamma is None else _along("layer_normalization: gamma", x, gamma, axes)
     offset = None if beta is None else _along("layer_normalization: beta", x, beta, axes)
-    return batch_normalization(x, mean, variance, offset, scale, epsilon)
+    if axes != (x._data.ndim - 1,) or not isinstance(epsilon, int | float):
+        mean, variance = mean_and_variance(x, axes, True)
+        return batch_normalization(x, mean, variance, offset, scale, epsilon)
+    result = apply(_standardize, (x,), {"axis": axes[0], "epsilon": float(epsilon)})
+    result = result if scale is None else multiply(result, scale)
+    return result if offset is None else add(result, offset)
 
 
 @in_float32

@@ -36,7 +36,16 @@ from .comparison import equal, isfinite, logical_or
 from .complex import imag, real
 from .composition import ARRAYS, TENSORS, Operations
 from .creation import ones
-from .define import Case, Wrong, later_axis, operation, public, reduced_shape, reduction
+from .define import (
+    Case,
+    Wrong,
+    in_one_pass,
+    later_axis,
+    operation,
+    public,
+    reduced_shape,
+    reduction,
+)
 from .elementwise import (
     add,
     divide,
@@ -241,10 +250,15 @@ reduce_logsumexp = reduction(
 )
 
 
+_times_distance = in_one_pass(
+    "variance", lambda dy, x, mean: multiply_upstream(dy, subtract(x, mean))
+)
+
+
 def _variance_rule(dy: Tensor, x: Tensor, shape: Any, axis: tuple, keepdims: bool) -> Tensor:
     scaled = multiply(restore_axes(dy, shape, axis, keepdims), 2.0)
     count = float(max(_count(shape, axis), 1))
-    return multiply_upstream(divide(scaled, count), subtract(x, reduce_mean(x, axis, True)))
+    return _times_distance(divide(scaled, count), x, reduce_mean(x, axis, True))
 
 
 def _variance_by_sums(ops: Operations, x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:

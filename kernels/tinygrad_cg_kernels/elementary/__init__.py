@@ -14,6 +14,7 @@ from tinygrad_cg_kernels.elementary.arithmetic import (
     ceil,
     clip,
     conj,
+    cube,
     divide,
     divide_unbounded,
     divide_upstream,

@@ -112,6 +112,12 @@ def square(x):
 
 
 @jitable
+def cube(x):
+    """Return x * x * x."""
+    return x * x * x
+
+
+@jitable
 def _one_minus_square(x):
     return (like(1, x) - x) * (like(1, x) + x)
 

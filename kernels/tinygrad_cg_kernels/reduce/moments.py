@@ -1,4 +1,4 @@
-"""Variance and Euclidean norm over any axes: sums of squares about a centre.
+"""Variance and Euclidean norm over any axes, and standardized rows: sums of squares about a centre.
 
 A row is read once, for its mean, and again for the squares while it is in the cache. Columns, and
 rows that are so long that threads share them, take two passes over memory.
@@ -6,18 +6,23 @@ rows that are so long that threads share them, take two passes over memory.
 
 from collections.abc import Callable
 from math import prod
+from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_kernels import elementary
 from tinygrad_cg_kernels.loops.ranges import SPLIT, Compound, Ranged
 from tinygrad_cg_kernels.reduce import reduction as reductions
 from tinygrad_cg_kernels.reduce.axes import reduced_shape
 from tinygrad_cg_kernels.reduce.combine import rows_core, sum_row
+from tinygrad_cg_kernels.reduce.exponentials import apply
 from tinygrad_cg_kernels.reduce.sums import Sums, sum_terms
 from tinygrad_cg_kernels.runtime.compile import jitable
 from tinygrad_cg_kernels.runtime.errstate import cast, quiet
 from tinygrad_cg_kernels.runtime.intrinsics import by_width, like
+from tinygrad_cg_kernels.runtime.memory import empty
 from tinygrad_cg_kernels.runtime.promotion import loop_dtype
+from tinygrad_cg_kernels.runtime.views import into, span
 
 
 @jitable
@@ -112,3 +117,78 @@ class Moment(Compound):
 
 variance = Moment("variance", _variance_of_row, _variance, np.nan)
 norm = Moment("norm", _norm_of_row, _norm, 0.0)
+
+
+# Standardized rows -----------------------------------------------------------------------
+
+
+@jitable
+def _standardized(x, mean, factor):
+    return (x - mean) * factor
+
+
+@jitable
+def _standardize(row, epsilon, out):
+    """Write a row less its mean, over the root of its variance plus epsilon; return 1 / root."""
+    zero, count = like(0, row[0]), like(row.size, row[0])
+    mean = sum_row(row) / count
+    variance = sum_terms(_squared_distance, (row, mean), row.size, zero) / count
+    factor = elementary.rsqrt(variance + epsilon)
+    apply(_standardized, (row, mean, factor), (out,), row.size)
+    return factor
+
+
+@jitable
+def _standardize_rows(unused, none, first, count, sizes, x, epsilon, out):
+    """Standardize rows. Sizes: the length of a row."""
+    length = sizes[0]
+    for unit in range(first, first + count):
+        at = unit * length * x.itemsize
+        _standardize(span(x, at, length), epsilon[0], span(out, at, length))
+
+
+@jitable
+def _gradient_of_standardized(dy, y, mean, along, factor):
+    slope = (dy - mean) - elementary.multiply_upstream(along, y)
+    return elementary.multiply_upstream(slope, factor)
+
+
+@jitable
+def _gradient_rows(unused, none, first, count, sizes, dy, x, epsilon, out):
+    """Compute gradients of standardized rows. Sizes: the length of a row."""
+    length = sizes[0]
+    zero, size = like(0, x[0]), like(length, x[0])
+    for unit in range(first, first + count):
+        at = unit * length * x.itemsize
+        upstream, y = span(dy, at, length), span(out, at, length)
+        factor = _standardize(span(x, at, length), epsilon[0], y)
+        along = sum_terms(elementary.multiply_upstream, (upstream, y), length, zero) / size
+        group = upstream, y, sum_row(upstream) / size, along, factor
+        apply(_gradient_of_standardized, group, into(1), length)
+
+
+class Standardization(Compound):
+    """Rows less their means, over their standard deviations, or the gradient by the rows.
+
+    Called with the upstream gradient, for a gradient alone; with the rows, along the last axis;
+    and with a number that is added to variances.
+    """
+
+    def __init__(self, name: str, core: Callable) -> None:
+        self.name = name
+        self.kernels = {"rows": Ranged(f"{name}_rows", core, 1, ())}
+
+    def __call__(self, *operands: Any) -> np.ndarray:
+        """Return an array of the shape of the rows."""
+        *arrays, epsilon = operands
+        result, shape = self.result_dtype(arrays[-1].dtype), arrays[-1].shape
+        arrays = [np.require(array, loop_dtype(result), ("C", "A")) for array in arrays]
+        out = empty(shape, arrays[0].dtype)
+        if out.size:
+            arrays += [np.array([epsilon], out.dtype), out]
+            self.kernels["rows"](arrays, shape[-1:], out.size // shape[-1], out.size)
+        return cast(out, result)
+
+
+standardize = Standardization("standardize", _standardize_rows)
+standardize_grad = Standardization("standardize_grad", _gradient_rows)

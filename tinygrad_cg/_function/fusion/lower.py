@@ -415,7 +415,7 @@ def _norm(value: Value, x: FusionNode) -> FusionNode | None:
 
 
 COMPOSITE = ["gelu", "log_softmax", "log_softmax_pull", "logsumexp", "mean", "scalar_power"]
-COMPOSITE += ["softmax", "softmax_pull", "variance"]
+COMPOSITE += ["softmax", "softmax_pull", "standardize", "variance"]
 
 RULES: dict[str, Callable[..., FusionNode | None]] = {
     "broadcast_to": _broadcast,
