@@ -266,8 +266,8 @@ def test_kinds():
 def test_arguments_of_the_class():
     with pytest.raises(ValueError, match="odd: kind 'other' is not one of same, float"):
         Elementwise("odd", elementary.add, 2, "other")
-    with pytest.raises(ValueError, match="takes 1 to 3 inputs, not 4"):
-        Elementwise("odd", elementary.add, 4)
+    with pytest.raises(ValueError, match="takes 1 to 4 inputs, not 5"):
+        Elementwise("odd", elementary.add, 5)
     assert repr(add) == "<kernel add>"
     assert add.function is elementary.add
     assert (add.name, add.inputs, add.kind) == ("add", 2, "same")

@@ -21,6 +21,7 @@ ELEMENTWISE_SHAPES = {
     1: [((2, 3),)],
     2: [((2, 3), (2, 3)), ((2, 3), (3,)), ((2, 1), (3,)), ((), (4,)), ((4,), ())],
     3: [((2, 3), (2, 3), (2, 3)), ((2, 3), (3,), (2, 1)), ((4,), (4,), ())],
+    4: [((2, 3), (2, 3), (2, 3), (2, 3)), ((2, 3), (3,), (3,), (3,)), ((2, 3), (1, 3), (2, 1), ())],
 }
 ops.load_all()  # operations that are loaded later are tried, too
 CLOSE = 0.05  # random operands keep this distance from the points that a record avoids

@@ -807,6 +807,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
         (upstream == 0) & ~np.isfinite(slope), 0, gradient
     ),
     "one_minus_square": lambda x: (1 - x) * (1 + x),
+    "normalized": lambda x, mean, factor, offset: (x - mean) * factor + offset,
     "direction": _direction,
     "sigmoid_slope": each(lambda x: float(_exact_sigmoid_slope(x)) if x == x else x),
     "tanh_slope": each(

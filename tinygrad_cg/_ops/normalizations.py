@@ -25,13 +25,14 @@ from .comparison import equal, greater_equal, isfinite, less, logical_or
 from .complex import conj, real
 from .composition import ON_GPU, TENSORS, Operations
 from .creation import ones_like
-from .define import Case, later_axis, operation
+from .define import Case, elementwise, later_axis, operation
 from .elementwise import (
     add,
     divide,
     maximum,
     multiply,
     multiply_upstream,
+    negative,
     rsqrt,
     sqrt,
     square,
@@ -39,7 +40,14 @@ from .elementwise import (
     where,
 )
 from .indexing import gather
-from .reductions import euclidean_length, global_length, reduce_mean, reduce_sum, reduce_variance
+from .reductions import (
+    euclidean_length,
+    global_length,
+    reduce_mean,
+    reduce_sum,
+    reduce_variance,
+    sum_to_shape,
+)
 from .sampling import uniform
 from .shape import cast, floating, in_float32, reshape, squeeze
 from .validation import as_shape, check_broadcast, check_kind, normalize_axes
@@ -82,6 +90,35 @@ def weighted_moments(
     return mean, variance
 
 
+def _normalized_by_mean(dy: Tensor, factor: Tensor, shape: tuple[int, ...]) -> Tensor:
+    if factor._data.shape == shape:  # so it is the same for all that is added up
+        dy = sum_to_shape(dy, shape)
+    return negative(multiply_upstream(dy, factor))
+
+
+_normalized = elementwise(
+    "normalized",
+    ("x", "mean", "factor", "offset"),
+    "float",
+    (
+        lambda dy, factor: multiply_upstream(dy, factor),
+        _normalized_by_mean,
+        lambda dy, x, mean: multiply_upstream(dy, subtract(x, mean)),
+        lambda dy: dy,
+    ),
+    jvp=(
+        lambda dx, x, mean, factor, offset, out: multiply_upstream(dx, factor),
+        lambda dx, x, mean, factor, offset, out: negative(multiply_upstream(dx, factor)),
+        lambda dx, x, mean, factor, offset, out: multiply_upstream(dx, subtract(x, mean)),
+        lambda dx, x, mean, factor, offset, out: dx,
+    ),
+    ulps=None,  # several roundings
+    decomposition=lambda ops, x, mean, factor, offset: ops.add(
+        ops.multiply(ops.subtract(x, mean), factor), offset
+    ),
+)
+
+
 @in_float32
 def batch_normalization(
     x: TensorLike,
@@ -101,8 +138,9 @@ def batch_normalization(
     factor = rsqrt(add(cast(variance, promote(x.dtype, variance.dtype)), variance_epsilon))
     if scale is not None:
         factor = multiply(factor, scale)
-    result = multiply(subtract(x, mean), factor)
-    return result if offset is None else add(result, offset)
+    if offset is None:
+        return multiply(subtract(x, mean), factor)
+    return apply(_normalized, convert_operands((x, mean, factor, offset)), {})
 
 
 def _along(argument: str, x: Tensor, values: Any, axes: tuple[int, ...]) -> Tensor:

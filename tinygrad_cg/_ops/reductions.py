@@ -91,6 +91,19 @@ reduce_sum = reduction(
 )
 
 
+def sum_to_shape(gradient: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Undo broadcasting: sum over the axes that were repeated (or repeat what was summed)."""
+    current = gradient._data.shape
+    extra = len(current) - len(shape)
+    if extra < 0 or any(size != 1 == current[i + extra] for i, size in enumerate(shape)):
+        return repeat(gradient, shape)
+    axes = [*range(extra)]
+    axes += [i + extra for i, size in enumerate(shape) if size == 1 != current[i + extra]]
+    params = {"axis": tuple(axes), "keepdims": not extra}
+    total = apply(reduce_sum.primitive, (gradient,), params) if axes else gradient
+    return reshape(total, shape) if total._data.shape != shape else total
+
+
 def _run_mean(x: np.ndarray, axis: tuple[int, ...], keepdims: bool) -> np.ndarray:
     over_all = not keepdims and len(axis) == x.ndim and type(x) is np.ndarray
     if over_all and 0 < x.size < 2**24 and (x.dtype is FLOAT64 or x.dtype is FLOAT32):

@@ -19,7 +19,6 @@ from .._core import devices
 from .._core.devices import GPU, home
 from .._core.kinds import is_differentiable
 from .._core.levels import Token, is_alive, state
-from .._core.primitive import apply
 from .._core.record import (
     LARGE,
     Expired,
@@ -37,8 +36,8 @@ from .._core.record import (
 from .._core.tensor import Aval, Tensor, operations
 from .._ops.creation import fill_zeros, ones_like
 from .._ops.elementwise import add
-from .._ops.reductions import reduce_sum
-from .._ops.shape import cast, identity, repeat, reshape
+from .._ops.reductions import sum_to_shape
+from .._ops.shape import cast, identity, repeat
 from ..errors import TapeWarning, warn
 from .observer import run_sweep
 
@@ -277,7 +276,7 @@ def sweep(
                     continue
             data = gradient._data
             if data.shape != node.shape:
-                gradient = fit_shape(gradient, node.shape)
+                gradient = sum_to_shape(gradient, node.shape)
             if data.dtype is not node.dtype and data.dtype != node.dtype:
                 gradient = cast(gradient, node.dtype)
             total = totals.get(node)
@@ -395,19 +394,6 @@ def _is_first_part(node: Node, joint: Any, dy: Tensor, totals: dict) -> bool:
     total = parts[node.saved]  # there may be several parts for one output: see user_ops
     parts[node.saved] = dy if total is None else add(total, dy)
     return first
-
-
-def fit_shape(gradient: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Undo broadcasting: sum over the axes that were repeated (or repeat what was summed)."""
-    current = gradient._data.shape
-    extra = len(current) - len(shape)
-    if extra < 0 or any(size != 1 == current[i + extra] for i, size in enumerate(shape)):
-        return repeat(gradient, shape)
-    axes = [*range(extra)]
-    axes += [i + extra for i, size in enumerate(shape) if size == 1 != current[i + extra]]
-    params = {"axis": tuple(axes), "keepdims": not extra}
-    total = apply(reduce_sum.primitive, (gradient,), params) if axes else gradient
-    return reshape(total, shape) if total._data.shape != shape else total
 
 
 def release(visited: list[Node], gradients: Iterable[Tensor | None] = ()) -> None:

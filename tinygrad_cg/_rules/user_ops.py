@@ -24,8 +24,8 @@ from .._core.kinds import is_inexact
 from .._core.primitive import OPS, Primitive, apply, bind
 from .._core.record import Node, attach_part
 from .._core.tensor import Aval, Tensor
+from .._ops.reductions import sum_to_shape
 from .._ops.validation import broadcast_shapes
-from .._reverse.sweep import fit_shape
 from ..errors import UnsupportedCodeError, location_of
 from .calls import gradients_of_function
 from .definition import Definition, source_line
@@ -389,7 +389,7 @@ def _unbroadcast(returned: Any, inputs: tuple, shape: tuple[int, ...]) -> Any:
     if len(flat) != len(inputs):
         return returned
     return [
-        fit_shape(gradient, tensor._data.shape)
+        sum_to_shape(gradient, tensor._data.shape)
         if isinstance(gradient, Tensor) and gradient._data.shape == shape
         else gradient
         for gradient, tensor in zip(flat, inputs, strict=True)

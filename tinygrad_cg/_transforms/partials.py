@@ -15,8 +15,8 @@ from .._core.levels import state
 from .._core.tensor import Tensor
 from .._ops.complex import conj, real
 from .._ops.elementwise import add, multiply, multiply_upstream
+from .._ops.reductions import sum_to_shape
 from .._ops.shape import cast, repeat
-from .._reverse.sweep import fit_shape
 from .._rules.custom_gradient import Bind
 from .._rules.outside_runs import run_rule
 from .._rules.rebinding import TransformedCall, rebind_outputs
@@ -204,4 +204,4 @@ def _product(dy: Tensor, partial: Tensor, target: Any) -> Tensor:
     product = multiply_upstream(dy, conj(partial) if complex_partial else partial)
     if is_complex(product._data.dtype) and not is_complex(target.dtype):
         product = real(product)
-    return fit_shape(product, tuple(target.shape))
+    return sum_to_shape(product, tuple(target.shape))

@@ -27,6 +27,7 @@ from tinygrad_cg_kernels.elementary.arithmetic import (
     multiply_tangent,
     multiply_upstream,
     negative,
+    normalized,
     one_minus_square,
     power,
     real,

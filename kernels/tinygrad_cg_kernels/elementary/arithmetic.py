@@ -64,6 +64,12 @@ def rsqrt(x):
     return 1 / np.sqrt(x)
 
 
+@jitable
+def normalized(x, mean, factor, offset):
+    """Return (x - mean) * factor + offset."""
+    return (x - mean) * factor + offset
+
+
 # Gradient rules multiply an upstream gradient (here x) by a slope, or divide it. If the gradient is
 # zero, so is the result, even if the slope is infinite or nan. Operands are compared, not results:
 # a processor can do that while it multiplies.

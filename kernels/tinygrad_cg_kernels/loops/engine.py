@@ -127,7 +127,7 @@ class Elementwise:
     ----------
     name : the name in errors, tracebacks and cache files.
     function : the scalar function, kept for fusion.
-    inputs : the number of arrays that it takes, 1 to 3.
+    inputs : the number of arrays that it takes, 1 to 4; with 4 there is no small kernel.
     kind : how dtypes behave. "same": the promoted dtype throughout. "float": integers and
         bool become float64 first. "compare": promoted, the result bool. "logical": inputs
         become bool by `!= 0`, the result bool. "real": the result is the real dtype of a
@@ -154,8 +154,8 @@ class Elementwise:
         kind: str = "same",
         guard: tuple[Callable, Callable] | None = None,
     ) -> None:
-        if inputs not in (1, 2, 3):
-            raise ValueError(f"{name}: an elementwise kernel takes 1 to 3 inputs, not {inputs}")
+        if inputs not in (1, 2, 3, 4):
+            raise ValueError(f"{name}: an elementwise kernel takes 1 to 4 inputs, not {inputs}")
         if kind not in KINDS:
             raise ValueError(f"{name}: kind {kind!r} is not one of {', '.join(KINDS)}")
         self.name, self.function, self.inputs, self.kind = name, function, inputs, kind
@@ -342,7 +342,7 @@ class Elementwise:
     def _fresh(self, arrays: tuple[np.ndarray, ...]) -> np.ndarray:
         """Return the result as a new array."""
         signature, arrays = self._check_operands(arrays)
-        if signature.exact:
+        if signature.exact and self.inputs < 4:
             dtypes = (*signature.loop, signature.result)
             got = self._compile_or_explain(signature.loop, self._small, arrays, dtypes)
             if got is not None:
