@@ -115,22 +115,20 @@ class Analytic(Constants):
         self.holds = True
 
     def process(self, primitive: Any, inputs: tuple, params: dict) -> Any:
-        if any(is_complex(tensor.dtype) for tensor in inputs):
-            if not self._is_analytic(primitive):
-                self.holds = False
-                raise TypeError(f"{primitive.name} is not an analytic function of complex numbers")
-            out = super().process(primitive, inputs, params)
+        has_complex = any(is_complex(tensor.dtype) for tensor in inputs)
+        if has_complex and not (
+            any(accepts(np.dtype(np.complex128)) for accepts in primitive.dtypes)
+            and primitive.name in OPS  # a user's own kernel may be anything
+            and primitive.analytic
+            and primitive.name not in NOT_ANALYTIC
+        ):
+            self.holds = False
+            raise TypeError(f"{primitive.name} is not an analytic function of complex numbers")
+        out = super().process(primitive, inputs, params)
+        if has_complex:
             outs = out if isinstance(out, list) else [out]
             self.holds &= all(is_complex(tensor.dtype) for tensor in outs)
-            return out
-        return super().process(primitive, inputs, params)
-
-    @staticmethod
-    def _is_analytic(primitive: Any) -> bool:
-        takes_complex = any(accepts(np.dtype(np.complex128)) for accepts in primitive.dtypes)
-        is_known = primitive.name in OPS  # a user's own kernel may be anything
-        listed = primitive.analytic and primitive.name not in NOT_ANALYTIC
-        return takes_complex and is_known and listed
+        return out
 
     def detach(self, *facts: Any, **named: Any) -> bool:
         self.holds &= bool(running_functions())  # a rule replaces what these compute

@@ -34,10 +34,6 @@ class Property:
     detail: str
 
 
-Inaccurate = tuple[DerivativeRow, str, float, float]
-"""A row whose value in the arguments' dtype has lost digits: the dtype, and in float64."""
-
-
 @dataclass
 class Check:
     """The derivatives that rules return at a point, compared with references, order by order.
@@ -57,7 +53,8 @@ class Check:
     second: Check | None = None
     rows: list[DerivativeRow] = field(default_factory=list)
     properties: list[Property] = field(default_factory=list)
-    inaccurate: list[Inaccurate] = field(default_factory=list)
+    # rows whose value in the arguments' dtype has lost digits: the dtype, that value, in float64
+    inaccurate: list[tuple[DerivativeRow, str, float, float]] = field(default_factory=list)
     recorders: dict[tuple[int, str], Recorder] = field(default_factory=dict)
     errors: dict[tuple[int, str, str], Exception] = field(default_factory=dict)
     value: InnerProduct | None = None  # of the function's outputs with the weights
@@ -151,8 +148,7 @@ class Check:
         rows = [row for row in self.rows if (row.order, row.mode) == (order, mode)]
         if any(row.verdict == verdicts.FAILED for row in rows):
             return
-        words = f"{type(error).__name__}: {error}"
-        compared = (None, math.nan, math.nan, "", verdict, words)
+        compared = (None, math.nan, math.nan, "", verdict, f"{type(error).__name__}: {error}")
         names = [row.argument for row in self.rows if row.verdict == verdicts.NOT_LINEAR]
         names = names if verdict == verdicts.NOT_LINEAR and names else self.names
         self.rows += [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import replace
 from operator import attrgetter
 
@@ -56,7 +55,7 @@ def _one_order(check: Check, order: int) -> bool:
     gradients = check.gradients_of(order, "x")
     if gradients is None:
         return False
-    check.has_zeros |= any(map(functools.partial(_has_zero, check), gradients[1]))
+    check.has_zeros |= any(_has_zero(check, gradient) for gradient in gradients[1])
     if order == 1:
         check_linearity(check)
         if not check.repeats:
@@ -86,8 +85,7 @@ def _look_closer(check: Check) -> None:
     order = min(sure) - 1 if sure else check.order  # the orders that look right
     if not order or not _is_special(check):
         return
-    generator = np.random.default_rng(check.problem.values[0].size)
-    problem = nearby_problem(check.problem, generator)
+    problem = nearby_problem(check.problem, np.random.default_rng(check.problem.values[0].size))
     if problem is None:
         return
     check.second = second = Check(problem, order, check.modes, check.full, is_nearby=True)

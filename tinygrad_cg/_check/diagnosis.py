@@ -117,8 +117,7 @@ def _errors(evidence: Evidence) -> Iterator[Finding]:
             frames = traceback.extract_tb(error.__traceback__)
             users = [frame for frame in frames if not is_ours(frame.filename)]
             location = f" ({where((users[-1].filename, users[-1].lineno or 0))})" if users else ""
-            name = type(error).__name__
-            text = f"Order {order} cannot be computed: {name}: {words}{location}"
+            text = f"Order {order} cannot be computed: {type(error).__name__}: {words}{location}"
             yield Finding(text, order=order)
 
 
@@ -577,8 +576,7 @@ def _explain(
         for seen in evidence.calls:
             if seen.standalone and (text := name_overwritten(seen)):
                 return Explanation(text)
-    properties = evidence.check.properties
-    if any(prop.holds is False for prop in properties if "linear" in prop.name):
+    if any(prop.holds is False for prop in evidence.check.properties if "linear" in prop.name):
         return Explanation()
     return describe_patterns(evidence.check, rows)
 
@@ -642,8 +640,7 @@ def _describe_swap(evidence: Evidence, order: int) -> Explanation:
                 evaluate.product(problem.last[i], gradients[j]).number,
                 evaluate.product(problem.last[j], gradients[i]).number,
             )
-            wanted = (rows[name].reference, rows[other].reference)
-            pairs = zip(crossed, wanted, strict=True)
+            pairs = zip(crossed, (rows[name].reference, rows[other].reference), strict=True)
             if all(math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9) for a, b in pairs):
                 words = f"The gradients of {name} and {other} are swapped."
                 return Explanation(words, {i: partial(rewrite.swap_gradients, other=j)})
@@ -752,8 +749,7 @@ def _describe(evidence: Evidence, rows: Sequence[DerivativeRow], is_next: bool =
     of = f"The gradient of order {row.order}{by} is" if not is_next else f"The gradient{by} is also"
     text = f"{of} wrong{mode}: {what}{location}"
     if row.detail.startswith(verdicts.OUTSIDE):
-        value = number(row.value)
-        return f"{text}there is a kink; {row.detail}: got {value}."
+        return f"{text}there is a kink; {row.detail}: got {number(row.value)}."
     return f"{text}expected {_pair(row)}{f' ({row.detail})' * (', right in' in row.detail)}."
 
 

@@ -28,7 +28,6 @@ MAX_ENTRIES = 1 << 22  # entries of a Jacobian to keep
 STEP = 1e-3  # in units of the argument's scale
 STEPS = (1.0, -1.0, 0.5, -0.5)  # in units of `STEP`
 MOVES = (0.13, -0.29, 0.41)  # further points, in units of the scale
-EVERY = slice(None)
 
 NOTHING = np.empty(0)
 UNKNOWN = Derivation(NOTHING, [], {})
@@ -254,10 +253,6 @@ def _parts_by_output(
     return tuple(parts)
 
 
-class _NotBatched(Exception):
-    """A function that cannot be computed for several points at once."""
-
-
 class _Argument:
     """The function to differentiate, and its gradient, as functions of one argument.
 
@@ -321,7 +316,7 @@ class _Argument:
         """Return the points, fewer if they cannot be batched, with the slopes at each."""
         try:
             return points, self._slopes(points, max(1, BATCH // self.x.size))
-        except _NotBatched:
+        except Exception:  # NumPy code, for example, or a condition
             self.is_batched = False
             if self.cost.count > MAX_UNBATCHED and not self.is_full:
                 raise self.cost from None
@@ -353,7 +348,7 @@ class _Argument:
         sizes = np.abs(there.ravel())
         return (STEP if self.is_precise else 0.02) * np.where(sizes > 0, sizes, self.scale)
 
-    def _shifted(self, there: np.ndarray, unit: complex, some: slice = EVERY) -> np.ndarray:
+    def _shifted(self, there: np.ndarray, unit: complex, some: slice) -> np.ndarray:
         """Return points around one, in the order of `STEPS`, then of some of the elements."""
         indices, steps = np.arange(there.size)[some], unit * self._steps(there)[some]
         points = np.tile(there.ravel(), (len(STEPS), len(indices), 1))
@@ -363,7 +358,7 @@ class _Argument:
         return points.reshape(-1, *there.shape)
 
     def _columns(
-        self, there: np.ndarray, middle: np.ndarray, around: np.ndarray, some: slice = EVERY
+        self, there: np.ndarray, middle: np.ndarray, around: np.ndarray, some: slice
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the derivative of the values by each element, NaN at kinks, and its error."""
         h = self._steps(there)[some, None]
@@ -380,16 +375,15 @@ class _Argument:
 
     # Values and gradients --------------------------------------------------------------------
 
-    def values(self, points: np.ndarray, batch: int = 0) -> np.ndarray:
+    def values(self, points: np.ndarray, batch: int) -> np.ndarray:
         """Return a row of values for each of the argument's values.
 
-        In batches of this size; one after the other if it is 0. Raises `_NotBatched`.
+        In batches of this size; one after the other if it is 0.
         """
         rows = []
         for start in range(0, len(points), batch or 1):
             some = points[start : start + (batch or 1)]
-            with _batching():
-                rows.append(self._values(some, WholeBatch(len(some)) if batch else None))
+            rows.append(self._values(some, WholeBatch(len(some)) if batch else None))
         return np.concatenate(rows)
 
     def _values(self, points: np.ndarray, batch: Batch | None) -> np.ndarray:
@@ -406,9 +400,8 @@ class _Argument:
     def gradients(self, points: list[np.ndarray], at_point: np.ndarray | None) -> list[np.ndarray]:
         """Return the gradient that the rules return at each point; `at_point` at the first one."""
         if len(points) > 1 and self.is_batched:
-            with contextlib.suppress(_NotBatched):
-                with _batching():
-                    gradients = self._gradients(np.stack(points), WholeBatch(len(points)))
+            with contextlib.suppress(Exception):  # NumPy code, for example, or a condition
+                gradients = self._gradients(np.stack(points), WholeBatch(len(points)))
                 if at_point is None or np.allclose(gradients[0], at_point, 1e-6, equal_nan=True):
                     return list(gradients)
         first = [] if at_point is None else [at_point]
@@ -427,11 +420,3 @@ class _Argument:
             return evaluate.at_several(self.problem, self.point, {self.j: points}, batch)
         point = [points[0] if i == self.j else value for i, value in enumerate(self.point)]
         return evaluate.at(self.problem, point)
-
-
-@contextlib.contextmanager
-def _batching() -> Any:
-    try:
-        yield
-    except Exception as error:  # NumPy code, for example, or a condition
-        raise _NotBatched from error

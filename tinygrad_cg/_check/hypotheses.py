@@ -82,8 +82,7 @@ def explain(elements: Elements) -> Hypothesis | None:
     with np.errstate(all="ignore"):
         for family in (_approximations,) if is_close else FAMILIES:
             for hypothesis in family(elements):
-                is_tested = count > hypothesis.fitted
-                if is_tested and all(map(hypothesis.fits, samples)):
+                if count > hypothesis.fitted and all(map(hypothesis.fits, samples)):
                     return hypothesis
     return None
 
@@ -1036,10 +1035,8 @@ FAMILIES: tuple[Callable[[Elements], Iterator[Hypothesis]], ...] = (
 
 # The upstream gradient -----------------------------------------------------------------------
 
-OfUpstream = Callable[[np.ndarray, np.ndarray, float], Any]
-"""The gradient for k times an upstream gradient, from those for none and for one, and k."""
-
-OF_UPSTREAMS: dict[str, OfUpstream] = {
+# the gradient for k times an upstream gradient, from those for none and for one, and k
+OF_UPSTREAMS: dict[str, Callable[[np.ndarray, np.ndarray, float], Any]] = {
     "The gradient is the same for each upstream gradient. Does the rule lack a factor dy?": (
         lambda none, once, k: once
     ),

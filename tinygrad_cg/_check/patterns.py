@@ -32,6 +32,7 @@ class Explanation(NamedTuple):
     others: Mapping[int, Fix] = MappingProxyType({})
 
 
+@np.errstate(all="ignore")
 def describe_patterns(check: Check, rows: Sequence[DerivativeRow]) -> Explanation:
     """Explain the wrong gradients of one order.
 
@@ -41,11 +42,6 @@ def describe_patterns(check: Check, rows: Sequence[DerivativeRow]) -> Explanatio
     names = check.names
     if rows[0].nearby and check.second is not None:
         check = check.second
-    with np.errstate(all="ignore"):
-        return _describe(check, rows, names)
-
-
-def _describe(check: Check, rows: Sequence[DerivativeRow], names: list[str]) -> Explanation:
     false = {row.argument: row for row in rows[::-1] if row.path == "x" and row.argument in names}
     hypotheses: dict[str, Hypothesis] = {}
     left: dict[str, dict[str, int]] = {}

@@ -113,15 +113,13 @@ def is_estimator(function: Any) -> bool:
 
 def _is_estimator(node: ast.AST) -> bool:
     match node:
-        case ast.BinOp(z, ast.Sub(), ast.Call(function, [other])):
-            pass
-        case ast.BinOp(
-            z, ast.Add(), ast.Call(function, [ast.BinOp(_, ast.Sub(), other)])
-        ) | ast.BinOp(ast.Call(function, [ast.BinOp(_, ast.Sub(), other)]), ast.Add(), z):
-            pass
-        case _:
-            return False
-    return last_name(function) == "stop_gradient" and ast.dump(z) == ast.dump(other)
+        case (
+            ast.BinOp(z, ast.Sub(), ast.Call(function, [other]))
+            | ast.BinOp(z, ast.Add(), ast.Call(function, [ast.BinOp(_, ast.Sub(), other)]))
+            | ast.BinOp(ast.Call(function, [ast.BinOp(_, ast.Sub(), other)]), ast.Add(), z)
+        ):
+            return last_name(function) == "stop_gradient" and ast.dump(z) == ast.dump(other)
+    return False
 
 
 def corrected(function: Any, change: Callable[..., None], *facts: Any) -> str | None:
@@ -318,19 +316,17 @@ def returns(function: ast.FunctionDef) -> list[ast.Return]:
 def undecorate(source: SourceCode, inner: str) -> None:
     """Remove the rule of the gradient function `inner`."""
     target = _find_function(source.tree, inner)
-    pairs = []
+    rules = set()
     for statement in returns(target):
         match statement.value:
             case ast.Tuple([value, rule]):
-                pairs.append((statement, value, rule))
+                statement.value = value
+                rules.add(ast.unparse(rule))
             case _:
                 raise OtherForm
     decorators = target.decorator_list
     target.decorator_list = [d for d in decorators if not is_custom_gradient(d, source.space)]
-    gone = {rule.id for _, _, rule in pairs if isinstance(rule, ast.Name)}
-    for statement, value, _ in pairs:
-        statement.value = value
-    target.body = [node for node in target.body if getattr(node, "name", None) not in gone]
+    target.body = [node for node in target.body if getattr(node, "name", None) not in rules]
 
 
 class Returned:
@@ -478,8 +474,7 @@ def conjugate_factor(source: SourceCode, name: str, index: int) -> None:
         if not dy or len(others) != len(factors) - 1 or any(dy in _names_in(x) for x in others):
             return gradient
         product = " * ".join(f"({ast.unparse(node)})" for node in others)
-        text = f"{dy} * {source.prefix}math.conj({product})"
-        return _expression(text)
+        return _expression(f"{dy} * {source.prefix}math.conj({product})")
 
     change_gradient(source, name, index, change)
 
@@ -556,8 +551,7 @@ def transpose_matrix(source: SourceCode, name: str, index: int) -> None:
                 return matrix
             case ast.Call(function, [matrix], []) if last_name(function) == "transpose":
                 return matrix
-        text = f"{source.prefix}transpose({ast.unparse(node)})"
-        return _expression(text)
+        return _expression(f"{source.prefix}transpose({ast.unparse(node)})")
 
     _change_matrices(source, name, index, transposed)
 
@@ -634,12 +628,9 @@ def call_again(source: SourceCode, name: str) -> None:
 
 def change_axis(source: SourceCode, name: str, index: int, old: int, new: int) -> None:
     """Make the rule of `name` sum, or average, over the axis `new` instead of `old`."""
-    for node in ast.walk(_rule_of(source, name)):
-        match node:
-            case ast.Call(_, [_, ast.Constant(value) as axis, *_]) | ast.keyword(
-                "axis", ast.Constant(value) as axis
-            ) if value == old:
-                axis.value = new
+    for axis in _axes_in(_rule_of(source, name)):
+        if axis.value == old:
+            axis.value = new
 
 
 def keep_fractions(source: SourceCode, call: str) -> None:
@@ -668,25 +659,27 @@ def symmetrise(source: SourceCode, name: str, argument: str) -> None:
     target.body.insert(ast.get_docstring(target) is not None, ast.parse(code).body[0])
 
 
-Repair = tuple[str, Callable[[SourceCode], None]]
-"""What may be wrong with a function, in words, and how to correct it."""
+def repairs(
+    function: Any, name: str, matrices: Sequence[str]
+) -> Iterator[tuple[str, Callable[[SourceCode], None]]]:
+    """Yield what may be wrong with a function with a rule, in words, and how to correct it.
 
-
-def repairs(function: Any, name: str, matrices: Sequence[str]) -> Iterator[Repair]:
-    """Yield corrections of a function with a rule, to try; `matrices` are its square arguments."""
+    `matrices` are its square arguments.
+    """
     try:
         source = _source_of(function)
         rule = _rule_of(source, name)
     except OtherForm:
         return
     for code in dict.fromkeys(ast.unparse(n) for n in ast.walk(source.tree) if _value_cast(n)):
-        yield (
-            f"`{code}` drops the digits after the decimal point.",
-            partial(keep_fractions, call=code),
-        )
-    axes, others = (_axes_in(tree) for tree in (rule, source.tree))
-    for old in axes:
-        for new in [*dict.fromkeys((*others, *({0: (1,), 1: (0,)}.get(old, ()))))]:
+        words = f"`{code}` drops the digits after the decimal point."
+        yield words, partial(keep_fractions, call=code)
+    axes, others = (
+        [axis.value for axis in _axes_in(tree) if isinstance(axis.value, int)]
+        for tree in (rule, source.tree)
+    )
+    for old in dict.fromkeys(axes):
+        for new in dict.fromkeys([*others, *{0: [1], 1: [0]}.get(old, [])]):
             if new != old:
                 words = f"The rule has axis {old} where it needs axis {new}."
                 yield words, partial(change_axis, name=name, index=0, old=old, new=new)
@@ -695,16 +688,14 @@ def repairs(function: Any, name: str, matrices: Sequence[str]) -> Iterator[Repai
         yield words, partial(symmetrise, name=name, argument=argument)
 
 
-def _axes_in(tree: ast.AST) -> dict[int, None]:
-    """Return the axes that calls in a tree have as constants."""
-    axes = {}
+def _axes_in(tree: ast.AST) -> Iterator[ast.Constant]:
+    """Yield the constants in a tree that may be the axes of calls."""
     for node in ast.walk(tree):
         match node:
-            case ast.keyword("axis", ast.Constant(int() as axis)) | ast.Call(
-                _, [_, ast.Constant(int() as axis), *_]
+            case ast.keyword("axis", ast.Constant() as axis) | ast.Call(
+                _, [_, ast.Constant() as axis, *_]
             ):
-                axes[axis] = None
-    return axes
+                yield axis
 
 
 def change_gradient(
@@ -781,9 +772,8 @@ def _value_of(function: ast.FunctionDef) -> str:
             case ast.Assign([ast.Tuple(names)], ast.Tuple(expressions)):
                 if not all(isinstance(name, ast.Name) for name in names):
                     raise OtherForm
-                before = dict(assigned)
-                for name, expression in zip(names, expressions, strict=False):
-                    assigned[ast.unparse(name)] = _substituted(expression, before)
+                substituted = [_substituted(expression, assigned) for expression in expressions]
+                assigned |= zip(map(ast.unparse, names), substituted, strict=False)
             case ast.Return() | ast.FunctionDef() | ast.Expr(ast.Constant()):  # a docstring
                 pass
             case _:
@@ -961,8 +951,7 @@ class Stabilise(ast.NodeTransformer):
     def _log_cosh(self, x: Any) -> ast.expr:
         code = ast.unparse(x)
         minus = ast.unparse(ast.BinOp(ast.Constant(-2.0), ast.Mult(), x))
-        softplus = f"{self.prefix}nn.softplus({minus})"
-        return _expression(f"{code} + {softplus} - {self.log2}")
+        return _expression(f"{code} + {self.prefix}nn.softplus({minus}) - {self.log2}")
 
     def _one_plus(self, node: ast.AST) -> ast.expr | None:
         """Return x if the node is 1 + e^x."""

@@ -120,8 +120,7 @@ def _judge_own_dtype(
     order before. `number_of` takes the gradients' arrays.
     """
     gap = abs(own.number - value.number)
-    is_close = gap <= 0.01 * value.size
-    if is_close or row.verdict not in (verdicts.TRUE, verdicts.INCONCLUSIVE):
+    if gap <= 0.01 * value.size or row.verdict not in (verdicts.TRUE, verdicts.INCONCLUSIVE):
         return
     problem = check.problem
     path = "joint" if row.path == "upstream" else row.path

@@ -103,8 +103,7 @@ def gradients_of_function(
     rule: Callable, definition: Definition, inputs: Sequence, returned: Any, targets: Sequence
 ) -> list:
     """Return what a rule gave for the inputs, checked as the result of a custom gradient."""
-    homes = devices.homes(inputs)
-    call = Call(None, definition, rule, len(inputs), homes=homes)
+    call = Call(None, definition, rule, len(inputs), homes=devices.homes(inputs))
     return gradients_of_inputs(call, returned, targets)
 
 

@@ -247,8 +247,7 @@ class Definition:
         scope = getattr(inspect.unwrap(self.function), "__globals__", {})
         fields = {"kind": kind, "function": self.name, "line": (file, line)}
         warning = CustomGradientWarning(f"{message} ({self.where()})", **fields)
-        module = scope.get("__name__")
-        warnings.warn_explicit(warning, CustomGradientWarning, file, line, module)
+        warnings.warn_explicit(warning, CustomGradientWarning, file, line, scope.get("__name__"))
 
     def warn_bypassed(self) -> None:
         self.warn(

@@ -378,7 +378,7 @@ def finish_run(
             results = apply(CODE, code.operands(), {"code": code})
             break
         except _CapturesMore as more:
-            code.read(more.reads)
+            code.read(*more.args)
     code.results = None
     return pack_present(code.structure, results)
 
@@ -393,11 +393,8 @@ def pack_present(structure: Any, results: Iterable) -> Any:
 class _CapturesMore(Exception):
     """The run for some example captured a tensor, or gave a result, that no earlier one did.
 
-    `reads` has the Variables that it read for the first time.
+    Its argument has the Variables that the run read for the first time, by their ids.
     """
-
-    def __init__(self, reads: dict[int, Any]):
-        self.reads = reads
 
 
 class _FunctionCode(Code):

@@ -64,8 +64,7 @@ def print(*inputs: Any, **kwargs: Any) -> None:
     parts = [nest.map_structure(template, value) for value in inputs]
 
     def show(*arrays: np.ndarray) -> tuple[()]:
-        texts = [_text(part, arrays, summarize) for part in parts]
-        write(sep.join(texts), end)
+        write(sep.join([_text(part, arrays, summarize) for part in parts]), end)
         return ()
 
     numpy_function(show, operands, [], name="print")

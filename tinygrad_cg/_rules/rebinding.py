@@ -99,8 +99,7 @@ def keep_producer(frame: Frame, call: Any, group: frozenset, record: Any, result
     """Keep the inner producer of an output for tapes that watch no input of the call."""
     others = frame.active(resolve(frame, (record,))[0] - group)
     if others:
-        node = narrow(record, others)
-        attach(result, others, (node,), identity_rule, call.definition.name)
+        attach(result, others, (narrow(record, others),), identity_rule, call.definition.name)
         if any(not (token.everything and token.silent) for token in others - frame.natural):
             call.definition.warn_bypassed()
     elif not group and result._rec is None:

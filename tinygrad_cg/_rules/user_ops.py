@@ -84,9 +84,7 @@ def _register(name: str, function: Callable[..., Any] | None, replace: bool) -> 
         raise KeyError(f"Registering two gradient with name '{name}'! The library defines it.")
     if name in _gradients and not replace:
         previous = _gradients[name]
-        earlier = "NotDifferentiable"
-        if previous is not None:
-            earlier = location_of(*source_line(previous))
+        earlier = "NotDifferentiable" if previous is None else location_of(*source_line(previous))
         raise KeyError(
             f"Registering two gradient with name '{name}'! (Previous registration: {earlier}) "
             "Pass replace=True to RegisterGradient where a notebook's cell runs again."

@@ -21,11 +21,7 @@ from ..errors import IMPORTED, location_of
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
-_FUTURES = functools.reduce(
-    lambda flags, name: flags | getattr(__future__, name).compiler_flag,
-    __future__.all_feature_names,
-    0,
-)
+_FUTURES = sum({getattr(__future__, name).compiler_flag for name in __future__.all_feature_names})
 _MAX_FILES = 16  # files whose trees are kept
 _CLOCK_TOLERANCE = 1.0  # seconds by which the times of files may be off
 _FACTS = (
@@ -255,8 +251,7 @@ def _unmangled(code: CodeType) -> list[str]:
 
 def compile_tree(node: ast.Module, parents: CodeType) -> CodeType:
     """Return a module's code, with the file name and the future features of another's code."""
-    flags = parents.co_flags & _FUTURES
-    return compile(node, parents.co_filename, "exec", flags, True)
+    return compile(node, parents.co_filename, "exec", parents.co_flags & _FUTURES, True)
 
 
 def codes_in(code: CodeType) -> Iterator[CodeType]:

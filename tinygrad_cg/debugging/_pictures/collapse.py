@@ -149,8 +149,12 @@ def _merge(
             before = [each[operand] for operand in item.operands if operand in own]
             carried = [inside[j] for earlier, j in before if earlier == time - 1]
             inside[i].carried = list(dict.fromkeys([*inside[i].carried, *carried]))
-        for stands, item in zip(inside, repetitions[-len(inside) :], strict=True):
-            _rename(stands, item)
+        # what stands for all repetitions has the name and value of the last result
+        for stands, last in zip(inside, repetitions[-len(inside) :], strict=True):
+            if stands.kind not in LEAVES:
+                stands.name, stands.value = last.name, last.value
+            elif stands.name and stands.name != last.name and not stands.name.endswith("…"):
+                stands.name, stands.value = f"{stands.name} …", ""
         operations = [item for item in inside if item.kind != "constant"]
         if len(operations) == 1:
             operations[0].count *= times
@@ -167,14 +171,6 @@ def _merge(
                 first.get(loss, loss): label for loss, label in item.derivative_of.items()
             }
     return merged
-
-
-def _rename(stands: Item, last: Item) -> None:
-    """Give the item that stands for all repetitions the name and value of the last result."""
-    if stands.kind not in LEAVES:
-        stands.name, stands.value = last.name, last.value
-    elif stands.name and stands.name != last.name and not stands.name.endswith("…"):
-        stands.name, stands.value = f"{stands.name} …", ""
 
 
 def _map_item(item: Item, others: list[Item], first: dict[Item, Item]) -> list[Item]:

@@ -104,17 +104,11 @@ class LayeredLayout:
         self.paths = [(*edge, self._path(*edge)) for edge in self.edges]
         self._distribute_arrows()
         self.loops = [(*loop, self._way_back(*loop)) for loop in self.back]
-        if sideways:
-            self._turn()
-
-    def _turn(self) -> None:
-        """Exchange x and y."""
-        self.width, self.height = self.height, self.width
-        self.boxes = {
-            item: (y, x, height, width) for item, (x, y, width, height) in self.boxes.items()
-        }
-        for *_, points in (*self.paths, *self.loops):
-            points[:] = [(y, x) for x, y in points]
+        if sideways:  # exchange x and y
+            self.width, self.height = self.height, self.width
+            self.boxes = {key: (y, x, high, wide) for key, (x, y, wide, high) in self.boxes.items()}
+            for *_, points in (*self.paths, *self.loops):
+                points[:] = [(y, x) for x, y in points]
 
     def _child(self, frame: Region | None, item: Item) -> Any:
         """Return the child of `frame` that is an item, or contains it; None for one outside."""
@@ -131,7 +125,10 @@ class LayeredLayout:
         last = _rank(list(boxes.values()), lines) + 1
         is_step = frame is not None and frame.kind == "step"
         if is_step and not self.sideways:
-            last = _in_rows(list(boxes.values())) + 1
+            across = 2 * round(sqrt(len(boxes)) / 2) if len(boxes) > 3 else 3
+            for i, box in enumerate(boxes.values()):  # rows of an even number
+                box.rank = 1 + i // across
+                last = box.rank + 1
         for port in exits.values():
             port.rank = last
         layers: list[list[Vertex]] = [[] for _ in range(last + 1)]
@@ -231,8 +228,7 @@ class LayeredLayout:
         if not isinstance(child, Region):
             return 0.0
         area = self.areas[child]
-        port = (area.exits if leaving else area.entries)[source]
-        return port.x - area.width / 2
+        return (area.exits if leaving else area.entries)[source].x - area.width / 2
 
     def _measure(
         self, frame: Region | None, layers: list[list[Vertex]], entries: dict, exits: dict
@@ -400,14 +396,6 @@ def _rank(boxes: list[Vertex], lines: Lines) -> int:
     for box in boxes:  # what has no operands stands right above what uses it
         if not before[box] and after[box]:
             box.rank = max(box.rank, min(target.rank for target in after[box]) - 1)
-    return max(box.rank for box in boxes)
-
-
-def _in_rows(boxes: list[Vertex]) -> int:
-    """Put many boxes without lines between them into rows of an even number; return the last."""
-    across = 2 * round(sqrt(len(boxes)) / 2) if len(boxes) > 3 else 3
-    for i, box in enumerate(boxes):
-        box.rank = 1 + i // across
     return max(box.rank for box in boxes)
 
 

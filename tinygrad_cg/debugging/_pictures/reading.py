@@ -380,8 +380,7 @@ def _made_by(node: Node) -> tuple[str, str]:
     """Return the kind of an item, and the name of the operation."""
     rule, saved = node.rule, node.saved
     if rule is None:
-        alive = is_alive(node.group)
-        return ("watched", "") if alive or not node.group else ("finished", "")
+        return "watched" if is_alive(node.group) or not node.group else "finished", ""
     if rule is identity_rule:
         return "bypassed", saved
     if isinstance(saved, (Call, TransformedCall)):
@@ -406,13 +405,10 @@ def _find_used(function: Any) -> Iterator[Any]:
     code = getattr(function, "__code__", None)
     if not isinstance(code, CodeType):
         return
-    reads = ("LOAD_DEREF", "LOAD_GLOBAL")
-    used = {
-        (instruction.opname, instruction.argval)
-        for instruction in dis.get_instructions(code)
-        if instruction.opname in reads
-    }
-    read = sorted(name for operation, name in used if operation == "LOAD_GLOBAL")
-    values = [value for name, value in closure(function).items() if ("LOAD_DEREF", name) in used]
-    values += [function.__globals__.get(name) for name in read]
+    read: dict[str, set[str]] = {"LOAD_DEREF": set(), "LOAD_GLOBAL": set()}
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in read:
+            read[instruction.opname].add(instruction.argval)
+    values = [value for name, value in closure(function).items() if name in read["LOAD_DEREF"]]
+    values += [function.__globals__.get(name) for name in sorted(read["LOAD_GLOBAL"])]
     yield from filter(is_tensor, values)

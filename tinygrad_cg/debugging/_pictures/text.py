@@ -125,8 +125,7 @@ def _item_lines(sketch: Sketch, item: Item, names: dict[Item, str]) -> list[str]
         lines = [f"{names[item]}: {item.detail}  {item.kind} by {words}{same}"]
     else:
         call = f"{item.operation}({operands}){item.times}"
-        recorded = f"  [{words}]" if words else ""
-        lines = [f"{names[item]} = {call}  {item.detail}{recorded}"]
+        lines = [f"{names[item]} = {call}  {item.detail}" + (f"  [{words}]" if words else "")]
     if item.role:
         lines.append(f"    {item.kind if item.kind == 'custom' else ''} {item.role}".rstrip())
     if item.captured:
