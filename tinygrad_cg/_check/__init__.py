@@ -114,10 +114,12 @@ def check_gradients(
     problem = make_problem(f, args, {}, seed, order, against)
     run_check(check := Check(problem, order, modes, full))
     evidence = gather_evidence(check)
+    function = getattr(f, "_function", f)
+    key = (*source_line(function), getattr(function, "__name__", ""))
     rules = [
         rule
         for seen in (evidence.calls if against is None else ())
-        if seen.key != _key(f) and (rule := _check_alone(seen, check, seed)) is not None
+        if seen.key != key and (rule := _check_alone(seen, check, seed)) is not None
     ]
     inner = getattr(f, "python_function", None)
     if inner is not None and hasattr(inner, "_function") and any(row.false for row in check.rows):
@@ -129,11 +131,6 @@ def check_gradients(
     return GradientReport(
         problem.name, order, check.rows, check.properties, rules, findings, against, check.along
     )
-
-
-def _key(f: Any) -> tuple:
-    function = getattr(f, "_function", f)
-    return (*source_line(function), getattr(function, "__name__", ""))
 
 
 def _check_alone(seen: CustomCall, whole: Check, seed: int) -> RuleReport | None:

@@ -19,7 +19,7 @@ import numpy as np
 from .._core.wording import in_words
 from .elements import NOTHING, Elements
 from .operations import ORDINALS
-from .problem import largest
+from .problem import can_broadcast, largest
 from .rewrite import (
     SourceCode,
     Written,
@@ -350,7 +350,7 @@ def _named_variables(elements: Elements) -> Iterator[Named]:
     """Yield simple functions of the function's own variables that fit the argument's shape."""
     is_smooth = bool(np.isfinite(elements.expected).all())
     for name, value in elements.derivation.variables.items() if is_smooth else ():
-        if name == elements.name or not _fits(value.shape, elements.x.shape):
+        if name == elements.name or not can_broadcast(value.shape, elements.x.shape):
             continue
         for code, of in OF_VARIABLES:
 
@@ -360,12 +360,6 @@ def _named_variables(elements: Elements) -> Iterator[Named]:
             text = code.format(v=name)
             words = text[1:-1] if text.startswith("(") else text
             yield f"`{words}`", text if name.isidentifier() else f"({text})", values
-
-
-def _fits(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    """Return whether an array of a shape may multiply one of another shape."""
-    pairs = zip(shape[::-1], other[::-1], strict=False)
-    return len(shape) <= len(other) and all(size in (1, whole) for size, whole in pairs)
 
 
 def _factors(

@@ -116,6 +116,12 @@ def widened(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.complex128 if is_complex(dtype) else np.float64)
 
 
+def can_broadcast(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Return whether an array of a shape can be broadcast to another shape."""
+    pairs = zip(shape[::-1], other[::-1], strict=False)
+    return len(shape) <= len(other) and all(size in (1, whole) for size, whole in pairs)
+
+
 def precision_of_dtype(dtype: np.dtype) -> float:
     return float(np.finfo(dtype).eps)
 

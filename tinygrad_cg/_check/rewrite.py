@@ -246,11 +246,10 @@ def _operands(tree: ast.AST) -> Iterator[ast.expr]:
 def execute(code: str, function: Any) -> Any:
     """Execute the definition of a function, and return it; None for anything but a definition."""
     function = inspect.unwrap(getattr(function, "_function", function))
-    tree = ast.parse(code)
     space = dict(function.__globals__)
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     space |= {free: cell.cell_contents for free, cell in cells}
-    match tree.body:
+    match ast.parse(code).body:
         case [ast.FunctionDef(name, decorator_list=decorators)]:
             pass
         case [ast.Assign([ast.Name(name)], ast.Lambda())]:
@@ -493,7 +492,6 @@ def _names_in(node: ast.AST, context: type = ast.expr_context) -> set[str]:
 
 def swap_gradients(source: SourceCode, name: str, index: int, other: int) -> None:
     """Exchange two gradients of `name`."""
-
     places = {index: other, other: index}
 
     def swap(gradients: list[ast.expr]) -> list[ast.expr]:
@@ -842,27 +840,24 @@ def _replace_aliases(source: SourceCode) -> None:
     statements = [node for node in ast.walk(source.tree) if isinstance(node, ast.Assign)]
     nodes = (node for node in ast.walk(source.tree) if isinstance(node, ast.Name))
     names = [node.id for node in nodes if isinstance(node.ctx, ast.Store)]
-    aliases = {
-        _assigned(statement)[0]: statement.value
-        for statement in statements
-        if isinstance(statement.value, ast.Name) and isinstance(statement.targets[0], ast.Name)
-    }
-    aliases = {
-        name: x for name, x in aliases.items() if names.count(name) == 1 and x.id not in names
-    }
-    tensors = {x.id for x in aliases.values()}
-    loads: dict[str, ast.expr] = {name: ast.Name(x.id, ast.Load()) for name, x in aliases.items()}
+    aliases: dict[str, ast.Name] = {}
+    for statement in statements:
+        match statement:
+            case ast.Assign([ast.Name(name), *_], ast.Name(x) as value):
+                if names.count(name) == 1 and x not in names:
+                    aliases[name] = value
+    tensors = {value.id for value in aliases.values()}
     for statement in statements:
         if _assigned(statement)[0] not in aliases:
-            statement.value = _substituted(statement.value, loads)
+            statement.value = _substituted(statement.value, aliases)
             if _names_in(statement.value) & tensors:
                 tensors |= {*_assigned(statement)}
     for node in ast.walk(source.tree):
         match node:
             case ast.Return(ast.expr() as value):
-                node.value = _substituted(value, loads)
+                node.value = _substituted(value, aliases)
             case ast.Lambda(body=value):
-                node.body = _substituted(value, loads)
+                node.body = _substituted(value, aliases)
     for node in ast.walk(source.tree) if aliases else ():
         if isinstance(node, ast.Call) and set().union(*map(_names_in, node.args)) & tensors:
             _as_operation(node, source)

@@ -14,6 +14,7 @@ import numpy as np
 from .._core.kinds import is_complex, is_floating, is_inexact
 from .._core.tensor import Tensor
 from .observing import ObservingLevel
+from .problem import can_broadcast
 
 AMPLITUDE = 16.0  # of the random rounding, in units of the usual one
 EXACT = (  # operations that do not round; rules compare with their results
@@ -176,10 +177,7 @@ def _sizes_of_parts(name: str, operands: list, out: np.ndarray, is_polar: bool) 
         if is_complex(operand.dtype):
             tiny = np.abs(np.imag(operand)) <= 1e-10 * np.abs(np.real(operand))
             tiny &= (np.real(operand) > 0) | (not is_polar)
-            sizes = zip(tiny.shape[::-1], out.shape[::-1], strict=False)
-            fits = tiny.ndim <= out.ndim and all(
-                size_of_axis in (1, other) for size_of_axis, other in sizes
-            )
+            fits = can_broadcast(tiny.shape, out.shape)
             componentwise = componentwise & (tiny if fits else tiny.all())
     size = np.abs(out)
     return size + 1j * np.where(componentwise, np.abs(np.imag(out)), size)

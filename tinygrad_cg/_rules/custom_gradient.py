@@ -197,7 +197,7 @@ class _Decorated:
             result = check_result(definition, result)
         y, grad_fn = result
         if run is not None and run.values:  # it needs values, so it is called for each example
-            call = functools.partial(self._call_with, function)
+            call = functools.partial(self.call, function)
             return finish_run(definition, run, call, (args, kwargs), y, function)
         single = type(y) is Tensor
         outputs: Sequence[Tensor] = (y,)
@@ -237,9 +237,6 @@ class _Decorated:
             inputs = [*inputs, *[variable._read() for variable in variables]]
         results = rebind_outputs(frame, call, inputs, outputs)
         return results[0] if single else pack_present(y, results)
-
-    def _call_with(self, function: Any, args: tuple, kwargs: dict) -> Any:
-        return self.call(function, tuple(args), kwargs)
 
     def call_limited(self, function: Any, args: tuple, kwargs: dict) -> Any:
         return self.call(limit(function, self.definition, self.most), args, kwargs)

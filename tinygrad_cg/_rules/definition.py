@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import sys
+import traceback
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -313,14 +314,10 @@ class Definition:
 runs: dict[CodeType, bool] = {Definition.run.__code__: False}
 
 
-def _is_replaced(frame: FrameType | None) -> bool:
+def _is_replaced(frame: FrameType) -> bool:
     """Return whether a rule stands for the derivatives of what `frame` computes."""
-    while frame is not None:
-        replaced = runs.get(frame.f_code)
-        if replaced is not None:
-            return replaced
-        frame = frame.f_back
-    return False
+    codes = (outer.f_code for outer, _ in traceback.walk_stack(frame))
+    return next((runs[code] for code in codes if code in runs), False)
 
 
 def check_result(definition: Definition, result: Any) -> tuple[Any, Callable[..., Any]]:

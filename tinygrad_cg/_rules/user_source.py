@@ -85,7 +85,11 @@ def _candidates(code: CodeType, lines: list[str]) -> list[Definition]:
     alone = _alone(code, lines)
     if alone is not None and _is_of(alone, code):
         return [alone]
-    return [definition for definition in _definitions(code, lines) if _is_of(definition, code)]
+    file = _parsed(code.co_filename, lines)
+    if file.error is not None:
+        raise NoSource(f"its source cannot be read: {file.error}")
+    definitions = file.definitions.get(code.co_firstlineno, [])
+    return [definition for definition in definitions if _is_of(definition, code)]
 
 
 def find_definition(function: FunctionType) -> Definition:
@@ -203,13 +207,6 @@ def _alone(code: CodeType, lines: list[str]) -> Definition | None:
     if isinstance(definition, ast.If):
         (definition,) = definition.body if len(definition.body) == 1 else (definition,)
     return definition if isinstance(definition, Definition) else None
-
-
-def _definitions(code: CodeType, lines: list[str]) -> list[Definition]:
-    file = _parsed(code.co_filename, lines)
-    if file.error is not None:
-        raise NoSource(f"its source cannot be read: {file.error}")
-    return file.definitions.get(code.co_firstlineno, [])
 
 
 def first_line(node: Definition) -> int:
