@@ -225,11 +225,6 @@ def unit_directions(like: Sequence[np.ndarray]) -> Iterator[tuple[list[np.ndarra
                 yield unit, j, index
 
 
-def size_of(values: np.ndarray) -> float:
-    """Return the largest finite magnitude; 1 for zeros."""
-    return largest(values) or 1.0
-
-
 def is_similar(arrays: Sequence, others: Sequence) -> bool:
     """Return whether arrays agree up to the error of an iterative solution, for example."""
     return all(

@@ -10,10 +10,10 @@ from .._core.tracking import track
 from .._core.wording import in_words
 from ..errors import NotLinearError
 from . import evaluate, verdicts
-from .check import DOUBTFUL, Check, size_of, unit_directions
+from .check import DOUBTFUL, Check, unit_directions
 from .judges import first_steps, judge_of, lines_along
 from .lines import fetch
-from .problem import move_point
+from .problem import largest, move_point
 from .reference import FIRST, LEVELS, difference_all
 from .rows import reverse_row
 from .verdicts import DerivativeRow, tolerance
@@ -111,7 +111,7 @@ def _parts_of(check: Check, order: int, j: int) -> list[tuple[np.ndarray, float]
     ]
     if kinks and value.size <= MAX_SINGLE:
         units = [unit[0] for unit, _, _ in unit_directions([value])]
-        return [(unit, size_of(value[unit != 0])) for unit in units]
+        return [(unit, largest(value[unit != 0]) or 1.0) for unit in units]
     sizes = np.abs(value)
     gradient = check.wide_gradients()[j]
     share = np.abs(way) * (1.0 if gradient is None else np.abs(gradient))
@@ -122,7 +122,7 @@ def _parts_of(check: Check, order: int, j: int) -> list[tuple[np.ndarray, float]
     parts = []
     for key in classes[:MAX_PARTS]:
         mask = keys == key
-        scale = size_of(value[mask])
+        scale = largest(value[mask]) or 1.0
         own = np.sign(way) if np.isrealobj(way) else way / np.abs(way)
         inside = np.where(sizes[mask] > 0, sizes[mask], scale) / scale
         part = np.zeros_like(way)
@@ -133,9 +133,9 @@ def _parts_of(check: Check, order: int, j: int) -> list[tuple[np.ndarray, float]
 
 def _classes(sizes: np.ndarray, decades: int) -> np.ndarray:
     """Return for each size how many times `decades` powers of ten below the largest it is."""
-    largest = float(sizes[np.isfinite(sizes)].max(initial=0.0))
+    top = largest(sizes)
     with np.errstate(all="ignore"):
-        below = np.floor(-np.log10(sizes / largest) / decades) if largest else 0.0 * sizes
+        below = np.floor(-np.log10(sizes / top) / decades) if top else 0.0 * sizes
     return np.clip(np.nan_to_num(below, nan=0.0, posinf=0.0, neginf=0.0), 0, 9).astype(int)
 
 
@@ -214,7 +214,7 @@ def add_full_rows(check: Check, order: int) -> None:
         if (j, index) in shown or len(shown) >= MAX_SHOWN:
             continue
         scales = list(problem.scales)
-        scales[j] = size_of(problem.wide_point[j][index])
+        scales[j] = largest(problem.wide_point[j][index]) or 1.0
         chosen_one = _instead(check, order, units[number])
         with evaluate.using(problem, last=unit, scales=scales, **chosen_one):
             judge = judge_of(check, order, j, as_weighed=False)

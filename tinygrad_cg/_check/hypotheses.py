@@ -372,8 +372,7 @@ def _factors(
         for power, operator in ((-1, "*"), (1, "/")):
 
             def scaled(sample: Elements, factor: Any = factor, power: int = power) -> Any:
-                values = np.asarray(factor(sample), sample.expected.dtype)
-                return sample.expected * values**power
+                return sample.expected * np.asarray(factor(sample), sample.expected.dtype) ** power
 
             ratio = _fitted_ratio(elements, scaled)
             if isinstance(ratio, float) and power < 0 and not _is_simple(ratio):

@@ -23,6 +23,7 @@ from tinygrad_cg_kernels.runtime.texts import define
 
 from .._core.record import nodes_of
 from .._rules.custom_gradient import custom_gradient
+from .._rules.user_source import returns
 from ..errors import location_of
 from .recorder import SourceLine
 
@@ -294,19 +295,6 @@ def _without_parentheses(line: str) -> str:
         if ast.dump(ast.parse(bare.strip())) == ast.dump(ast.parse(line.strip())):
             return bare
     return line
-
-
-def returns(function: ast.FunctionDef) -> list[ast.Return]:
-    """Return the return statements of a function, without those of functions inside it."""
-    statements = []
-    pending: list[ast.AST] = list(function.body)
-    while pending:
-        node = pending.pop(0)
-        if isinstance(node, ast.Return):
-            statements.append(node)
-        elif not isinstance(node, (ast.FunctionDef, ast.Lambda)):
-            pending += ast.iter_child_nodes(node)
-    return statements
 
 
 # Changes -------------------------------------------------------------------------------------

@@ -69,8 +69,7 @@ class DerivativeRow:
             return None
         size = max(abs(self.reference), abs(self.value or 0.0), self.rounding)
         error = 0.0 if self.false or not size else self.error / size
-        relative = max(self.tolerance, error)
-        return round(-log10(relative) - 0.499)
+        return round(-log10(max(self.tolerance, error)) - 0.499)
 
     @property
     def error(self) -> float:

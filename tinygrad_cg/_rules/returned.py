@@ -22,7 +22,7 @@ from .._ops.elementwise import multiply, where
 from .._ops.shape import broadcast_to, cast
 from ..errors import ArgumentTypeError, GradientCountError, GradientShapeError
 from .definition import source_line
-from .user_source import Definition, definition_of
+from .user_source import definition_of, returns
 
 _ARRAYS = (np.ndarray, IndexedSlices)
 
@@ -210,9 +210,7 @@ def _has_return(code: CodeType) -> bool:
     tree = definition_of(code)
     if tree is None or isinstance(tree, ast.Lambda):
         return True  # without its source, assume so; a lambda returns its value
-    inner = [part for part in ast.walk(tree) if isinstance(part, Definition)][1:]
-    others = {id(part) for scope in inner for part in ast.walk(scope)}
-    return any(isinstance(part, ast.Return) and id(part) not in others for part in ast.walk(tree))
+    return bool(returns(tree))
 
 
 def ends_without_return(function: Any) -> bool:

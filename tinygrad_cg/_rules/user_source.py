@@ -209,6 +209,19 @@ def _alone(code: CodeType, lines: list[str]) -> Definition | None:
     return definition if isinstance(definition, Definition) else None
 
 
+def returns(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.Return]:
+    """Return the return statements of a function, without those of functions inside it."""
+    statements = []
+    pending: list[ast.AST] = list(function.body)
+    while pending:
+        node = pending.pop(0)
+        if isinstance(node, ast.Return):
+            statements.append(node)
+        elif not isinstance(node, Definition):
+            pending += ast.iter_child_nodes(node)
+    return statements
+
+
 def first_line(node: Definition) -> int:
     """Return the line on which a definition begins, that of its first decorator if it has any."""
     decorators = getattr(node, "decorator_list", ())

@@ -71,12 +71,10 @@ class PassTrace(Watcher):
 
     def rows(self) -> list[TableRow]:
         """Return the rows of the table, repeats collapsed."""
-        sites = list(self._sites)
-        numbers = {site: i for i, site in enumerate(sites)}
         all_rows: list[TableRow] = []
         remaining = iter(self.events)
-        for item in collapse_repeats([numbers[event.site] for event in self.events]):
-            rows = [TableRow(sites[number], mark, []) for number, mark in _flat(item)]
+        for item in collapse_repeats([event.site for event in self.events]):
+            rows = [TableRow(site, mark, []) for site, mark in _flat(item)]
             _fill(item, rows, 0, remaining)
             all_rows += rows
         return all_rows
@@ -111,7 +109,7 @@ def measure(outputs: Sequence) -> tuple[float | None, int, int]:
         return norm, nans, sum(int(np.isinf(array).sum()) for array in wide)
 
 
-def _flat(item: Any) -> list[tuple[int, str]]:
+def _flat(item: Any) -> list[tuple[CallSite, str]]:
     """Return the call sites of a collapsed item, each with the mark of its repeats."""
     if not isinstance(item, Repeat):
         return [(item, "")]
