@@ -307,11 +307,11 @@ def _by_sign(elements: Elements) -> Iterator[Hypothesis]:
 
 # A factor or a term with a name --------------------------------------------------------------
 
-OF_ARGUMENTS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
-    ("{x}", lambda x: x),
-    ("{x}**2", lambda x: x * x),
-    ("tf.sqrt({x})", lambda x: np.sqrt(x)),
-    ("tf.sign({x})", lambda x: np.sign(x)),
+OF_ARGUMENTS: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
+    ("{x}", "{x}", lambda x: x),
+    ("{x}**2", "{x}**2", lambda x: x * x),
+    ("the square root of {x}", "tf.sqrt({x})", np.sqrt),
+    ("the sign of {x}", "tf.sign({x})", np.sign),
 )
 OF_OUTPUTS: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
     ("the output", "output", lambda y: y),
@@ -325,7 +325,6 @@ OF_VARIABLES: tuple[tuple[str, Callable[[Any], Any]], ...] = (
     ("(1.0 - {v})", lambda v: 1.0 - v),
     ("(1.0 + {v})", lambda v: 1.0 + v),
 )
-IN_WORDS = {"tf.sqrt({x})": "the square root of {x}", "tf.sign({x})": "the sign of {x}"}
 
 Named = tuple[str, str, Callable[[Elements], Any]]  # words, code, and the values for a sample
 
@@ -335,12 +334,12 @@ def _named_arguments(elements: Elements) -> Iterator[Named]:
     x = elements.name
     for name, value in {x: elements.x, **elements.others}.items():
         if name == x or (value.shape in (elements.x.shape, ()) and np.isrealobj(value)):
-            for code, of in OF_ARGUMENTS:
+            for words, code, of in OF_ARGUMENTS:
 
                 def values(sample: Elements, of: Any = of, name: str = name) -> Any:
                     return of(sample.x if name == x else sample.others[name])
 
-                yield IN_WORDS.get(code, code).format(x=name), code.format(x=name), values
+                yield words.format(x=name), code.format(x=name), values
     if elements.outputs.size and elements.outputs.shape in (elements.x.shape, ()):
         for words, code, of in OF_OUTPUTS:
             yield words, code, lambda sample, of=of: of(sample.outputs)

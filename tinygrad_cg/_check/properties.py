@@ -12,7 +12,7 @@ from . import evaluate, verdicts
 from .check import DOUBTFUL, REPEATS, SURE, Check, Property, is_similar
 from .evaluate import total
 from .judges import noise_of_difference, products_along
-from .problem import InnerProduct, precision_of_dtype
+from .problem import InnerProduct
 from .reference import LINEARITY
 from .verdicts import DerivativeRow, tolerance
 
@@ -40,8 +40,7 @@ def check_linearity(check: Check) -> None:
     problem = check.problem
     sums = [b - a for a, b in zip(problem.weights, problem.third_weights, strict=True)]
     upstreams = [problem.weights, sums, problem.third_weights]
-    precisions = [precision_of_dtype(value.dtype) for value in problem.point]
-    is_wide = max([check.precision, *precisions]) < 1e-5
+    is_wide = max(map(check.precision_of, check.indices)) < 1e-5
     factors = (1e-6, 1e6, 0.0) if is_wide else (0.5, 2.0, 0.0)  # float16 has few powers
     upstreams += [[factor * weight for weight in problem.weights] for factor in factors]
 

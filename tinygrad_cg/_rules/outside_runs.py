@@ -26,7 +26,7 @@ from .._ops.creation import fill_zeros
 from .._reverse.sweep import gradients_of_call
 from ..errors import InvalidArgumentError
 from .definition import Definition, closure
-from .rebinding import rebind_outputs
+from .rebinding import at_positions, rebind_outputs
 
 # Code that is called with values -------------------------------------------------------------
 
@@ -161,8 +161,8 @@ def _rule(node: Node, dy: Any) -> list:
     ]
     asking = [token.silent for token in node.group if token.alive]
     gradient = code.pullback(wanted, len(inputs), bool(asking) and all(asking))
-    gradients = iter(apply(CODE, (*inputs, *results, *dys), {"code": gradient}))
-    return [next(gradients) if i in wanted else None for i in range(len(inputs))]
+    gradients = apply(CODE, (*inputs, *results, *dys), {"code": gradient})
+    return at_positions(wanted, gradients, len(inputs))
 
 
 def unknown_avals(*avals: Any, **params: Any) -> None:

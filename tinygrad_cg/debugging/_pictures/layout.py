@@ -128,7 +128,7 @@ class LayeredLayout:
             across = 2 * round(sqrt(len(boxes)) / 2) if len(boxes) > 3 else 3
             for i, box in enumerate(boxes.values()):  # rows of an even number
                 box.rank = 1 + i // across
-                last = box.rank + 1
+            last = 2 + (len(boxes) - 1) // across
         for port in exits.values():
             port.rank = last
         layers: list[list[Vertex]] = [[] for _ in range(last + 1)]

@@ -125,7 +125,8 @@ def _item_lines(sketch: Sketch, item: Item, names: dict[Item, str]) -> list[str]
         lines = [f"{names[item]}: {item.detail}  {item.kind} by {words}{same}"]
     else:
         call = f"{item.operation}({operands}){item.times}"
-        lines = [f"{names[item]} = {call}  {item.detail}" + (f"  [{words}]" if words else "")]
+        recorded = f"  [{words}]" if words else ""
+        lines = [f"{names[item]} = {call}  {item.detail}{recorded}"]
     if item.role:
         lines.append(f"    {item.kind if item.kind == 'custom' else ''} {item.role}".rstrip())
     if item.captured:
