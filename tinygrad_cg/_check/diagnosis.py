@@ -755,10 +755,9 @@ def _describe(evidence: Evidence, rows: Sequence[DerivativeRow], is_next: bool =
 
 def _pair(row: DerivativeRow) -> str:
     reference, value = number(row.reference), number(row.value)
-    is_close = reference == value
-    return (
-        f"{row.reference:.13g}, got {row.value:.13g}" if is_close else f"{reference}, got {value}"
-    )
+    if reference == value:
+        reference, value = f"{row.reference:.13g}", f"{row.value:.13g}"
+    return f"{reference}, got {value}"
 
 
 def _count_text(count: int, noun: str) -> str:

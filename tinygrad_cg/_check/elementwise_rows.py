@@ -104,12 +104,8 @@ def _parts_of(check: Check, order: int, j: int) -> list[tuple[np.ndarray, float]
     if not 1 < value.size <= MAX_SPLIT:
         return []
     name = check.names[j]
-    kinks = [
-        row
-        for row in check.rows
-        if (row.order, row.argument) == (order, name) and row.verdict in DOUBTFUL
-    ]
-    if kinks and value.size <= MAX_SINGLE:
+    own_rows = [row for row in check.rows if (row.order, row.argument) == (order, name)]
+    if value.size <= MAX_SINGLE and any(row.verdict in DOUBTFUL for row in own_rows):
         units = [unit[0] for unit, _, _ in unit_directions([value])]
         return [(unit, largest(value[unit != 0]) or 1.0) for unit in units]
     sizes = np.abs(value)

@@ -264,8 +264,7 @@ def gradients(
 def _weigh(problem: Problem, outputs: list[Tensor], path: str, weights: Sequence) -> Tensor:
     """Return D_0: the outputs' product with the weights, or that of their squares."""
     if path == "both":
-        shifted = _shifted(problem, outputs)
-        return inner(problem.weights, [square(output) for output in shifted])
+        return inner(problem.weights, list(map(square, _shifted(problem, outputs))))
     chosen = {"joint": weights, "other": problem.second_weights}
     return inner(chosen.get(path, problem.weights), outputs)
 

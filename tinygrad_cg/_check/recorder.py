@@ -220,8 +220,7 @@ class Recorder(ObservingLevel, Observer):
         order = 1 if running is None else running.order + 1
         if inside := running_functions():
             if what != "stop_gradient":  # the function has a rule, which ignores its operations
-                if site:
-                    self.taken.setdefault(site, {})[users_expression()] = None
+                self.taken.setdefault(site, {})[users_expression()] = None
                 return
             definition, order = inside[-1], order + 1  # but the rule may use the result
         if definition is None and running is not None:

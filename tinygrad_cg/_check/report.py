@@ -91,13 +91,11 @@ class GradientReport:
     @property
     def undecided(self) -> list[tuple[int, str]]:
         """Return the orders and arguments without a definite verdict on the path x."""
-        decided: dict[tuple[int, str], bool] = {}
-        for row in self.rows:
-            if row.path == "x" and row.index is None and not row.nearby:
-                is_decided = row.verdict not in DOUBTFUL
-                key = row.order, row.argument
-                decided[key] = decided.get(key, False) or is_decided
-        return [key for key, is_decided in decided.items() if not is_decided]
+        rows = [row for row in self.rows if row.path == "x" and row.index is None]
+        rows = [row for row in rows if not row.nearby]
+        decided = {(row.order, row.argument) for row in rows if row.verdict not in DOUBTFUL}
+        labels = dict.fromkeys((row.order, row.argument) for row in rows)
+        return [label for label in labels if label not in decided]
 
     @property
     def ok(self) -> bool:

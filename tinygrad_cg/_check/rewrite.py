@@ -803,8 +803,7 @@ def attach(source: SourceCode, *lines: int) -> None:
                 return tensor
             case ast.Call(function, [argument]) if last_name(function) in DETACHING_CALLS:
                 return argument
-            case _ if not _names_in(node) <= source.space.keys():
-                _as_operation(node, source)
+        _as_operation(node, source)
         return node
 
     Rewrite(attached).visit(source.tree)
@@ -874,38 +873,32 @@ class Stabilise(ast.NodeTransformer):
         has_numpy = source.space.get("np") is np
         self.log2 = "np.log(2.0)" if has_numpy else repr(math.log(2.0))
 
-    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+    def visit(self, node: ast.AST) -> Any:
         self.generic_visit(node)
-        x = None
         match node:
             case ast.BinOp(ast.BinOp(left, ast.Sub(), _) as above, ast.Div(), below) if (
                 self._opposite(above)
                 and ast.unparse(below) == ast.unparse(ast.BinOp(left, ast.Add(), above.right))
             ):
-                return self._call("tanh", self._exponent(left)) or node
+                return self._call("tanh", self._exponent(left), node)
             case ast.BinOp(
                 ast.BinOp(factor, ast.Mult(), ast.BinOp(_, ast.Sub(), _) as above), ast.Div(), below
             ):
-                tanh = self.visit_BinOp(ast.BinOp(above, ast.Div(), below))
+                tanh = self.visit(ast.BinOp(above, ast.Div(), below))
                 is_tanh = isinstance(tanh, ast.Call)
                 return ast.BinOp(factor, ast.Mult(), tanh) if is_tanh else node
             case ast.BinOp(
                 ast.Constant(1), ast.Sub(), ast.BinOp(ast.Constant(1), ast.Div(), below)
             ):
-                x = self._one_plus(below)
+                return self._call("sigmoid", self._one_plus(below), node)
             case ast.BinOp(ast.Constant(1), ast.Div(), below):  # 1 / (1 + e^-x)
                 minus = self._one_plus(below)
                 x = minus.operand if isinstance(minus, ast.UnaryOp) else None
+                return self._call("sigmoid", x, node)
             case ast.BinOp(above, ast.Div(), below):  # e^x / (1 + e^x)
                 x, other = self._one_plus(below), self._exponent(above)
-                if x is None or other is None or ast.dump(x) != ast.dump(other):
-                    return node
-        return self._call("sigmoid", x) or node
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        self.generic_visit(node)
-        x = None
-        match node:
+                is_same = x is not None and other is not None and ast.dump(x) == ast.dump(other)
+                return self._call("sigmoid", x if is_same else None, node)
             case ast.Call(
                 ast.Attribute(attr="log"),
                 [
@@ -919,10 +912,10 @@ class Stabilise(ast.NodeTransformer):
             ):
                 return self._log_cosh(argument)
             case ast.Call(ast.Attribute(attr="log"), [argument]):
-                x = self._one_plus(argument)
+                return self._call("nn.softplus", self._one_plus(argument), node)
             case ast.Call(ast.Attribute(attr="log1p"), [argument]):
-                x = self._exponent(argument)
-        return self._call("nn.softplus", x) or node
+                return self._call("nn.softplus", self._exponent(argument), node)
+        return node
 
     def _opposite(self, node: ast.AST) -> TypeGuard[ast.BinOp]:
         """Return whether the node is e^x + e^-x, or their difference."""
@@ -954,10 +947,9 @@ class Stabilise(ast.NodeTransformer):
                 return x
         return None
 
-    def _call(self, name: str, x: ast.expr | None) -> ast.expr | None:
-        if x is None:
-            return None
-        return _expression(f"{self.prefix}{name}({ast.unparse(x)})")
+    def _call(self, name: str, x: ast.expr | None, node: ast.AST) -> ast.AST:
+        """Return a call of an operation in place of a node; the node itself without an `x`."""
+        return node if x is None else _expression(f"{self.prefix}{name}({ast.unparse(x)})")
 
 
 def _assigned(node: ast.stmt) -> list[str]:

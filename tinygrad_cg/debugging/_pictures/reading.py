@@ -117,8 +117,7 @@ class RecordWalk:
         self.origins: dict[Node, list[Node]] = {}  # of what is watched: how it was computed
         self._walk(roots)
         self.nodes = sorted(self.operands, key=lambda node: node.serial)
-        self.tokens = self._tokens()
-        self.numbers = {token: number for number, token in enumerate(self.tokens)}
+        self.numbers = {token: number for number, token in enumerate(self._tokens())}
         self.items = {node: self._item(node) for node in self.nodes}
         for node, item in self.items.items():
             item.operands = [self.items[source] for source in self.operands[node]]
@@ -127,7 +126,7 @@ class RecordWalk:
         items = list(self.items.values())
         self.frames = [
             Region("tape", self._name(token), frozenset(item for item in items if i in item.tapes))
-            for i, token in enumerate(self.tokens)
+            for token, i in self.numbers.items()
         ]
         self._orders()
         self.frames += self._backward_passes()
