@@ -281,19 +281,16 @@ def _by_sign(elements: Elements) -> Iterator[Hypothesis]:
     """Yield two ratios: one for positive, one for negative elements."""
     if not np.isrealobj(elements.x) or not np.isrealobj(elements.expected):
         return
+    values, expected, actual = (
+        np.concatenate([getattr(sample, field).ravel() for sample in elements.samples])
+        for field in ("x", "expected", "actual")
+    )
     ratios = []
-    for is_positive in (True, False):
-        masks = [(sample.x > 0.0) == is_positive for sample in elements.samples]
-        if masks[0].sum() < 2:  # any single element has a ratio
+    for mask in (values > 0.0, ~(values > 0.0)):
+        if mask[: elements.x.size].sum() < 2:  # any single element has a ratio
             return
-        parts = [
-            np.where(mask, sample.expected, 0.0)
-            for mask, sample in zip(masks, elements.samples, strict=True)
-        ]
-        expected = np.concatenate([part.ravel() for part in parts])
-        actual = np.concatenate([sample.actual.ravel() for sample in elements.samples])
-        finite = np.isfinite(expected)
-        ratios.append(np.vdot(expected[finite], actual[finite]) / np.sum(expected[finite] ** 2))
+        used = mask & np.isfinite(expected)
+        ratios.append(np.vdot(expected[used], actual[used]) / np.sum(expected[used] ** 2))
     above, below = map(float, ratios)
     if np.isfinite(above * below):
         x = elements.name
@@ -989,9 +986,7 @@ def _is_product_with_upstream(elements: Elements) -> bool:
         [array / sample.upstream for array in (sample.actual, sample.expected)]
         for sample in samples[:2]
     )
-    return all(
-        np.allclose(a, b, 1e-5, 1e-7, equal_nan=True) for a, b in zip(first, other, strict=True)
-    )
+    return np.allclose(first, other, 1e-5, 1e-7, equal_nan=True)
 
 
 def _digits(elements: Elements) -> Iterator[Hypothesis]:

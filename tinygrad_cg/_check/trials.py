@@ -222,7 +222,7 @@ def _gives_derivative(problem: Problem) -> bool | None:
         compared |= bool(finite.any())
         if gap > 0.01 * np.abs(expected)[finite].max(initial=0.0):  # no rounding
             return False
-    return True if compared else None
+    return compared or None
 
 
 def arguments_of(problem: Problem, seen: CustomCall, more: Sequence[Any] = ()) -> list:
