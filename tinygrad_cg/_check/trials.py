@@ -92,7 +92,7 @@ def _try(
         args, kwargs = problem.structure
         values = problem.values
     else:
-        args, kwargs = arguments_of(problem, seen, more)
+        args, kwargs = arguments_of(problem, seen, more) if seen else ((), {})
         values = _values(function, args[: len(args) - len(more)], kwargs)
     against = problem.against if own else None
     checked = make_problem(altered, args, kwargs, 0, check.order, against)
