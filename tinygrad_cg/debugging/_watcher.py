@@ -187,7 +187,7 @@ class Watcher(Level, Observer):
             outermost = self._running[0]
             way, order = "backward", order + outermost.order - outermost.tangents
         elif asked is not None and self._latest is not None:  # between rules
-            way, order, running = "backward", self._latest.order, None
+            way, order = "backward", self._latest.order
         if state.tangents or (sweep is not None and sweep.transposes):
             way = "tangent"
         if kind != "rule":  # nodes are of what the rule computes

@@ -235,9 +235,7 @@ class LayeredLayout:
     ) -> tuple[float, float]:
         """Set where all of a frame stands; return its width and height."""
         title, head = self.heading(frame) if frame is not None else (0.0, 0.0)
-        least = 0.0
-        lanes = LOOP * len(self._carried(frame))
-        side = 0.0
+        least = side = 0.0
         if self.sideways:  # then the title stands next to the layers, not above them
             least, title, side, head = title + 2 * MARGIN, 0.0, head, 0.0
         vertices = [vertex for layer in layers for vertex in layer]
@@ -247,7 +245,7 @@ class LayeredLayout:
         right = max(vertex.x + vertex.width / 2 for vertex in vertices)
         width = max(right - left, title) + 2 * MARGIN
         shift = (width - (right - left)) / 2 - left + side
-        width += side + lanes
+        width += side + LOOP * len(self._carried(frame))
         if frame is not None and frame.kind == "repeat" and not self.sideways:
             ends = [port.x + shift + LANE for port in entries.values()]
             width = max(width, *(end + title for end in ends)) if ends else width
