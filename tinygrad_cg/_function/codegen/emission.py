@@ -35,9 +35,7 @@ class Emitter:
     stem: str | None = None
     """Stem of the names of variables in loops; by default the node's label."""
 
-    def emit(
-        self, code: Any, node: FusionNode, access: Access, operands: Pairs, column: Any
-    ) -> Any:
+    def emit(self, code: Any, node: FusionNode, operands: Pairs, column: Any) -> Any:
         """Return the node's value per row, or in a column; in a loop, of the current element."""
         raise TypeError(f"{node!r} is computed by no loop")
 
@@ -56,7 +54,7 @@ class _Literal(Emitter):
 
 
 class _Apply(Emitter):
-    def emit(self, code: Any, node: ApplyNode, access: Access, operands: Pairs, column: Any) -> Any:
+    def emit(self, code: Any, node: ApplyNode, operands: Pairs, column: Any) -> Any:
         values = [code.value(*operand, column) for operand in operands]
         guard = kmath.GUARDED.get(node.function)
         if guard and all(map(importable, guard)) and is_floating(node.dtype):
@@ -73,18 +71,18 @@ class _Apply(Emitter):
 
 
 class _Reduce(Emitter):
-    def emit(self, code: Any, node: Any, access: Access, operands: Pairs, column: Any) -> Any:
+    def emit(self, code: Any, node: Any, operands: Pairs, column: Any) -> Any:
         return code.total(node)
 
 
 class _RowGather(Emitter):
-    def emit(self, code: Any, node: Any, access: Access, operands: Pairs, column: Any) -> Any:
+    def emit(self, code: Any, node: Any, operands: Pairs, column: Any) -> Any:
         (x, inner), (index, _) = code.operands(node, ELEMENT)
         return Expression("{}", code.value(x, inner, code.value(index, ROW)))
 
 
 class _Slice(Emitter):
-    def emit(self, code: Any, node: Any, access: Access, operands: Pairs, column: Any) -> Any:
+    def emit(self, code: Any, node: Any, operands: Pairs, column: Any) -> Any:
         return code.value(*operands[0], column)
 
     def as_scalar(self, scalars: Any, node: nodes.SliceNode) -> Any:
@@ -92,12 +90,12 @@ class _Slice(Emitter):
 
 
 class _Pad(Emitter):
-    def emit(self, code: Any, node: Any, access: Access, operands: Pairs, column: Any) -> Any:
+    def emit(self, code: Any, node: Any, operands: Pairs, column: Any) -> Any:
         return code.value(*operands[0], column) if operands else number_text(0, node.dtype)
 
 
 class _Columns(Emitter):
-    def emit(self, code: Any, node: Any, access: Access, operands: Pairs, column: Any) -> Any:
+    def emit(self, code: Any, node: Any, operands: Pairs, column: Any) -> Any:
         width, start = code.block.offset(node.width), code.block.offset(node.start)
         index = Expression("{} * {} + {} + {}", INDEX, width, start, column)
         return code.element(code.value(*operands[0], column), index)
@@ -106,9 +104,7 @@ class _Columns(Emitter):
 class _Lookup(Emitter):
     stem = "gather"
 
-    def emit(
-        self, code: Any, node: LookupNode, access: Access, operands: Pairs, column: Any
-    ) -> Any:
+    def emit(self, code: Any, node: LookupNode, operands: Pairs, column: Any) -> Any:
         array, index = [code.value(*operand, column) for operand in operands]
         if node.columns:
             return code.element(array, Expression("{} * {} + {}", index, COLUMNS, column))
@@ -123,7 +119,7 @@ class _Lookup(Emitter):
 
 
 class _Transpose(Emitter):
-    def emit(self, code: Any, node: Any, access: Access, operands: Pairs, column: Any) -> Any:
+    def emit(self, code: Any, node: Any, operands: Pairs, column: Any) -> Any:
         return Expression("{}[{} + {}]", code.block.transpose(node), TILE_ROW, column)
 
 

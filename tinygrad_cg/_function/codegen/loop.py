@@ -63,7 +63,7 @@ class RowCode:
         elif block.is_read(node, access):
             array, in_row = block.array(node), access == ELEMENT
         else:
-            return emitter(node).emit(self, node, access, self.operands(node, access), column)
+            return emitter(node).emit(self, node, self.operands(node, access), column)
         if in_row:
             return Expression("{}[{} + {}]", array, START, column)
         return self.element(array, INDEX if access.per == "row" else column)
@@ -227,8 +227,8 @@ class LoopCode:
         for key in in_turn(
             (node, access), self._operands, lambda key: self._find_known(*key) is not None
         ):
-            own, inner = key
-            value = emitter(own).emit(self, own, inner, self._operands(key), column)
+            own = key[0]
+            value = emitter(own).emit(self, own, self._operands(key), column)
             if isinstance(value, Expression):
                 name = self.block.fresh(emitter(own).stem or own.label)
                 self._code.append(Statement(name, value))

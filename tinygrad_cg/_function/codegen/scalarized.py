@@ -288,11 +288,9 @@ class _ScalarElements:
         add = partial(self.apply, kmath.add, dtype=value.dtype)
         for index in np.ndindex(product.shape):
             row, column = left[index[:-1]], right[(*index[:-2], index[-1])]
-            total = None
-            for pair in zip(row, column, strict=True):
-                term = self.apply(kmath.multiply, *pair, dtype=value.dtype)
-                total = term if total is None else add(total, term)
-            product[index] = self.number(0, value.dtype) if total is None else total
+            pairs = zip(row, column, strict=True)
+            terms = [self.apply(kmath.multiply, *pair, dtype=value.dtype) for pair in pairs]
+            product[index] = reduce(add, terms) if terms else self.number(0, value.dtype)
         return product.reshape(value.shape)
 
     def _move(self, value: Value, operands: list[np.ndarray]) -> np.ndarray:
@@ -319,12 +317,9 @@ class _ScalarElements:
             indices = gather(indices, value.inputs[1].array, axis, shared)
         else:
             return self._put(value, *operands)
-        sums = np.full(prod(shape), None)
+        sums, add = np.full(prod(shape), None), partial(self.apply, kmath.add, dtype=value.dtype)
         for to, element in zip(indices.ravel(), operands[0].ravel(), strict=True):
-            total = sums[to]
-            sums[to] = element
-            if total is not None:
-                sums[to] = self.apply(kmath.add, total, element, dtype=value.dtype)
+            sums[to] = element if sums[to] is None else add(sums[to], element)
         return _objects([zero if total is None else total for total in sums], shape)
 
     def _put(self, value: Value, x: np.ndarray, index: np.ndarray) -> np.ndarray:

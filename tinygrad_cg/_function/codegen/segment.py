@@ -154,21 +154,16 @@ class Segment:
 
     def _run(self) -> str:
         """Return the text of `run`. That of a large segment does not have the kernels."""
-        work, body = self._body()
+        scalars = Scalars(self.sizes, self.array)
+        work, code = self._stage([] if self.large else self.blocks, self.finals, scalars)
+        self._imported |= modules(code)
         names = [self.names[node] for node in self.arrays]
         lines = [f"def run({', '.join([*names, 'sizes'])}):"]
         lines.append("    drives()" if self.blocks and not self.large else "    wide_vectors()")
         lines += [f"    {name}_ = section({name}, 0, {name}.size)" for name in names]
         if self.sizes.literals:
             lines += self.sizes.views("address_of(sizes)")
-        return "\n".join([*lines, *work, *body, "    return True"])
-
-    def _body(self) -> tuple[list[str], list[str]]:
-        """Return the lines that make work arrays, and the lines that compute."""
-        scalars = Scalars(self.sizes, self.array)
-        work, code = self._stage([] if self.large else self.blocks, self.finals, scalars)
-        self._imported |= modules(code)
-        return render(work), render(code)
+        return "\n".join([*lines, *render([*work, *code]), "    return True"])
 
     def _stage(
         self, blocks: Sequence[Block], finals: Sequence[FusionNode], scalars: Scalars

@@ -26,8 +26,7 @@ class BranchTrace(FunctionTrace):
     """
 
     def __init__(self, name: str, calls: OutsideCalls, build: Build):
-        super().__init__(name, False, calls)
-        self.build = build
+        super().__init__(name, False, calls, build)
         self.graph: DefaultGraph = DefaultGraph()
         self.captures: dict[int, tuple[Any, Value, Any]] = {}  # tensor, value, what is watched
         self.literals: dict[Value, Value] = {}  # values that nothing outside refers to

@@ -125,8 +125,7 @@ class Choice(ABC):
         index = int(devices.to_host(arrays[0]))
         program = self._programs.get(index)
         if program is None:
-            graph = self.graphs[index]
-            program = self._programs[index] = Outputs(graph.inputs, graph.outputs, self.build)
+            program = self._programs[index] = Outputs(self.graphs[index], self.build)
         return program.run(arrays[1 : 1 + len(program.graph.inputs)])
 
     def pullback(self, wanted: tuple[int, ...], upstream: tuple[int, ...]) -> Pullback:
@@ -506,20 +505,16 @@ def _check_structures(name: str, names: list[str], results: list[Any]) -> None:
 
 
 def _describe(result: Any) -> str:
-    def text(leaf: Any) -> str:
+    def text(leaf: Any) -> _Text:
         if is_tensor(leaf):
-            return f"{leaf.dtype.name}{tuple(leaf.shape)}"
-        return repr(leaf) if leaf is None or is_weak(leaf) else type(leaf).__name__
+            return _Text(f"{leaf.dtype.name}{tuple(leaf.shape)}")
+        return _Text(repr(leaf) if leaf is None or is_weak(leaf) else type(leaf).__name__)
 
-    return str(nest.map_structure(lambda leaf: _Text(text(leaf)), result))
+    return str(nest.map_structure(text, result))
 
 
-class _Text:
-    def __init__(self, text: str):
-        self.text = text
-
-    def __repr__(self) -> str:
-        return self.text
+class _Text(str):
+    __repr__ = str.__str__  # without quotes
 
 
 class _Column:

@@ -78,14 +78,17 @@ class Program:
         kept = [*outputs, *[value for _, value in assigned], *trace.draws[-1:], *trace.effects[-1:]]
         self.graph = optimize(rolled(FuncGraph(inputs, kept), literals, build), literals)
         self.avals = [value.aval for value in self.graph.outputs[: self.count]]
-        self.outputs = Outputs(self.graph.inputs, self.graph.outputs, build)
+        self.outputs = Outputs(self.graph, build)
 
     def inputs(self, leaves: Sequence) -> list:
         """Return leaves, captured tensors and Variables. Listeners are told that the Variables are
         read.
         """
         inputs = [*leaves, *self.captures, *[variable._read() for variable in self.reads]]
-        return inputs if self.device == CPU else _on_gpu(inputs)
+        if self.device == CPU:
+            return inputs
+        # scalars that a tape watches on the CPU are moved to the GPU
+        return [device_runs.move_scalar(item) if is_tensor(item) else item for item in inputs]
 
     def run(self, inputs: Sequence) -> list[Tensor]:
         """Return the outputs as tensors without records; assign the Variables."""
@@ -97,11 +100,6 @@ class Program:
         if self.assigned:
             for variable, array in zip(self.assigned, results[self.count :], strict=False):
                 variable._assign(array)
-
-
-def _on_gpu(inputs: Sequence) -> list:
-    """Return the inputs, with scalars that a tape watches on the CPU moved to the GPU."""
-    return [device_runs.move_scalar(item) if is_tensor(item) else item for item in inputs]
 
 
 def arrays_of(inputs: Sequence) -> list[np.ndarray]:
@@ -182,8 +180,7 @@ class Traced:
         found: dict[str, str] = {}
         asked = sites.set(found)
         try:
-            trace = FunctionTrace(self.name, False, self.calls)
-            trace.build = self.build
+            trace = FunctionTrace(self.name, False, self.calls, self.build)
             with suppress(Exception), trace.active(), unrecorded_assignments():
                 self.run(self.arguments(trace))
         finally:
@@ -203,9 +200,8 @@ class Traced:
         return bool(result)
 
     def _trace(self, may_create: bool, leaves: Sequence) -> bool | None:
-        trace = FunctionTrace(self.name, may_create, self.calls)
-        trace.build, self.calls.refused = self.build, None
-        trace.argument_values = arrays_of(leaves)
+        trace = FunctionTrace(self.name, may_create, self.calls, self.build)
+        trace.argument_values, self.calls.refused = arrays_of(leaves), None
         with trace.active(), unrecorded_assignments():
             tensors, self.structure = self.run(self.arguments(trace))
             outputs = list(map(trace.value, tensors))

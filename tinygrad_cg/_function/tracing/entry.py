@@ -121,7 +121,8 @@ class EntryWriter:
         lines.append(f"saved = (self, ({_tuple(self.leaves)}), kept, ({reads}))")
         nodes = f"({_tuple(self.nodes)})"
         if program.count > 1:
-            lines.append(f"attach_all(group, {nodes}, rule, saved, [{self._outputs()}])")
+            outputs = _tuple([f"t{i}" for i in range(program.count)])
+            lines.append(f"attach_all(group, {nodes}, rule, saved, [{outputs}])")
         elif gradient.upstream:
             lines.append(f"attach(t0, group, {nodes}, rule, saved)")
         return self._compile("frame, args", lines)
@@ -202,9 +203,6 @@ class EntryWriter:
         for i in range(self.program.count):
             lines += [f"t{i} = new(Tensor)", f"t{i}._data = r[{i}]", f"t{i}._rec = None"]
         return lines
-
-    def _outputs(self) -> str:
-        return ", ".join(f"t{i}" for i in range(self.program.count))
 
     def _result(self, structure: Any, tensors: Iterator[str]) -> str:
         """Return the text of a structure with these tensors as its outputs."""

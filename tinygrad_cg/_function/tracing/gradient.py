@@ -26,7 +26,7 @@ from ..graph.partition import cut
 from ..graph.values import FuncGraph
 from .compiled import Traced, arrays_of, rolled, wrap_array
 from .outputs import Outputs
-from .trace import FunctionTrace
+from .trace import FunctionTrace, thread_state
 
 
 class Gradient:
@@ -65,13 +65,9 @@ class Gradient:
         fresh = [identity(leaf) if flag else leaf for leaf, flag in pairs]
         inputs = [*fresh, *self.program.captures, *self.program.reads]
         sources = [inputs[position] for position in self.positions]
-        token, before = Token(), state.draws
-        try:
-            if draws:
-                state.draws = replay(draws, before)
+        token = Token()
+        with thread_state({"draws": replay(draws, state.draws)} if draws else {}):
             outputs, _ = run_recorded(token, sources, self.traced.run, fresh)
-        finally:
-            state.draws = before
         targets = [output for output in outputs if is_differentiable(output._data.dtype)]
         return differentiate_once(token, targets, upstream(outputs), sources)
 
@@ -79,13 +75,8 @@ class Gradient:
         """Return gradients; `args` are leaves of a call, upstream gradients and random numbers."""
         leaves, upstream = len(self.traced.avals), len(self.upstream)
         dys, draws = args[leaves:][:upstream], args[leaves + upstream :]
-        rules = state.rules
-        count = len(rules)
-        rules.extend(self.asking)
-        try:
+        with thread_state({"rules": [*state.rules, *self.asking]}):
             return self.sweep(args[:leaves], lambda outputs: dys, draws)
-        finally:
-            del rules[count:]
 
     def run(self, inputs: Sequence, count: int, deep: bool) -> tuple[list[Tensor], TransformedCall]:
         """Return the outputs without records, and the call as tapes see it.
@@ -172,8 +163,8 @@ class ForwardBackward:
     @no_collection()
     def __init__(self, gradient: Gradient, leaves: Sequence):
         self.program, build = gradient.program, gradient.traced.build
-        trace = FunctionTrace(gradient.traced.name, False, gradient.traced.calls)
-        trace.argument_values, trace.build = arrays_of(leaves), build
+        trace = FunctionTrace(gradient.traced.name, False, gradient.traced.calls, build)
+        trace.argument_values = arrays_of(leaves)
         rules = state.rules[-1:]
         with trace.active():
             state.rules.extend(rules)  # warnings of lost values go to whoever asks
@@ -208,8 +199,8 @@ class ForwardBackward:
         joint = optimize(rolled(graph, literals, build), literals)
         kept, ends = joint.outputs[: self.kept], joint.outputs[self.kept :]
         residuals, backward = cut(inputs, kept, backward_inputs, ends)
-        self.forward_outputs = Outputs(inputs, [*kept, *residuals], build)
-        self.backward_outputs = Outputs(backward.inputs, backward.outputs, build)
+        self.forward_outputs = Outputs(FuncGraph(inputs, [*kept, *residuals]), build)
+        self.backward_outputs = Outputs(backward, build)
 
     def forward(self, leaves: Sequence, snapshot: dict) -> tuple[list[Tensor], list, list[Tensor]]:
         """Return the outputs, the residuals and the random numbers that were drawn."""

@@ -139,14 +139,12 @@ class LoopProgram:
 
     def traced(self) -> TracedLoop:
         """Return the loop as `compile_rounds` takes it."""
-        graph = self.body.graph
-        outputs = Outputs(graph.inputs, graph.outputs, self.build)
+        outputs = Outputs(self.body.graph, self.build)
         return TracedLoop(outputs.graph, outputs.steps, self.body)
 
     def _compile(self) -> None:
-        changing = in_place(self.body)
-        outputs = Outputs(self.body.graph.inputs, self.body.graph.outputs, self.build)
-        called_outputs = Outputs(changing.inputs, changing.outputs, self.build)
+        outputs = Outputs(self.body.graph, self.build)
+        called_outputs = Outputs(in_place(self.body), self.build)
         library = np if device_of(self.build) == CPU else devices.library()
         called = call_rounds(self.body, lambda: called_outputs.run, library)
         compiled = None if is_stepwise(self.build) else compile_rounds(self.traced(), called)
@@ -215,8 +213,7 @@ class Loop(LoopProgram):
         stacks: Sequence[Tensor],
         constants: Sequence[tuple[Any, Tensor]],
     ) -> FuncGraph:
-        trace = BodyTrace(self.spec.name, False, OutsideCalls())
-        trace.build = build
+        trace = BodyTrace(self.spec.name, False, OutsideCalls(), build)
         bound = []
         for constant, operand in constants:
             bound.append(trace.argument(aval_of(operand)).value)
@@ -608,16 +605,14 @@ class BoundedLoop:
         return [text for outputs, _ in self._programs.values() for text in outputs.sources]
 
     def _trace(self, most: int, avals: Sequence[Aval]) -> tuple[Outputs, list[np.ndarray]]:
-        trace = FunctionTrace(self.name, False, OutsideCalls())
-        trace.build = self.loop.build
+        trace = FunctionTrace(self.name, False, OutsideCalls(), self.loop.build)
         with trace.active():
             results = self.make(most, [trace.argument(aval) for aval in avals])
             outputs = list(map(trace.value, results))
         captured, literals = trace.captured()
         inputs = [*trace.arguments, *[value for _, value in captured]]
         graph = optimize(FuncGraph(inputs, outputs), literals)
-        program = Outputs(graph.inputs, graph.outputs, self.loop.build)
-        return program, [tensor._data for tensor, _ in captured]
+        return Outputs(graph, self.loop.build), [tensor._data for tensor, _ in captured]
 
     def gradient(
         self, operands: Sequence[Tensor], dys: Sequence[Tensor], positions: Sequence[int]

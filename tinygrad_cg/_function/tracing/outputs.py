@@ -20,12 +20,12 @@ class Outputs:
     another output is the same array: tensors do not change. `whole` has all outputs.
     """
 
-    def __init__(self, inputs: Sequence[Value], outputs: Sequence[Value], build: Build):
-        self._build, self.whole = build, FuncGraph(inputs, outputs)
-        positions = {value: i for i, value in enumerate(inputs)}
+    def __init__(self, graph: FuncGraph, build: Build):
+        self._build, self.whole = build, graph
+        positions = {value: i for i, value in enumerate(graph.inputs)}
         computed: dict[Value, int] = {}
         self.steps: list[tuple[int, Any]] = []
-        for value in outputs:
+        for value in graph.outputs:
             if value in positions:
                 self.steps.append((0, positions[value]))
             elif value.array is not None:
@@ -33,7 +33,7 @@ class Outputs:
                 self.steps.append((1, array if device_of(build) == CPU else move_constant(array)))
             else:
                 self.steps.append((2, computed.setdefault(value, len(computed))))
-        self.graph = FuncGraph(inputs, list(computed))
+        self.graph = FuncGraph(graph.inputs, list(computed))
         order = [item for kind, item in self.steps if kind == 2]
         self.in_order = order == list(range(len(computed))) and len(order) == len(self.steps)
         self._run: Callable[[Sequence[np.ndarray]], list[np.ndarray]] | None = None

@@ -194,18 +194,17 @@ class FunctionTrace(Level, Listener):
     has_own_values = True
     is_abstract = True
     is_over = False
-    build: Build = staticmethod(interpreter)  # compiles graphs of loops and branches
     graph: DefaultGraph | None = None  # by default a new one each time
     trials = 0  # number of nested trials that are running
     has_samples_only = False  # its arguments have only sample values
 
-    def __init__(self, name: str, may_create: bool = True, calls: OutsideCalls | None = None):
-        self.name, self.may_create = name, may_create
-        self.calls = OutsideCalls() if calls is None else calls
+    def __init__(
+        self, name: str, may_create: bool, calls: OutsideCalls, build: Build = interpreter
+    ):
+        self.name, self.may_create, self.calls = name, may_create, calls
+        self.build = build  # compiles graphs of loops and branches
         self.around: dict[str, Any] = {}  # the thread's state around this trace
-        self.argument_values: Sequence[
-            np.ndarray
-        ] = ()  # values of the first arguments, where known
+        self.argument_values: Sequence[np.ndarray] = ()  # of the first arguments, where known
         self.outside = 0  # calls of outside code
         self.effects: list[Value] = []  # marks of side effects
         self.arguments: list[Value] = []
