@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from .._function.graph.values import reach
 from . import program as ir
 from .program import Thing
 from .reloading import Access, Reloading
@@ -157,7 +158,7 @@ class _Adjoints:
             source = self.source_of(value) if is_inner else None
             return () if source is None else source.operands()
 
-        seen = {x for x in ir.reachable(scope.asked, following) if self.home.get(x) is home}
+        seen = {x for x in reach(scope.asked, following) if self.home.get(x) is home}
         return [seen.intersection(ends), seen.difference(ends)]
 
     def memory_of(self, load: Access) -> ir.Array | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._function.graph.values import reach
 from ..autograph._names import Names
 from ..errors import UnsupportedCodeError, location_of
 from . import program as ir
@@ -236,7 +237,7 @@ class BlockReader:
     def kin(self, array: ir.Array) -> set[ir.Array]:
         """Return the arrays that may be the same one in Python."""
         pairs = [twin[:2] for twin in self.twins]
-        return ir.reachable([array], lambda x: [y for pair in pairs if x in pair for y in pair])
+        return set(reach([array], lambda x: [y for pair in pairs if x in pair for y in pair]))
 
     def holder(self, arrays: set[ir.Array], but: str, live: Names | None, env: Env) -> str | None:
         """Return the name, other than `but`, by which one of the arrays is still reached."""

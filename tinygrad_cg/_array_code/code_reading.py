@@ -13,6 +13,7 @@ from collections import ChainMap
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .._function.graph.values import reach
 from .._rules.definition import closure
 from .._rules.user_source import NoSource, find_definition
 from ..autograph._names import BREAK, Liveness, jumps
@@ -137,7 +138,7 @@ def read(
     structure = tree(leave, result)
     shapes = [size for array in program.scratch for size in array.shape]
     ops = reader.definitions
-    needed = ir.reachable(shapes, lambda size: ops[size].args if size in ops else ())
+    needed = set(reach(shapes, lambda size: ops[size].args if size in ops else ()))
     program.sizes = [op for size, op in ops.items() if size in needed]
     return share(program), structure
 

@@ -15,6 +15,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .._function.graph.values import reach
+
 FLOATS = ("f32", "f64")
 DTYPES = {
     "f32": np.dtype(np.float32),
@@ -306,8 +308,8 @@ def walk(block: Block) -> Iterator[Statement]:
     """Yield all statements of a block and of the blocks in it."""
     for statement in block:
         yield statement
-        for name in statement.blocks:
-            yield from walk(getattr(statement, name))
+        for inner in statement.inner_blocks():
+            yield from walk(inner)
 
 
 def arrays_of(block: Block, *kinds: type) -> KeysView[Array]:
@@ -326,17 +328,6 @@ def definitions(block: Block) -> dict[Number, Op]:
     return {x.out: x for x in walk(block) if isinstance(x, Op)}
 
 
-def reachable(roots: Iterable[Any], following: Callable[[Any], Iterable[Any]]) -> set[Any]:
-    """Return the roots, what follows from them, what follows from that, and so on."""
-    reached, pending = set(), [*roots]
-    while pending:
-        thing = pending.pop()
-        if thing not in reached:
-            reached.add(thing)
-            pending += following(thing)
-    return reached
-
-
 def varied(program: ArrayProgram, roots: Iterable[Thing], backward: bool = False) -> set[Thing]:
     """Return the floats, and arrays of floats, that depend on roots; `backward`, those they need.
 
@@ -352,7 +343,7 @@ def varied(program: ArrayProgram, roots: Iterable[Thing], backward: bool = False
                 if all(thing is None or thing.is_float for thing in pair):
                     start, end = pair if backward else pair[::-1]
                     following.setdefault(start, []).append(end)
-    return reachable(roots, lambda thing: following.get(thing, ()))
+    return set(reach(roots, lambda thing: following.get(thing, ())))
 
 
 def fixed(kind: str, number: float) -> FixedNumber:

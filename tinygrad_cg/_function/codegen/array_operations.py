@@ -161,9 +161,7 @@ class ArrayOperations:
 
     def _move(self, node: OpaqueNode) -> Move:
         """Return a move of elements, which is found by moving their positions now."""
-        sources: dict[
-            FusionNode, int
-        ] = {}  # the position of each one's first element, counted from 1
+        sources: dict[FusionNode, int] = {}  # the positions of first elements, counted from 1
 
         def positions(source: FusionNode) -> np.ndarray:
             if isinstance(source, ViewNode):

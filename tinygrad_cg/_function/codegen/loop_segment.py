@@ -123,9 +123,7 @@ class LoopSegment(Segment):
         self._scalars = Scalars(self.sizes, self.array)
         self.work: dict[str, None] = {}  # lines before the rounds
         self.ufuncs: dict[int, tuple[Any, np.dtype]] = {}  # whose loops' addresses are in sizes
-        self.own_starts: list[
-            tuple[int, int, int]
-        ] = []  # the position of a start, its elements, its step
+        self.own_starts: list[tuple[int, int, int]] = []  # a start's position, elements and step
 
     def write_rounds(self, layout: LoopLayout) -> None:
         """Write the source, with the function `rounds`.
@@ -191,8 +189,7 @@ class LoopSegment(Segment):
                 moving[name] = line
             else:
                 fixed.append(line)
-        if self.sizes.literals:
-            lines += self.sizes.views("address_of(sizes)")
+        lines += self.sizes.views("address_of(sizes)")
         lines += [*fixed, *self.work, *render(work), "    i = plan[0]"]
         numbers = [statement.expression for statement in first]
         read = {self.names[load.node] for load in numbers if isinstance(load, Load)}

@@ -161,8 +161,7 @@ class Segment:
         lines = [f"def run({', '.join([*names, 'sizes'])}):"]
         lines.append("    drives()" if self.blocks and not self.large else "    wide_vectors()")
         lines += [f"    {name}_ = section({name}, 0, {name}.size)" for name in names]
-        if self.sizes.literals:
-            lines += self.sizes.views("address_of(sizes)")
+        lines += self.sizes.views("address_of(sizes)")
         return "\n".join([*lines, *render([*work, *code]), "    return True"])
 
     def _stage(

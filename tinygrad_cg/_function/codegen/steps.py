@@ -19,9 +19,7 @@ class Steps:
 
     def __init__(self) -> None:
         self.steps: list[tuple[Names, Names, Names]] = []
-        self._empty: dict[
-            str, tuple[int, tuple[int, ...], np.dtype]
-        ] = {}  # arrays that kernels fill
+        self._empty: dict[str, tuple[int, tuple[int, ...], np.dtype]] = {}  # that kernels fill
         self._views: dict[str, Names] = {}  # by name, the arrays it may be a view of
         self._shown: set[str] = set()  # arrays that an operation may keep
 

@@ -27,12 +27,8 @@ COPY, CAST = "copy", "cast"  # the functions of an `ApplyNode` that are not scal
 CHEAP: set[Any] = {COPY, CAST, *[getattr(kmath, name) for name in QUICK]}
 """Functions that take less time than a pass over memory. All others are polynomials."""
 
-_ARITHMETIC_NAMES = """
-    add divide divide_unbounded divide_upstream equal greater greater_equal less
-    less_equal logical_and logical_or logical_xor multiply multiply_tangent multiply_upstream
-    negative not_equal square subtract unless_masked where
-"""
-ARITHMETIC: set[Any] = {COPY, CAST, *[getattr(kmath, name) for name in _ARITHMETIC_NAMES.split()]}
+_TESTING_NAMES = "absolute clip isfinite isinf isnan logical_not maximum minimum relu sign"
+ARITHMETIC: set[Any] = CHEAP - {getattr(kmath, name) for name in _TESTING_NAMES.split()}
 """Functions that are as fast for a parameter as for a number in the text. Others (`maximum`, say)
 test an operand: if it is a number in the text, LLVM removes the test."""
 

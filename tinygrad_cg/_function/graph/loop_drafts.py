@@ -70,10 +70,8 @@ class Draft:
         self.carried = list(inputs[first : first + count])
         self.starts = list(value.inputs[first : first + count])
         self.slices = dict(zip(inputs[first + count :], value.inputs[first + count :], strict=True))
-        self.results = [
-            output
-            if k < count or k in read
-            else Value(output.aval)  # no row, where nothing reads it
+        self.results = [  # without rows that nothing reads
+            output if k < count or k in read else Value(output.aval)
             for k, output in enumerate(self.body.graph.outputs)
         ]
         self.outside: dict[int, Value] = {}

@@ -249,24 +249,15 @@ def _joined(value: Value) -> Value | None:
             return None
         if len(terms) + len(pending) > _MAX_PARTS:
             return None
-    spans: list[tuple[int, int, int, int]] = []
-    for k, term in enumerate(terms):
-        span = span_along_axis(term.params["key"], term.shape)
-        if span is None:
-            return None
-        spans.append((*span, k))
-    axes = {axis for axis, _, _, _ in spans}
-    axis = axes.pop()
-    if axes or not axis:
+    spans: list[Any] = [span_along_axis(term.params["key"], term.shape) for term in terms]
+    if None in spans:
         return None
-    ordered = [(start, stop, k) for _, start, stop, k in sorted(spans)]
-    end = 0
-    for start, stop, _ in ordered:
-        if start != end:
-            return None
-        end = stop
-    parts = [terms[k].inputs[0] for _, _, k in ordered]
-    if end != value.shape[axis] or any(part.dtype != value.dtype for part in parts):
+    order = sorted(range(len(spans)), key=spans.__getitem__)
+    axes, starts, stops = zip(*[spans[k] for k in order], strict=True)
+    axis, parts = axes[0], [terms[k].inputs[0] for k in order]
+    if not axis or len({*axes}) > 1 or (*starts, value.shape[axis]) != (0, *stops):
+        return None
+    if any(part.dtype != value.dtype for part in parts):
         return None
     return operation("concatenate", parts, {"axis": axis})
 
