@@ -66,19 +66,12 @@ def finish_formula(
     """
     head = re.compile(rf"^define (.*@{re.escape(symbol)}\(.*)\{{$", re.M)
     formula = head.sub(r"define linkonce_odr \1alwaysinline {", text)
-    if (
-        len(kinds) > 1
-        or not kinds <= {*FLOATS}
-        or _instructions(formula, symbol) < MIN_LONG_INSTRUCTIONS
-    ):
+    body = formula[formula.index(f"@{symbol}(") :]
+    instructions = body[: body.index("\n}")].count("\n  ")
+    if len(kinds) > 1 or not kinds <= {*FLOATS} or instructions < MIN_LONG_INSTRUCTIONS:
         return Formula(formula)
     widest = processor.vector_bits // int(min(kinds)[1:])
     return Formula(formula, (widest,) if kinds == {"f64"} else (widest // 2, widest), guard)
-
-
-def _instructions(text: str, symbol: str) -> int:
-    body = text[text.index(f"@{symbol}(") :]
-    return body[: body.index("\n}")].count("\n  ")
 
 
 def _parameters(arguments: tuple[str, ...]) -> str:

@@ -36,10 +36,12 @@ def source_of(function: Callable, library: Library) -> Source:
     code: Any = getattr(function, "__code__", None)
     if code is None:
         raise Untranslatable(f"a call of {function}")
-    node = _tree(function, code, library)
-    body: list[ast.stmt] = node.body
-    if isinstance(node, ast.Lambda):
-        body = [ast.Return(node.body)]
+    lines = _lines(function, code.co_filename, library)
+    read: Any = _lambda if code.co_name == "<lambda>" else _definition
+    node = read(lines, code) if lines else None
+    if node is None:
+        raise Untranslatable(f"{code.co_name}, line {code.co_firstlineno} of {code.co_filename}")
+    body: Any = [ast.Return(node.body)] if isinstance(node, ast.Lambda) else node.body
     return Source(function.__name__, code.co_varnames[: code.co_argcount], body, _scope(function))
 
 
@@ -123,12 +125,3 @@ def _lambda(lines: list[str], code: Any) -> ast.Lambda | None:
     parts = ("co_code", "co_consts", "co_names")
     statement: Any = tree.body[-1]
     return statement.value if all(getattr(compiled, k) == getattr(code, k) for k in parts) else None
-
-
-def _tree(function: Any, code: Any, library: Library) -> Any:
-    lines = _lines(function, code.co_filename, library)
-    read = _lambda if code.co_name == "<lambda>" else _definition
-    tree = read(lines, code) if lines else None
-    if tree is None:
-        raise Untranslatable(f"{code.co_name}, line {code.co_firstlineno} of {code.co_filename}")
-    return tree

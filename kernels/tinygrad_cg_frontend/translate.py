@@ -112,9 +112,7 @@ class FunctionBody(Writer):
         self._source = source
         self._variables: dict[str, tuple[Any, list[str]]] = {}
         self._constants: dict[str, IRValue] = {}
-        self._values: dict[
-            str, IRValue
-        ] = {}  # current values of variables, which need not be loaded
+        self._values: dict[str, IRValue] = {}  # of variables, which need not be loaded
         self._reads = 0  # operands that were not loaded
         self._unread: set[str] = set()  # stack slots of variables that nothing reads
         self._work: list[str] = []  # memory to be freed
@@ -519,9 +517,8 @@ class FunctionBody(Writer):
         raise Untranslatable("a sign")
 
     def _of_boolop(self, node: ast.BoolOp) -> IRValue:
-        stops = isinstance(
-            node.op, ast.Or
-        )  # at the first true operand; `and` stops at the first false one
+        # `or` stops at the first true operand, `and` at the first false one
+        stops = isinstance(node.op, ast.Or)
         word = "or" if stops else "and"
         total = self.truth(self._value(node.values[0]))
         for part in node.values[1:]:

@@ -28,6 +28,7 @@ from tinygrad_cg_frontend.values import (
 )
 
 ARITHMETIC = {"Add": "add", "Sub": "sub", "Mult": "mul"}
+FLOAT_ARITHMETIC = {"Add": "fadd", "Sub": "fsub", "Mult": "fmul", "Div": "fdiv", "Mod": "frem"}
 COMPARED = {"lt": operator.lt, "lte": operator.le, "gt": operator.gt, "gte": operator.ge}
 COMPARED |= {"eq": operator.eq, "noteq": operator.ne}
 BITWISE = {"BitOr": "or", "BitAnd": "and", "BitXor": "xor"}
@@ -339,9 +340,7 @@ class Writer(Declarations):
             return self._operate_complex(symbol, x, y)
         if x.type in FLOATS or y.type in FLOATS or symbol == "Div":
             kind = x.type if x.type == y.type else "f64"
-            name = {"Add": "fadd", "Sub": "fsub", "Mult": "fmul", "Div": "fdiv", "Mod": "frem"}.get(
-                symbol
-            )
+            name = FLOAT_ARITHMETIC.get(symbol)
             if name is None or "b1" in (x.type, y.type) or kind not in FLOATS:
                 raise Untranslatable(f"{symbol} of {x.type} and {y.type}")
             x, y = self.cast(x, kind), self.cast(y, kind)

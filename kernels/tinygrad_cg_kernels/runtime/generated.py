@@ -18,17 +18,13 @@ def load(source: str) -> ModuleType:
     name = GENERATED + hashlib.sha256(source.encode()).hexdigest()[:24]
     with _lock:
         if name not in _modules:
-            _modules[name] = _load(name, source)
+            code, module = compiled(source, f"<{name}>"), ModuleType(name)
+            module.__file__ = code.co_filename
+            module.__dict__["__text__"] = source  # the front end reads it
+            sys.modules[name] = module
+            exec(code, module.__dict__)
+            _modules[name] = module
         return _modules[name]
-
-
-def _load(name: str, source: str) -> ModuleType:
-    code, module = compiled(source, f"<{name}>"), ModuleType(name)
-    module.__file__ = code.co_filename
-    module.__dict__["__text__"] = source  # the front end reads it
-    sys.modules[name] = module
-    exec(code, module.__dict__)
-    return module
 
 
 def clear() -> None:

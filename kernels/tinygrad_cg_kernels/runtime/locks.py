@@ -42,18 +42,24 @@ class ForkLock:
 _locks: WeakSet[ForkLock] = WeakSet()
 
 
+class _Depth(threading.local):
+    """How often a thread is in a section."""
+
+    depth = 0
+
+
 class _Inside:
     """A section that several threads may enter at once. A fork waits until the others left."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
         self._count = 0
-        self._own = threading.local()
+        self._own = _Depth()
 
     def __enter__(self) -> None:
         with self._condition:
             self._count += 1
-        self._own.depth = self._depth() + 1
+        self._own.depth += 1
 
     def __exit__(self, *exception: Any) -> None:
         self._own.depth -= 1
@@ -61,13 +67,10 @@ class _Inside:
             self._count -= 1
             self._condition.notify_all()
 
-    def _depth(self) -> int:
-        return getattr(self._own, "depth", 0)
-
     def close(self) -> None:
         """Wait until no other thread is inside, and keep all out."""
         self._condition.acquire()
-        self._condition.wait_for(lambda: self._count == self._depth())
+        self._condition.wait_for(lambda: self._count == self._own.depth)
 
     def open(self) -> None:
         self._condition.release()
@@ -82,7 +85,7 @@ class _Collector:
 
     def __init__(self) -> None:
         self._lock = ForkLock()
-        self._own = threading.local()
+        self._own = _Depth()
         self._count = 0
         self._was_enabled = False
 
@@ -93,16 +96,13 @@ class _Collector:
                 self._was_enabled = gc.isenabled()
                 gc.disable()
             self._count += 1
-        self._own.depth = self._depth() + 1
+        self._own.depth += 1
         try:
             yield
         finally:
             self._own.depth -= 1
             with self._lock:
                 self._leave(self._count - 1)
-
-    def _depth(self) -> int:
-        return getattr(self._own, "depth", 0)
 
     def _leave(self, count: int) -> None:
         """Set the number of suspensions; if it drops to 0, restore the collector."""
@@ -111,7 +111,7 @@ class _Collector:
         self._count = count
 
     def enter_child(self) -> None:
-        self._leave(self._depth())
+        self._leave(self._own.depth)
 
 
 _collector = _Collector()

@@ -136,11 +136,6 @@ def compile_source(source: LLVMSource) -> bytes:
         return object_code(module, level=source.level)
 
 
-def begin(source: LLVMSource) -> LLVMSource:
-    """Have another core compile a source; return the source with its job."""
-    return source._replace(job=Job(partial(compile_source, source)))
-
-
 def compile_all(sources: Sequence[LLVMSource]) -> list[bytes]:
     """Return the object codes of sources, compiled on all cores."""
     several = [(source, *source.parts) for source in sources]

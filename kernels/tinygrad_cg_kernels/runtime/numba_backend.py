@@ -6,7 +6,6 @@ need no second compilation. Importing this module imports Numba, when it first c
 """
 
 import contextlib
-import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -221,17 +220,6 @@ def register_helpers() -> None:
 
 
 def _register_versions(stub: Callable) -> None:
-    def pick(first: Any) -> Callable | None:
+    @overload(stub, PART, strict=False)
+    def pick(first: Any, *_: Any) -> Callable | None:
         return build.version_of(stub, NAMES.get(types.unliteral(first)))
-
-    def unary(x):
-        return pick(x)
-
-    def binary(x, y):
-        return pick(x)
-
-    def ternary(x, y, z):
-        return pick(x)
-
-    chooser = {1: unary, 2: binary, 3: ternary}[len(inspect.signature(stub).parameters)]
-    overload(stub, PART, strict=False)(chooser)

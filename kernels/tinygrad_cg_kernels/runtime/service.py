@@ -181,7 +181,21 @@ class KernelSource(NamedTuple):
         return self.function
 
     def translate(self, request: _Request, scopes: dict[str, dict[str, Any]]) -> _Translated:
-        return [request.translate_kernel()], {}
+        """Return one module, which contains all that it calls."""
+        blocks = request.signature.way == "blocks"
+        module = IRModule(KERNELS, machine.processor(), for_blocks=blocks)
+        with no_collection():
+            function = module.function(source_of(self.function, KERNELS), request.signature.types)
+        entry = request.signature.entry_text(module, function)
+        if not request.is_baseline:
+            level = OPTIMIZED if request.level is None else request.level
+            return [LLVMSource(f"{entry}\n{module.text()}", level=level)], {}
+        own = module.baseline(function.name)
+        text = f"{entry}\n{own.text}"
+        enough = tiers.TIER_UP_WORK_LONG if own.level == BASELINE_LONG else tiers.TIER_UP_WORK
+        work = enough // len(module.text())
+        counts = request.signature.way == "objects"
+        return [own._replace(text=tiers.with_choice(text, work, counts))], {}
 
 
 class TextSource(NamedTuple):
@@ -279,7 +293,8 @@ def begin(source: Source, signature: Signature, level: int) -> bool:
             request = _Request(source, signature, source.key(signature), level)
             if request.key not in _begun and not source.store.has(request.key):
                 (own,), _ = source.translate(request, {})
-                _begun[request.key] = machine.begin(own)
+                job = machine.Job(partial(machine.compile_source, own))
+                _begun[request.key] = own._replace(job=job)
                 return True
     return False
 
@@ -352,24 +367,6 @@ class _Request:
         tiered = level is None and isinstance(source, KernelSource)
         self.is_baseline = tiered and not source.store.has(key)
         self.form = f"{key} baseline" if self.is_baseline else key
-
-    def translate_kernel(self) -> LLVMSource:
-        """Return the translation of a function of the kernels."""
-        blocks = self.signature.way == "blocks"
-        module = IRModule(KERNELS, machine.processor(), for_blocks=blocks)
-        with no_collection():
-            body = source_of(self.source.python(), KERNELS)
-            function = module.function(body, self.signature.types)
-        entry = self.signature.entry_text(module, function)
-        if not self.is_baseline:
-            level = OPTIMIZED if self.level is None else self.level
-            return LLVMSource(f"{entry}\n{module.text()}", level=level)
-        own = module.baseline(function.name)
-        text = f"{entry}\n{own.text}"
-        enough = tiers.TIER_UP_WORK_LONG if own.level == BASELINE_LONG else tiers.TIER_UP_WORK
-        work = enough // len(module.text())
-        counts = self.signature.way == "objects"
-        return own._replace(text=tiers.with_choice(text, work, counts))
 
 
 def _load(request: _Request, before: Callable[[], object] = lambda: None) -> machine.MachineCode:

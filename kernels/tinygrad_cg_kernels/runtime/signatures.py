@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinygrad_cg_frontend import Array, IRModule, Untranslatable, name_of
+from tinygrad_cg_frontend import Array, IRModule, Untranslatable, Writer, name_of
 from tinygrad_cg_kernels.runtime import machine, objects
 from tinygrad_cg_kernels.runtime.callables import NativeFunction
 
@@ -79,17 +78,12 @@ class PythonFunction:
         return self._method.bound(self)
 
 
-class _EntryText:
+class _EntryText(Writer):
     """The text of a function `entry`, which reads Python objects and calls compiled code."""
 
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self._count = itertools.count()
-
-    def emit(self, text: str) -> str:
-        name = f"%e{next(self._count)}"
-        self.lines.append(f"  {name} = {text}")
-        return name
+    def __init__(self, module: IRModule) -> None:
+        super().__init__(False, "e")
+        self.declared = module.declared
 
     def argument(self, k: int) -> str:
         return self.field("%args", 8 * k, "ptr")
@@ -100,7 +94,7 @@ class _EntryText:
         return self.emit(f"load {kind}, ptr {place}")
 
     def integer(self, thing: str) -> str:
-        return "i64 " + self.emit(f"call i64 @PyLong_AsLongLong(ptr {thing})")
+        return "i64 " + self.call("PyLong_AsLongLong", "i64", ("ptr", thing))
 
     def array(self, array: str, rank: int) -> list[str]:
         """Return the address and the number of an array's elements, as arguments."""
@@ -114,27 +108,20 @@ class _EntryText:
 
     def run(self, call: str) -> str:
         """Call a function without the interpreter's lock; return the operand of the result."""
-        thread = self.emit("call ptr @PyEval_SaveThread()")
+        thread = self.call("PyEval_SaveThread", "ptr")
         result = self.emit(call)
-        self.lines.append(f"  call void @PyEval_RestoreThread(ptr {thread})")
+        self.call("PyEval_RestoreThread", "void", ("ptr", thread))
         return result
+
+    def return_none(self) -> None:
+        """Return None to Python."""
+        self.declare_object("_Py_NoneStruct")
+        self.call("Py_IncRef", "void", ("ptr", "@_Py_NoneStruct"))
+        self.lines.append("  ret ptr @_Py_NoneStruct")
 
     def text(self) -> str:
         head = f"define ptr @entry(ptr %self, ptr %args, i64 %count) {machine.processor().wide} {{"
         return "\n".join([head, *self.lines, "}"])
-
-
-def _declare(module: IRModule) -> None:
-    """Declare the C functions of Python that entries call."""
-    module.declare("PyEval_SaveThread", "ptr @PyEval_SaveThread()")
-    module.declare("PyEval_RestoreThread", "void @PyEval_RestoreThread(ptr)")
-    module.declare("PyLong_AsLongLong", "i64 @PyLong_AsLongLong(ptr)")
-    module.declare("PyBool_FromLong", "ptr @PyBool_FromLong(i64)")
-    module.declare("Py_IncRef", "void @Py_IncRef(ptr)")
-    module.declare_object("_Py_NoneStruct")
-
-
-_NONE = ["  call void @Py_IncRef(ptr @_Py_NoneStruct)", "  ret ptr @_Py_NoneStruct"]
 
 
 def _result_type(function: Any) -> str:
@@ -161,20 +148,19 @@ def _words_text(signature: Signature, module: IRModule, function: Any) -> str:
 
 def _objects_text(signature: Signature, module: IRModule, function: Any) -> str:
     """Return an entry that takes objects. If their number is wrong, it returns None."""
-    _declare(module)
-    entry, count = _EntryText(), len(signature.types)
+    entry, count = _EntryText(module), len(signature.types)
     right = entry.emit(f"icmp eq i64 %count, {count}")
     entry.lines += [f"  br i1 {right}, label %run, label %no", "run:"]
     arguments = ", ".join(f"i64 {entry.field('%args', 8 * k, 'i64')}" for k in range(count))
     word = entry.emit(f"call i64 @{function.name}({arguments})")
     entry.lines.append(f"  ret ptr {entry.emit(f'inttoptr i64 {word} to ptr')}")
-    entry.lines += ["no:", *_NONE]
+    entry.begin("no")
+    entry.return_none()
     return entry.text()
 
 
 def _arrays_text(signature: Signature, module: IRModule, function: Any) -> str:
-    _declare(module)
-    entry, arguments = _EntryText(), []
+    entry, arguments = _EntryText(module), []
     for k, kind in enumerate(signature.types):
         thing = entry.argument(k)
         if isinstance(kind, Array):
@@ -185,14 +171,13 @@ def _arrays_text(signature: Signature, module: IRModule, function: Any) -> str:
         else:
             arguments.append(entry.integer(thing))
     entry.run(f"call {_result_type(function)} @{function.name}({', '.join(arguments)})")
-    entry.lines += _NONE
+    entry.return_none()
     return entry.text()
 
 
 def _program_text(signature: Signature, module: IRModule, function: Any) -> str:
     """Return an entry that takes arrays. If one is not contiguous, it returns False."""
-    _declare(module)
-    entry = _EntryText()
+    entry = _EntryText(module)
     arguments, flags = [], f"{objects.CONTIGUOUS}"
     for k, rank in enumerate(signature.ranks):
         array = entry.argument(k)
@@ -202,9 +187,9 @@ def _program_text(signature: Signature, module: IRModule, function: Any) -> str:
     entry.lines += [f"  br i1 {good}, label %run, label %no", "run:"]
     result = entry.run(f"call i1 @{function.name}({', '.join(arguments)})")
     word = entry.emit(f"zext i1 {result} to i64")
-    yes = entry.emit(f"call ptr @PyBool_FromLong(i64 {word})")
+    yes = entry.call("PyBool_FromLong", "ptr", ("i64", word))
     entry.lines += [f"  ret ptr {yes}", "no:"]
-    no = entry.emit("call ptr @PyBool_FromLong(i64 0)")
+    no = entry.call("PyBool_FromLong", "ptr", ("i64", "0"))
     entry.lines.append(f"  ret ptr {no}")
     return entry.text()
 

@@ -219,9 +219,8 @@ def alone(name: str) -> Iterator[None]:
             path = folder / f"{key[0] % LOCKS:02}.lock"
             file = stack.enter_context(os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600)))
             fcntl.flock(file, fcntl.LOCK_EX)
-            stack.callback(
-                fcntl.flock, file, fcntl.LOCK_UN
-            )  # a forked child may have the file open
+            # a forked child may have the file open
+            stack.callback(fcntl.flock, file, fcntl.LOCK_UN)
         yield
 
 
