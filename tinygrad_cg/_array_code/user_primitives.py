@@ -144,15 +144,13 @@ def _gradient_of(name: str, program: ArrayProgram) -> Callable[..., Any]:
     def gradient(op: Any, *upstream: Any) -> list[Any]:
         results: list[Any] = []
         for position, needed in enumerate(op.needs_input_grad):
-            total = None
+            terms: list[Any] = []
             if needed:
                 slopes = derivative(position)(*op.inputs)
                 slopes = slopes if isinstance(slopes, tuple) else (slopes,)
-                for k, slope in zip(floats, slopes, strict=True):
-                    if upstream[k] is not None:
-                        term = multiply(upstream[k], slope)
-                        total = term if total is None else add(total, term)
-            results.append(total)
+                pairs = [(upstream[k], slope) for k, slope in zip(floats, slopes, strict=True)]
+                terms = [multiply(dy, slope) for dy, slope in pairs if dy is not None]
+            results.append(functools.reduce(add, terms) if terms else None)
         return results
 
     return gradient

@@ -163,8 +163,7 @@ class Choice(ABC):
                 "keep such calls outside the branches"
             )
         flags = [level.has(operand) for operand in operands]
-        pairs: Any = zip(operands, flags, strict=True)
-        physical: list[Any] = [x.physical if flag else x for x, flag in pairs]
+        physical: list[Any] = [x.physical if level.has(x) else x for x in operands]
         whole = BatchedChoice(self, flags, level)
         if not level.has(index):
             outputs = apply(whole.primitive, (index, *physical), {"choice": whole})
@@ -288,13 +287,9 @@ class TracedChoice(Choice):
         targets = []
         for trace, some in zip(self.traces, by_branch, strict=True):
             with trace.active():
-                full = [some[j] for j in kept]
-                for position, j in enumerate(kept):
-                    if full[position] is None:
-                        aval = self.slots[wanted[j]].aval
-                        full[position] = zeros(aval.shape, aval.dtype)
-                targets.append([identity(gradient) for gradient in full])
-                del full
+                pairs = [(some[j], self.slots[wanted[j]].aval) for j in kept]
+                targets.append([identity(zeros(*aval) if x is None else x) for x, aval in pairs])
+                del pairs
         by_branch.clear()
         watched = {id(slot.watched) for slot in slots if slot.watched is not None}
         extras = find_operands(self.traces, targets, watched)
@@ -541,10 +536,8 @@ class _Column:
         """Return the leaf of branch `k`; a number takes the dtype of another branch's tensor."""
         leaf = self.leaves[k]
         if not isinstance(leaf, Tensor) and self.dtype is not None:
-            try:
+            with contextlib.suppress(TypeError, ValueError):
                 leaf = convert(leaf, self.dtype)
-            except (TypeError, ValueError):
-                leaf = convert(leaf)
         leaf = convert(leaf)
         self.avals.append(aval_of(leaf))
         return leaf
