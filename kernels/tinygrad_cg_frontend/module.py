@@ -111,12 +111,9 @@ class IRModule(Declarations):
             body = self._body(symbol, source, arguments, is_helper)
             self._functions[key] = _Function(symbol, body.result)
             self.declared |= body.declared
-            if self.find is None:
-                self._contents[symbol] = self._contents_of(body.lines)
             self.texts[symbol] = ""
             self._bodies[symbol] = body
-            if number_by_number in body.marks:
-                self.is_scalar = True
+            self.is_scalar |= number_by_number in body.marks
             if drives in body.marks:
                 self.level = BASELINE
             if outlined in body.marks:
@@ -154,7 +151,8 @@ class IRModule(Declarations):
         return body
 
     def _look_at(self, symbol: str, body: FunctionBody, source: Source) -> None:
-        """Note long formulas and sums, which get modules of their own in baseline code."""
+        """Note what a function contains; long formulas and sums get their own baseline modules."""
+        self._contents[symbol] = self._contents_of(body.lines)
         elementary = self.library.has_formulas(source.scope.get("__name__", ""))
         text = "\n".join(body.lines)
         called = {*_SYMBOL.findall(text)}

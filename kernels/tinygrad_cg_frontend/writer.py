@@ -31,6 +31,7 @@ ARITHMETIC = {"Add": "add", "Sub": "sub", "Mult": "mul"}
 FLOAT_ARITHMETIC = {"Add": "fadd", "Sub": "fsub", "Mult": "fmul", "Div": "fdiv", "Mod": "frem"}
 COMPARED = {"lt": operator.lt, "lte": operator.le, "gt": operator.gt, "gte": operator.ge}
 COMPARED |= {"eq": operator.eq, "noteq": operator.ne}
+TESTS = {"lt": "lt", "lte": "le", "gt": "gt", "gte": "ge", "eq": "eq", "noteq": "ne"}
 BITWISE = {"BitOr": "or", "BitAnd": "and", "BitXor": "xor"}
 _HARMFUL = ("call", "load", "store", "sdiv", "srem", "udiv", "urem", "br ", "phi", "atomicrmw")
 _HARMFUL += ("cmpxchg", "fence")
@@ -449,20 +450,16 @@ class Writer(Declarations):
             a, b = float_of(x.text), float_of(y.text)
             if a is not None and b is not None:
                 return str(COMPARED[symbol](a, b)).lower()
-            name = {"lt": "olt", "lte": "ole", "gt": "ogt", "gte": "oge", "eq": "oeq"}
-            test = f"fcmp {name.get(symbol, 'une')} {llvm_type(kind)}"
-            return self.emit(f"{test} {x.text}, {y.text}")
+            test = f"{'u' if symbol == 'noteq' else 'o'}{TESTS[symbol]}"
+            return self.emit(f"fcmp {test} {llvm_type(kind)} {x.text}, {y.text}")
         if x.integer is not None and y.integer is not None:
             return str(COMPARED[symbol](x.integer, y.integer)).lower()
         if x.type[0] == "u" and y.integer is not None and y.integer < 0:
             return "true" if symbol in ("noteq", "gt", "gte") else "false"
         if x.type != y.type:
             x, y = self._alike(x, y)
-        kind = x.type
-        sign = "u" if kind[0] in "ub" else "s"
-        name = {"lt": "lt", "lte": "le", "gt": "gt", "gte": "ge"}
-        word = sign + name[symbol] if symbol in name else {"eq": "eq", "noteq": "ne"}[symbol]
-        return self.emit(f"icmp {word} {llvm_type(kind)} {x.text}, {y.text}")
+        sign = "" if symbol in ("eq", "noteq") else "u" if x.type[0] in "ub" else "s"
+        return self.emit(f"icmp {sign}{TESTS[symbol]} {llvm_type(x.type)} {x.text}, {y.text}")
 
     def _alike(self, x: IRValue, y: IRValue) -> tuple[IRValue, IRValue]:
         """Return two integers of different types, cast to one type that can hold both."""

@@ -65,6 +65,8 @@ class DeviceLoop(LoopCode):
     """One pass over a row or a range, which threads share."""
 
     block: DeviceBlock
+    combine = staticmethod(combine)
+    column_index = Expression("{} + {}", PART, LEFT)
 
     @property
     def step(self) -> str:
@@ -103,14 +105,6 @@ class DeviceLoop(LoopCode):
             values = [Statement(name, Name(f"{name}_at_{n}")) for name in self._loads]
             code.append(Suite(Expression(f"if {LEFT} < {{}}", self.end), [*values, *body]))
         return code
-
-    def _add(self, node: ReduceNode, value: Any) -> Statement:
-        if node in self.parts:
-            part = self.parts[node]
-            return Statement(part, combine(node, part, value))
-        index = Expression("{} + {}", PART, LEFT)
-        total = Expression("{}[{}]", self.block.column_total(node), index)
-        return Statement(total, combine(node, total, value))
 
     def element(self, array: Name, start: Expression) -> Expression:
         return Expression("{}[{}]", array, start)

@@ -100,6 +100,9 @@ class LoopCode:
     pass. The paddings in `live` are not zero in this range; all others are.
     """
 
+    combine = staticmethod(combine_any_order)  # a partial result with an element
+    column_index = Expression("{}", LEFT)  # of the current elements among sums of columns
+
     def __init__(
         self,
         block: BlockScope,
@@ -199,8 +202,8 @@ class LoopCode:
         """Return the statement that adds an element to a reduction."""
         if node in self.parts:
             part = self.parts[node]
-            return Statement(part, combine_any_order(node, part, value))
-        total = self.element(self.block.column_total(node), Expression("{}", LEFT))
+            return Statement(part, self.combine(node, part, value))
+        total = self.element(self.block.column_total(node), self.column_index)
         return Statement(total, combine(node, total, value))
 
     def element(self, array: Name, start: Expression) -> Expression:

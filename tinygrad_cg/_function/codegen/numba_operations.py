@@ -270,11 +270,10 @@ def _user_code(node: OpaqueNode, avals: Any) -> Code:
     several = isinstance(avals, list)
     if isinstance(kernel, Pointwise) and not several:
         return _elementwise(node)
-    scope: dict[str, Any] = {f"own_{key}": value for key, value in node.params.items()}
     if isinstance(kernel, Pointwise):
         loop = kernel.single._signature(tuple([x.dtype for x in node.operands])).loop
-        shape, scope = broadcast_shapes(*[x.shape for x in node.operands]), {}
-        scope["kernel"] = _without_dispatcher(kernel.single.function)
+        shape = broadcast_shapes(*[x.shape for x in node.operands])
+        scope = {"kernel": _without_dispatcher(kernel.single.function)}
         scope |= {f"place{k}": places(x.shape, shape) for k, x in enumerate(node.operands)}
         lines = [f"r{k} = np.empty({prod(shape)}, np.{x.dtype.name})" for k, x in enumerate(avals)]
         values = ", ".join([f"x{k}[place{k}[j]]" for k in range(len(node.operands))])
@@ -290,7 +289,8 @@ def _user_code(node: OpaqueNode, avals: Any) -> Code:
     results = [f"r[{k}]" for k in range(len(avals))] if several else ["r"]
     flat = [f"np.ascontiguousarray({r}).reshape(-1).copy()" for r in results]
     lines = [f"r = kernel({', '.join(arguments)})", f"return ({', '.join(flat)},)"]
-    return _text(node, lines, scope | {"kernel": kernel})
+    own = {f"own_{key}": value for key, value in node.params.items()}
+    return _text(node, lines, own | {"kernel": kernel})
 
 
 _SINGULAR = "Singular matrix"

@@ -166,12 +166,9 @@ def refuse_value(what: str, level: FunctionTrace, size_of: Any = None) -> NoRetu
 
 def _reason() -> str:
     """Return why Python asks for a value here, as a part of the error message."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and is_ours(frame.f_code.co_filename):
-        frame = frame.f_back
     from ...autograph._convert import reason  # for an error only
 
-    why = reason(frame.f_code)
+    why = reason(sys._getframe(users_line()[2] - 1).f_code)
     return f"This code runs as plain Python, in which tensors need values: {why}. " if why else ""
 
 
