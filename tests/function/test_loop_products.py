@@ -285,7 +285,7 @@ def test_no_python_runs_between_rounds():
             sys.setprofile(None)
             counts.append(len(seen))
     for few, many in zip(counts[:2], counts[2:], strict=True):
-        assert abs(many - few) < 100  # where memory is from, and whether threads help
+        assert abs(many - few) < 500  # where memory is from, who multiplies, whether threads help
 
 
 def test_products_of_many_rounds_can_be_interrupted(monkeypatch):
