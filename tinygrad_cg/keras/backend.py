@@ -6,30 +6,18 @@ from typing import Any
 
 from .._core.conversion import as_dtype
 from .._core.tensor import Tensor
-from .config import (
-    backend,
-    epsilon,
-    floatx,
-    image_data_format,
-    set_epsilon,
-    set_floatx,
-    set_image_data_format,
-)
+from . import config
+from .config import *  # noqa: F403
+from .config import floatx
 
 __all__ = [
-    "backend",
     "clear_session",
-    "epsilon",
-    "floatx",
-    "image_data_format",
     "is_float_dtype",
     "is_int_dtype",
     "is_keras_tensor",
-    "set_epsilon",
-    "set_floatx",
-    "set_image_data_format",
     "standardize_dtype",
 ]
+__all__ += config.__all__
 __dir__ = __all__.copy
 
 

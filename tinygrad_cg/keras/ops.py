@@ -178,10 +178,6 @@ def _true_coordinates(condition: Any) -> list[Tensor]:
     ]
 
 
-def _eye(rows: Any, columns: Any, diagonal: int, kind: Any) -> Tensor:
-    return cast(constant(np.eye(rows, columns, diagonal)), kind or settings.floatx)
-
-
 def _complex(x: Any) -> Tensor:
     """Return the complex tensor of a pair of real and imaginary parts."""
     if not isinstance(x, (tuple, list)) or len(x) != 2:
@@ -201,15 +197,6 @@ def _parts(x: Tensor) -> tuple[Tensor, Tensor]:
     return real(x), imag(x)
 
 
-def _at_axis(x: Any, axis: int, *vectors: Any) -> list[Any]:
-    """Return vectors of an axis so that they broadcast with `x`; None stays."""
-    x = convert(x)
-    sizes = [-1 if i == axis % x.ndim else 1 for i in range(x.ndim)]
-    return [
-        None if vector is None else reshape(convert_each(vector, x)[0], sizes) for vector in vectors
-    ]
-
-
 def _part(x: Any, starts: Any, sizes: Any) -> tuple[Any, ...]:
     starts, sizes = as_shape("slice", starts), as_shape("slice", sizes)
     shape = tuple(convert(x).shape)
@@ -220,10 +207,6 @@ def _part(x: Any, starts: Any, sizes: Any) -> tuple[Any, ...]:
         raise InvalidArgumentError(f"slice: start {starts} and size {sizes} exceed shape {shape}")
     ends = [start + size for start, size in zip(starts, sizes, strict=True)]
     return tuple(builtins.map(builtins.slice, starts, ends))
-
-
-def _values(x: Any) -> np.ndarray:
-    return convert(x)._values()
 
 
 def _of_ends(*ends: Any) -> np.dtype:
@@ -488,9 +471,13 @@ def batch_normalization(
 ) -> Tensor:
     """Return ``(x - mean) / sqrt(variance + epsilon) * scale + offset`` with vectors along `axis`;
     None leaves a part out."""
-    return _normalizations.batch_normalization(
-        x, *_at_axis(x, axis, mean, variance, offset, scale), epsilon
-    )
+    x = convert(x)
+    sizes = [-1 if i == axis % x.ndim else 1 for i in range(x.ndim)]
+    vectors = [
+        None if vector is None else reshape(convert_each(vector, x)[0], sizes)
+        for vector in (mean, variance, offset, scale)
+    ]
+    return _normalizations.batch_normalization(x, *vectors, epsilon)
 
 
 bartlett = _window(_tapers.bartlett)
@@ -674,7 +661,7 @@ def expand_dims(x: TensorLike, axis: Axes = REQUIRED, **others: Never) -> Tensor
 @reads_own_arguments
 def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Tensor:
     """Return `N` by `M` zeros (square by default) with ones on diagonal `k`, float32 by default."""
-    return _eye(N, M, k, dtype)
+    return cast(constant(np.eye(N, M, k)), dtype or settings.floatx)
 
 
 def fft(x: TensorLike) -> tuple[Tensor, Tensor]:
@@ -741,7 +728,7 @@ i0 = _of_real(numpy.i0)
 
 def identity(n: int, dtype: DTypeLike | None = None) -> Tensor:
     """Return the identity matrix of `n` by `n`, float32 by default."""
-    return _eye(n, n, 0, dtype)
+    return cast(constant(np.eye(n)), dtype or settings.floatx)
 
 
 def ifft2(x: TensorLike) -> tuple[Tensor, Tensor]:
@@ -1362,7 +1349,7 @@ def bincount(
     if x.ndim == 1:
         counts = numpy.bincount(x, weights, minlength)
         return cast(counts, int32 if weights is None else weights.dtype)
-    size = builtins.max(int(_values(x).max(initial=-1)) + 1, minlength)
+    size = builtins.max(int(x._values().max(initial=-1)) + 1, minlength)
     spread = one_hot(x, size, -1, int32 if weights is None else weights.dtype)
     if weights is not None:
         spread = multiply(spread, expand_dims(weights, -1))
@@ -1519,7 +1506,8 @@ def unique(
 def unravel_index(indices: TensorLike, shape: Shape) -> list[Tensor]:
     """Return the coordinates (int32) of elements at `indices` in row-major order, one tensor for
     each axis of `shape`."""
-    return [constant(indices, int32) for indices in np.unravel_index(_values(indices), shape)]
+    coordinates = np.unravel_index(convert(indices)._values(), shape)
+    return [constant(along, int32) for along in coordinates]
 
 
 def append(x1: TensorLike, x2: TensorLike, axis: Axes = None) -> Tensor:
