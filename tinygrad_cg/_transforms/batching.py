@@ -193,8 +193,9 @@ class Batch(Level):
         """Run a user's operation that has no batching rule, for one example after the other."""
         if not self.size:
             avals = primitive.abstract(*[tensor._data for tensor in inputs], **params)
-            if avals is None:
-                avals = _avals_of_call(primitive, inputs, params)
+            if avals is None:  # a call with ones shows the shapes and dtypes of its results
+                ones = [np.ones(tensor._data.shape, tensor._data.dtype) for tensor in inputs]
+                avals = primitive.run(*ones, **params)
             multi_output = isinstance(avals, list)
             avals = avals if multi_output else [avals]
             with on_device_of(inputs[0]):
@@ -284,16 +285,6 @@ class Batch(Level):
         if self.has(gradient):
             return reduce_sum(gradient.physical, 0)
         return multiply(gradient, self.size) if for_each else gradient
-
-
-def _avals_of_call(primitive: Primitive, inputs: tuple, params: dict) -> Any:
-    """Call the operation with ones, and return the shapes and dtypes of its results."""
-    results = primitive.run(
-        *[np.ones(tensor._data.shape, tensor._data.dtype) for tensor in inputs], **params
-    )
-    if isinstance(results, list):
-        return [Aval(result.shape, result.dtype) for result in results]
-    return Aval(results.shape, results.dtype)
 
 
 def unbatched_values(tensor: Tensor) -> np.ndarray:

@@ -217,7 +217,8 @@ def _traced_while(trace: Any, cond: Any, body: Any, loop_vars: Any, maximum: Any
     the variables. The loop carries the number of rounds if there is a `maximum`, the variables, and
     whether another round follows.
     """
-    is_known = _is_known(cond(*loop_vars))
+    first = cond(*loop_vars)
+    is_known = not isinstance(first, ArrayLike) or not isinstance(convert(first)._data, Aval)
     counted = maximum is not None
 
     def run(values: Any, _: list) -> list:
@@ -281,11 +282,6 @@ def is_users(error: BaseException) -> bool:
 
 _RAISE = opmap["RAISE_VARARGS"]
 _FOREIGN = frozenset((*sys.stdlib_module_names, "numpy", "scipy")) - {"__main__"}
-
-
-def _is_known(value: Any) -> bool:
-    """Return whether a condition has a value while a program is traced."""
-    return not isinstance(value, ArrayLike) or not isinstance(convert(value)._data, Aval)
 
 
 def to_tensor(value: Any) -> Any:

@@ -8,8 +8,7 @@ each has a known rule.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -58,21 +57,6 @@ class Products(Declared):
         jvp = None if self.jvps[:1] in ([], [None]) else call.jvp
         results = call.rebind(outputs, context.inputs, call.vjp, jvp)
         return nest.pack_sequence_as(y, results)
-
-
-@contextmanager
-def _transposed_once(*key: Any) -> Iterator[None]:
-    """Transpose a jvp inside; raise NoGradientError if that needs the same transpose.
-
-    It does if the jvp calls its own function on the direction, as for a linear function.
-    """
-    if key in state.transposed:
-        raise NoGradientError(f"the jvp of `{key[0].definition.name}` calls its own function")
-    state.transposed.append(key)
-    try:
-        yield
-    finally:
-        state.transposed.pop()
 
 
 def _aval(tensor: Tensor) -> Aval:
@@ -243,13 +227,19 @@ class _ProductsCall:
         """Return P_k, as declared or as the transpose of Q_k in its last direction."""
         vjp = self.products.vjps[len(directions)]
         if vjp is None:
-            with _transposed_once(self.products, len(directions), *self.targets, *self.avals):
+            key = self.products, len(directions), *self.targets, *self.avals
+            if key in state.transposed:  # as for a linear function
+                raise NoGradientError(f"the jvp of `{self.definition.name}` calls its own function")
+            state.transposed.append(key)
+            try:
                 gradients = transpose_vjp(
                     lambda last: self._tangent([*directions, _spread(last, self.targets)], args),
                     [target for target in self.targets if target is not None],
                     dys,
                     self.definition,
                 )
+            finally:
+                state.transposed.pop()
             return _spread(gradients, self.targets)
         upstream = nest.pack_sequence_as(self.structure, dys)
         returned = self._run(vjp, upstream, *map(self._fill_direction, directions), *args)

@@ -300,11 +300,9 @@ def dynamic_range(function: Callable, *arguments: Any, **options: Any) -> Any:
     bounds = [*arguments, *[options[name] for name in names if name in options]]
     if not any(map(is_traced, bounds)):
         return function(*arguments, **options)
-    start, limit, delta = {
-        1: lambda: (0, bounds[0], 1),
-        2: lambda: (*bounds, 1),
-        3: lambda: tuple(bounds),
-    }[len(bounds)]()
+    if len(bounds) == 1:
+        bounds.insert(0, 0)
+    start, limit, delta = bounds if len(bounds) > 2 else (*bounds, 1)
     return Range((start, limit, delta), lambda: function(*arguments, **options))
 
 

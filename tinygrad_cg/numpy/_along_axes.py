@@ -36,7 +36,7 @@ from .._ops.shape import (
 )
 from .._ops.validation import as_count, normalize_axes, normalize_axis
 from ..errors import InvalidArgumentError
-from ._manipulation import diagonal, moveaxis
+from ._manipulation import _part, diagonal, moveaxis
 from ._readers import _array, _as, _no_out, _real, _searchsorted, _widen
 from ._totals import _degrees, _mask
 
@@ -172,44 +172,7 @@ def _counted(name: str, x: Tensor, chosen: Any) -> Tensor:
     return x if mask is None else _choose(mask, x, np.nan)
 
 
-def _nan_extremum(
-    reduce: Callable,
-    end: float,
-    x: Tensor,
-    axis: Any,
-    keepdims: bool,
-    initial: Any,
-    chosen: Any,
-) -> Tensor:
-    if is_exact(x.dtype):
-        return reduce(x, axis, None, keepdims, initial, chosen)
-    missing = isnan(x)
-    extreme = reduce(where(missing, end, x), axis, None, keepdims, initial, chosen)
-    if initial is not None:
-        return extreme
-    nothing = equal(_count(x, axis, keepdims), 0)
-    return where(nothing, np.nan, extreme)
-
-
-def _cumulative(
-    scan: Callable, start: int, x: Any, axis: Any, dtype: Any, include_initial: bool
-) -> Tensor:
-    x = _as(_widen(x), dtype)
-    if axis is None and x.ndim != 1:
-        raise ValueError("cumulative_sum and cumulative_prod need an axis, except in 1-D")
-    dim = normalize_axis("cumulative_sum", 0 if axis is None else axis, x.ndim)
-    scanned = scan(x, dim)
-    if not include_initial:
-        return scanned
-    first = np.full((*x.shape[:dim], 1, *x.shape[dim + 1 :]), start, x.dtype)
-    return concatenate([first, scanned], dim)
-
-
 # Neighbours ----------------------------------------------------------------------------------
-
-
-def _part(x: Tensor, axis: int, start: Any, stop: Any) -> Tensor:
-    return getitem(x, (*[slice(None)] * axis, slice(start, stop)))
 
 
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:

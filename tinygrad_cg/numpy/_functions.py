@@ -10,6 +10,7 @@ import numpy as np
 
 from .._core.annotations import Axes, DTypeLike, Shape, TensorLike
 from .._core.conversion import convert
+from .._core.kinds import is_exact
 from .._core.suggestions import REQUIRED, hides_others, reads_own_arguments, refuse_call
 from .._core.tensor import Tensor
 from .._ops import comparison as _comparison
@@ -25,22 +26,21 @@ from .._ops import shape as _shape
 from .._ops import sorting as _sorting
 from .._ops import special_functions as _special_functions
 from .._ops import tapers as _tapers
+from .._ops.indexing import gather
 from .._ops.namespaces.adapt import flattened, neither, taken
 from .._ops.namespaces.namespace import restates, spelled
-from .._ops.validation import as_int, normalize_axes
+from .._ops.validation import as_int, normalize_axes, normalize_axis
 from . import _manipulation, _products, _quantiles, _totals
-from ._along_axes import _cumulative, _nan_extremum, _without_nan
+from ._along_axes import _count, _without_nan
 from ._manipulation import (
     UniqueAllResult,
     UniqueCountsResult,
     UniqueInverseResult,
     _all_raised,
-    _expanded,
     _join,
     _linspace,
     _raise_rank,
     _split,
-    _taken,
 )
 from ._pointwise import _without_nan_of_two
 from ._products import _of_one_length, _trim
@@ -53,10 +53,8 @@ from ._readers import (
     _converted,
     _filled_like,
     _flat,
-    _is_in,
-    _is_stable,
+    _into,
     _kind,
-    _line,
     _no_out,
     _on,
     _pair,
@@ -116,7 +114,10 @@ def argpartition(
 def argsort(a: TensorLike, axis: Axes = -1, kind: Any = None, *, stable: Any = None) -> Tensor:
     """Return the indices that sort `a` along `axis`, or flattened if it is None; `stable` keeps the
     order of equal elements."""
-    return _sorting.argsort(*flattened(_array(a), axis), stable=_is_stable(kind, stable))
+    if kind is not None and stable is not None:
+        raise ValueError("argsort: kind and stable exclude each other: give one of them")
+    is_stable = bool(stable) or kind in ("stable", "mergesort")
+    return _sorting.argsort(*flattened(_array(a), axis), stable=is_stable)
 
 
 def around(a: TensorLike, decimals: int = 0, out: Any = None) -> Tensor:
@@ -268,7 +269,15 @@ def _from_first(name: str, scan: Callable[..., Tensor], start: int, what: str):
         dtype: DTypeLike | None = None,
         include_initial: bool = False,
     ) -> Tensor:
-        return _cumulative(scan, start, x, axis, dtype, include_initial)
+        x = _as(_widen(x), dtype)
+        if axis is None and x.ndim != 1:
+            raise ValueError("cumulative_sum and cumulative_prod need an axis, except in 1-D")
+        dim = normalize_axis("cumulative_sum", 0 if axis is None else axis, x.ndim)
+        totals = scan(x, dim)
+        if not include_initial:
+            return totals
+        first = np.full((*x.shape[:dim], 1, *x.shape[dim + 1 :]), start, x.dtype)
+        return _shape.concatenate([first, totals], dim)
 
     scanned.__doc__ = f"""Return the {what} of all elements up to each along `axis`;
     `include_initial` starts with {start}. As in the array API, `axis` is required for more than
@@ -363,7 +372,12 @@ def expand_dims(a: TensorLike, axis: Axes = REQUIRED, **others: Never) -> Tensor
     InvalidArgumentError for positions that the result does not have."""
     if others or axis is REQUIRED:
         refuse_call(expand_dims, others)
-    return _expanded(_array(a), axis)
+    x = _array(a)
+    if not isinstance(axis, (list, tuple)):
+        return _shape.expand_dims(x, axis)
+    for dim in normalize_axes("expand_dims", axis, x.ndim + len(axis)):
+        x = _shape.expand_dims(x, dim)
+    return x
 
 
 def extract(condition: TensorLike, arr: TensorLike) -> Tensor:
@@ -490,7 +504,12 @@ def isin(
 ) -> Tensor:
     """Return whether each of `element` is among `test_elements`; with `invert` whether it is
     not."""
-    return _is_in(_array(element), _array(test_elements), invert)
+    x, table = _array(element), _sorting.sort(_shape.reshape(_array(test_elements), (-1,)))
+    if not table.shape[0]:
+        return _creation.full(x.shape, bool(invert))
+    at = _elementwise.minimum(_searchsorted(table, x, "left", None), table.shape[0] - 1)
+    compare = _comparison.not_equal if invert else _comparison.equal
+    return compare(gather(table, at), x)
 
 
 def isneginf(x: TensorLike) -> Tensor:
@@ -558,7 +577,8 @@ def _running(name: str, scan: Callable[..., Tensor], read: Callable[..., Tensor]
     def running(
         a: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None, out: Any = None
     ) -> Tensor:
-        return _no_out(name, out, scan(*_line(read(a, dtype), axis)))
+        x = read(a, dtype)
+        return _no_out(name, out, scan(x if x.ndim else _shape.reshape(x, (-1,)), axis))
 
     running.__doc__ = doc
     return spelled(running, name)
@@ -602,7 +622,15 @@ def _without_nan_over(reduce: Callable[..., Tensor], end: float, which: str):
         initial: Any = None,
         where: Any = None,
     ) -> Tensor:
-        result = _nan_extremum(reduce, end, _array(a), axis, keepdims, initial, where)
+        x = _array(a)
+        if is_exact(x.dtype):
+            result = reduce(x, axis, None, keepdims, initial, where)
+        else:
+            x_or_end = _elementwise.where(_comparison.isnan(x), end, x)
+            result = reduce(x_or_end, axis, None, keepdims, initial, where)
+            if initial is None:
+                nothing = _comparison.equal(_count(x, axis, keepdims), 0)
+                result = _elementwise.where(nothing, np.nan, result)
         return _no_out(extremum.__name__, out, result)
 
     extremum.__doc__ = f"Return the {which} element over axes, ignoring NaN; NaN if all are NaN."
@@ -843,7 +871,11 @@ def take(
 ) -> Tensor:
     """Return slices of `a` along `axis`, by default of the flattened tensor, at integer `indices`.
     `mode` is for out-of-range indices: "raise" (IndexError), "wrap" or "clip"."""
-    return _no_out("take", out, _taken(_array(a), indices, axis, mode))
+    x, dim = flattened(_array(a), axis)
+    size = x.shape[normalize_axis("take", dim, x.ndim)]
+    if mode not in ("raise", "wrap", "clip"):
+        raise ValueError(f"take: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")
+    return _no_out("take", out, gather(x, _into(_array(indices), size, mode), dim))
 
 
 def take_along_axis(arr: TensorLike, indices: TensorLike, axis: Axes = -1) -> Tensor:

@@ -13,12 +13,11 @@ from .._ops import searching
 from .._ops.creation import constant
 from .._ops.elementwise import divide, multiply, power, subtract, where
 from .._ops.indexing import gather, getitem
-from .._ops.namespaces.adapt import flattened, grid_axes, space_evenly
+from .._ops.namespaces.adapt import grid_axes, space_evenly
 from .._ops.shape import (
     broadcast_to,
     cast,
     concatenate,
-    expand_dims,
     reshape,
     split_at,
     stack,
@@ -32,7 +31,6 @@ from ._readers import (
     _as_array,
     _deciding,
     _deciding_there,
-    _into,
     _pair,
     _read,
     _rearrange,
@@ -103,27 +101,16 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
         return reshape(roll(reshape(x, (-1,)), int(np.sum(_as_array(shift))), 0), tuple(x.shape))
     axes, shifts = np.broadcast_arrays(np.atleast_1d(axis), _as_array(shift))
     for dim, by in zip(axes.tolist(), shifts.tolist(), strict=True):
-        x = _roll(x, normalize_axis("roll", dim, x.ndim), by)
+        along = normalize_axis("roll", dim, x.ndim)
+        size = x.shape[along]
+        cut = size - by % size if size else 0
+        if 0 < cut < size:
+            x = concatenate([_part(x, along, cut, None), _part(x, along, None, cut)], along)
     return x
 
 
-def _roll(x: Tensor, axis: int, by: int) -> Tensor:
-    size = x.shape[axis]
-    cut = size - by % size if size else 0
-    before = (slice(None),) * axis
-    if not cut or cut == size:
-        return x
-    parts = [getitem(x, (*before, slice(cut, None))), getitem(x, (*before, slice(None, cut)))]
-    return concatenate(parts, axis)
-
-
-def _expanded(x: Tensor, axis: Any) -> Tensor:
-    """Return `x` with new axes at these positions of the result."""
-    if not isinstance(axis, (list, tuple)):
-        return expand_dims(x, axis)
-    for dim in normalize_axes("expand_dims", axis, x.ndim + len(axis)):
-        x = expand_dims(x, dim)
-    return x
+def _part(x: Tensor, axis: int, start: Any, stop: Any) -> Tensor:
+    return getitem(x, (*[slice(None)] * axis, slice(start, stop)))
 
 
 # Diagonals and triangles ---------------------------------------------------------------------
@@ -300,15 +287,6 @@ def _linspace(
         return points
     gaps = as_int("linspace", "num", num) - bool(endpoint)
     return points, divide(subtract(last, first), float(gaps) if gaps > 0 else np.nan)
-
-
-def _taken(x: Tensor, indices: Any, axis: Any, mode: str) -> Tensor:
-    """Return `take`; with `mode`, indices out of range wrap around or are clipped."""
-    x, dim = flattened(x, axis)
-    size = x.shape[normalize_axis("take", dim, x.ndim)]
-    if mode not in ("raise", "wrap", "clip"):
-        raise ValueError(f"take: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")
-    return gather(x, _into(_array(indices), size, mode), dim)
 
 
 def geomspace(

@@ -56,6 +56,7 @@ from .._ops.shape import broadcast_to, cast, concatenate, identity, reshape, sta
 from .._ops.trigonometry import arctan2
 from .._ops.validation import normalize_axis
 from ..errors import InvalidArgumentError
+from ._manipulation import _part
 from ._readers import _array, _into, _pair, _real
 
 
@@ -84,15 +85,12 @@ def unwrap(
     x = _real(p)
     dim, half = normalize_axis("unwrap", axis, x.ndim), period / 2
     fixed = stop_gradient(x)
-    before = (slice(None),) * dim
-    steps = subtract(
-        getitem(fixed, (*before, slice(1, None))), getitem(fixed, (*before, slice(None, -1)))
-    )
+    steps = subtract(_part(fixed, dim, 1, None), _part(fixed, dim, None, -1))
     wrapped = subtract(remainder(add(steps, half), period), half)
     wrapped = where(logical_and(equal(wrapped, -half), greater(steps, 0)), half, wrapped)
     is_short = less(absolute(steps), half if discont is None else discont)
     periods = cumsum(where(is_short, 0, subtract(wrapped, steps)), dim)
-    first = zeros_like(getitem(x, (*before, slice(0, 1))))
+    first = zeros_like(_part(x, dim, 0, 1))
     return add(x, concatenate([first, periods], dim))
 
 

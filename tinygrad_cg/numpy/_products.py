@@ -113,18 +113,6 @@ def cross(
     return stack(parts, normalize_axis("cross", axisc, parts[0].ndim + 1))
 
 
-def _cross_in_space(x1: Any, x2: Any, axis: Any) -> Tensor:
-    """Return `cross` for vectors of 3 elements only, as in the array API."""
-    x, y = _tensors(x1, x2)
-    for vector in (x, y):
-        if vector.shape[normalize_axis("cross", axis, vector.ndim)] != 3:
-            raise InvalidArgumentError(
-                f"cross: vectors must have 3 elements, got shapes {tuple(x.shape)} and "
-                f"{tuple(y.shape)}"
-            )
-    return cross(x, y, axis=axis)
-
-
 # Sliding products ----------------------------------------------------------------------------
 
 

@@ -13,13 +13,11 @@ from .._core.kinds import is_exact, is_floating, is_unsigned, rank
 from .._core.tensor import NoValueError, Tensor
 from .._ops import searching
 from .._ops.block_moves import rearrange
-from .._ops.comparison import equal, not_equal
 from .._ops.creation import full
 from .._ops.elementwise import maximum, minimum, remainder
 from .._ops.indexing import gather
 from .._ops.namespaces.adapt import arg_extremum
 from .._ops.shape import broadcast_to, cast, floating, reshape, stack, stop_gradient
-from .._ops.sorting import sort
 from .._ops.validation import as_sizes
 from ..errors import OperatorNotAllowedInGraphError
 
@@ -90,11 +88,6 @@ def _axis(x: Tensor, axis: Any) -> Any:
     return None if type(axis) is int and axis in (0, -1) and not x.ndim else axis
 
 
-def _line(x: Tensor, axis: Any) -> tuple[Tensor, Any]:
-    """Return the operands of a scan; a scalar becomes a row."""
-    return (x, axis) if x.ndim else (reshape(x, (-1,)), axis)
-
-
 def _position(find: Callable, x: Tensor, axis: Any, keepdims: Any) -> Tensor:
     """Return `argmax` or `argmin` along an axis, which scalars have, too."""
     return arg_extremum(find, x, _axis(x, axis), bool(keepdims))
@@ -152,15 +145,6 @@ def _searchsorted(a: Any, v: Any, side: str, sorter: Any) -> Tensor:
     return reshape(indices, values.shape)
 
 
-def _is_in(x: Tensor, among: Tensor, invert: bool) -> Tensor:
-    """Return whether each element of `x` is one of `among`."""
-    table = sort(reshape(among, (-1,)))
-    if not table.shape[0]:
-        return full(x.shape, bool(invert))
-    at = minimum(_searchsorted(table, x, "left", None), table.shape[0] - 1)
-    return (not_equal if invert else equal)(gather(table, at), x)
-
-
 def _deciding(name: str, x: Tensor) -> np.ndarray:
     """Return the values of a tensor that decides a result's size; an error names `name` if it has
     none."""
@@ -189,12 +173,6 @@ def _as_mask(condition: Any) -> np.ndarray:
 def _kind(dtype: Any, default: Any = None) -> Any:
     """Return a dtype as NumPy reads it: Python's float is float64."""
     return default if dtype is None else np.dtype(dtype)
-
-
-def _is_stable(kind: Any, stable: Any) -> bool:
-    if kind is not None and stable is not None:
-        raise ValueError("argsort: kind and stable exclude each other: give one of them")
-    return bool(stable) or kind in ("stable", "mergesort")
 
 
 def _spacing(start: Any, stop: Any, dtype: Any) -> Any:

@@ -86,7 +86,7 @@ del sum.primitive  # it takes other arguments
 update_wrapper(sum, _sum)
 
 
-def _of_extremes(name: str, reduce: Callable[..., Tensor], choose: Any, doc: str):
+def _of_extremes(name: str, reduce: Callable[..., Tensor], larger: Any, doc: str):
     @hides_others
     def extreme(
         a: Any,
@@ -102,7 +102,17 @@ def _of_extremes(name: str, reduce: Callable[..., Tensor], choose: Any, doc: str
         a = _array(a)
         if axis is None and initial is where is out is None and not is_complex(a.dtype):
             return reduce(a, None, keepdims)
-        return _extremum(name, reduce, choose, a, axis, out, keepdims, initial, where)
+        if initial is None and where is not None and where is not True:
+            raise ValueError(f"{name}: where needs initial, the result if nothing is chosen")
+        axes = normalize_axes(name, _axis(a, axis), a.ndim)
+        shape = reduced_shape(tuple(a.shape), axes, bool(keepdims))
+        if initial is not None and not a.size and zeros(shape).size:
+            nothing = broadcast_to(cast(_array(initial), a.dtype), shape)
+            return _no_out(name, out, nothing)
+        end = _limit(a.dtype, reduce is reduce_min)
+        is_plain = not is_complex(a.dtype)
+        find = reduce if is_plain else partial(_complex_extremum, reduce, end)
+        return _total(name, find, larger, end, a, axis, out, keepdims, initial, where)
 
     extreme.__doc__ = f"""{doc}
 
@@ -297,32 +307,6 @@ def _count(name: str, x: Tensor, axis: Any, keepdims: Any, where: Any) -> Tensor
     mask = _mask(name, where, x)
     counted = full_like(x, 1, kind) if mask is None else cast(mask, kind)
     return reduce_sum(counted, _axis(x, axis), keepdims)
-
-
-def _extremum(
-    name: str,
-    reduce: Callable,
-    larger: Callable,
-    a: Any,
-    axis: Any,
-    out: Any,
-    keepdims: Any,
-    initial: Any,
-    where: Any,
-) -> Tensor:
-    x = _array(a)
-    if initial is None and where is not None and where is not True:
-        raise ValueError(f"{name}: where needs initial, the result if nothing is chosen")
-    shape = reduced_shape(
-        tuple(x.shape), normalize_axes(name, _axis(x, axis), x.ndim), bool(keepdims)
-    )
-    if initial is not None and not x.size and zeros(shape).size:
-        nothing = broadcast_to(cast(_array(initial), x.dtype), shape)
-        return _no_out(name, out, nothing)
-    end = _limit(x.dtype, reduce is reduce_min)
-    if is_complex(x.dtype):
-        reduce = partial(_complex_extremum, reduce, end)
-    return _total(name, reduce, larger, end, x, axis, out, keepdims, initial, where)
 
 
 def _complex_extremum(reduce: Callable, end: float, x: Tensor, axis: Any, keepdims: Any) -> Tensor:

@@ -26,7 +26,7 @@ from .._ops.matrices import adjoint, band, square_matrices
 from .._ops.namespaces.namespace import export_functions, spelled
 from .._ops.reductions import reduce_sum
 from .._ops.shape import broadcast_to, cast, reshape, swap_last, transpose
-from .._ops.validation import as_int
+from .._ops.validation import as_int, normalize_axis
 from ..errors import InvalidArgumentError
 from . import _products
 from ._functions import matmul
@@ -82,10 +82,6 @@ def _hermitian(name: str, a: Any, triangle: Any) -> Tensor:
         raise InvalidArgumentError(f"{name}: UPLO must be 'L' or 'U', got {triangle!r}")
     half = band(x, None, -1) if str(triangle).upper() == "L" else band(x, -1, None)
     return add(add(half, adjoint(half)), band(x, 0, 0))
-
-
-def _two_axes(x: Any, offset: int) -> Tensor:
-    return _diagonal(x, offset, -2, -1)
 
 
 def cholesky(a: TensorLike, /, *, upper: bool = False) -> Tensor:
@@ -164,12 +160,19 @@ def lstsq(a: TensorLike, b: TensorLike, rcond: Any = None) -> tuple[Tensor, Tens
 
 def cross(x1: TensorLike, x2: TensorLike, /, *, axis: Axes = -1) -> Tensor:
     """Return the cross products of vectors of 3 elements along `axis`; the other axes broadcast."""
-    return _products._cross_in_space(x1, x2, axis)
+    x, y = _products._tensors(x1, x2)
+    for vector in (x, y):
+        if vector.shape[normalize_axis("cross", axis, vector.ndim)] != 3:
+            raise InvalidArgumentError(
+                f"cross: vectors must have 3 elements, got shapes {tuple(x.shape)} and "
+                f"{tuple(y.shape)}"
+            )
+    return _products.cross(x, y, axis=axis)
 
 
 def diagonal(x: TensorLike, /, *, offset: Any = 0) -> Tensor:
     """Return the diagonal `offset` of each matrix in a stack of matrices."""
-    return _two_axes(x, offset)
+    return _diagonal(x, offset, -2, -1)
 
 
 def matrix_norm(x: TensorLike, /, *, keepdims: bool = False, ord: str = "fro") -> Tensor:
@@ -321,7 +324,7 @@ def tensorsolve(a: TensorLike, b: TensorLike, axes: Any = None) -> Tensor:
 
 def trace(x: TensorLike, /, *, offset: Any = 0, dtype: DTypeLike | None = None) -> Tensor:
     """Return the sum of the diagonal of each matrix in a stack of matrices."""
-    return reduce_sum(_as(_widen(_two_axes(x, offset)), dtype), -1)
+    return reduce_sum(_as(_widen(_diagonal(x, offset, -2, -1)), dtype), -1)
 
 
 def vecdot(x1: TensorLike, x2: TensorLike, /, *, axis: int = -1) -> Tensor:
