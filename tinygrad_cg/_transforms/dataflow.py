@@ -12,6 +12,7 @@ import builtins
 import inspect
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -77,10 +78,9 @@ def find_cut(frame: FrameType, tape: Any, target: Any, source: Any) -> Status:
     if body is None or not goals or not starts:
         return None
     tapes = set(_names_of(frame, tape))
-    reader = _Reader(frame.f_code.co_filename, space, 0, tapes, set(starts), last)
-    reader.cells = cells
+    file = frame.f_code.co_filename
+    reader = _Reader(file, space, 0, source, tapes, set(starts), last, cells)
     reader.find_blocks(body)
-    reader.source = source
     reader.states = {name: FLOWS for name in starts if name not in reader.bound}
     reader.read(body)
     status = join(reader.states.get(name) for name in goals)
@@ -155,34 +155,26 @@ def _read_cells(texts: list[str]) -> tuple[list[ast.stmt], list[tuple[int, str]]
     return body, cells
 
 
+@dataclass
 class _Reader:
     """A reader of statements, in their order, that keeps the status of each name."""
 
-    def __init__(
-        self,
-        file: str,
-        space: Mapping[str, Any],
-        depth: int,
-        tapes: set[str],
-        sources: set[str],
-        last: float = math.inf,
-    ):
-        self.file = file
-        self.space = space
-        self.depth = depth
-        self.tapes = tapes  # the names of the tape
-        self.sources = sources
-        self.last = last  # the line at which the question is asked
-        self.states: dict[str, Status] = {}
-        self.bound: dict[str, int] = {}  # the last lines that bind names of the source
-        self.gradients: set[str] = set()  # names of what tapes returned
-        self.statement: Any = None
-        self.cells: list[tuple[int, str]] = []  # of a notebook
-        self.blocks: list[range] = []  # the lines in which the tape records
-        self.watched: int | None = None  # the line at which it watches the source
-        self.paused = False
-        self.source: Any = None
-        self.results: list[Status] = []  # of what is returned
+    file: str
+    space: Mapping[str, Any]
+    depth: int
+    source: Any
+    tapes: set[str] = field(default_factory=set)  # the names of the tape
+    sources: set[str] = field(default_factory=set)
+    last: float = math.inf  # the line at which the question is asked
+    cells: list[tuple[int, str]] = field(default_factory=list)  # of a notebook
+    states: dict[str, Status] = field(default_factory=dict)
+    bound: dict[str, int] = field(default_factory=dict)  # by name, its last line
+    gradients: set[str] = field(default_factory=set)  # names of what tapes returned
+    statement: Any = None
+    blocks: list[range] = field(default_factory=list)  # the lines in which the tape records
+    watched: int | None = None  # the line at which it watches the source
+    paused: bool = False
+    results: list[Status] = field(default_factory=list)  # of what is returned
 
     # Statements ------------------------------------------------------------------------------
 
@@ -458,14 +450,13 @@ class _Reader:
             return FLOWS
         code = function.__code__
         space = {**vars(builtins), **function.__globals__, **closure(function)}
-        reader = _Reader(code.co_filename, space, self.depth + 1, set(), set())
+        reader = _Reader(code.co_filename, space, self.depth + 1, self.source)
         try:
             keywords = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
             arguments = node.args if owner is None else [ast.Constant(None), *node.args]
             bound = inspect.signature(function).bind(*arguments, **keywords)
         except (TypeError, ValueError):
             return FLOWS
-        reader.source = self.source
         names = {*code.co_names, *code.co_freevars}
         reader.states = {name: FLOWS for name in names if space.get(name) is self.source}
         if owner is not None:

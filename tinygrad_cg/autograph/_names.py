@@ -11,7 +11,7 @@ NONE: Names = frozenset()
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 NORMAL, BREAK, CONTINUE, RETURN = 0, 1, 2, 3
-_JUMPS = {ast.Break: BREAK, ast.Continue: CONTINUE, ast.Return: RETURN}
+JUMPS = {ast.Break: BREAK, ast.Continue: CONTINUE, ast.Return: RETURN}
 
 
 def own_nodes(nodes: ast.AST | Iterable[ast.AST]) -> Iterator[ast.AST]:
@@ -107,8 +107,8 @@ def jumps(statements: Sequence[ast.stmt]) -> frozenset[int]:
     """Return the ways in which control may leave statements before their end."""
     ways: set[int] = set()
     for statement in statements:
-        if type(statement) in _JUMPS:
-            ways.add(_JUMPS[type(statement)])
+        if type(statement) in JUMPS:
+            ways.add(JUMPS[type(statement)])
         elif isinstance(statement, LOOPS):
             ways |= jumps(statement.body) & {RETURN} | jumps(statement.orelse)
         else:

@@ -20,7 +20,7 @@ from typing import Any
 from ._conditionals import Expressions, thunk
 from ._names import (
     BREAK,
-    CONTINUE,
+    JUMPS,
     LOOPS,
     NORMAL,
     RETURN,
@@ -94,6 +94,9 @@ class Statements:
         method: Callable | None = getattr(self, f"_{type(node).__name__.lower()}", None)
         if method is not None:
             return method(node)
+        if type(node) in JUMPS:
+            value = self.expression(getattr(node, "value", None))
+            return [self._leave(JUMPS[type(node)], value, node)]
         if isinstance(node, (*SCOPES, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal)):
             if self.lifted and isinstance(node, (ast.Global, ast.Nonlocal)):
                 return []
@@ -132,15 +135,6 @@ class Statements:
         if way == RETURN:
             return located(ast.Return(value), at)
         return ast.copy_location(ast.Break() if way == BREAK else ast.Continue(), at)
-
-    def _return(self, node: ast.Return) -> list[ast.stmt]:
-        return [self._leave(RETURN, self.expression(node.value), node)]
-
-    def _break(self, node: ast.Break) -> list[ast.stmt]:
-        return [self._leave(BREAK, None, node)]
-
-    def _continue(self, node: ast.Continue) -> list[ast.stmt]:
-        return [self._leave(CONTINUE, None, node)]
 
     def _raise(self, node: ast.Raise) -> list[ast.stmt]:
         rewritten = ast.Raise(self.expression(node.exc), self.expression(node.cause))
@@ -185,15 +179,11 @@ class Statements:
             self.has_flow = True
             for way in sorted(site.ways - {BREAK} if site.is_loop else site.ways, reverse=True):
                 test = ast.Compare(ast.Name(FLOW, ast.Load()), [ast.Eq()], [ast.Constant(way)])
-                statements.append(ast.If(test, self._jump(way, at), []))
+                leave = self._leave(way, name(RESULT, at) if way == RETURN else None, at)
+                stays = not isinstance(leave, ast.Return)  # in this function
+                reset = [assign(FLOW, ast.Constant(0), at)] if stays else []
+                statements.append(ast.If(test, [*reset, leave], []))
         return [located(node, at) for node in statements]
-
-    def _jump(self, way: int, at: Any) -> list[ast.stmt]:
-        """Return the statements that leave after a site was certainly left in this way."""
-        leave = self._leave(way, name(RESULT, at) if way == RETURN else None, at)
-        if isinstance(leave, ast.Return):
-            return [leave]
-        return [assign(FLOW, ast.Constant(0), at), leave]
 
     def _branch(self, node: ast.If, rest: Sequence[ast.stmt]) -> list[ast.stmt]:
         """Return an `if` and the `rest` of its block, which is part of both cases."""
