@@ -213,10 +213,9 @@ def nan_to_num(
         parts = [nan_to_num(part, copy, nan, posinf, neginf) for part in (real(x), imag(x))]
         return add(parts[0], multiply(parts[1], 1j))
     limits = np.finfo(x.dtype)
-    high, low = (limits.max if posinf is None else posinf), neginf
     x = where(isnan(x), nan, x)
-    x = where(equal(x, np.inf), high, x)
-    return where(equal(x, -np.inf), limits.min if low is None else low, x)
+    x = where(equal(x, np.inf), limits.max if posinf is None else posinf, x)
+    return where(equal(x, -np.inf), limits.min if neginf is None else neginf, x)
 
 
 def isclose(

@@ -59,20 +59,16 @@ def rows() -> list[CoverageRow]:
 
 
 def _row(function: Any, is_ufunc: bool) -> CoverageRow:
-    if is_ufunc:
-        name = function.__name__
-        return CoverageRow(name, True, _status(name, function in ufuncs, None))
-    name, public_function = name_of(function), public(function)
-    return CoverageRow(name, False, _status(name, public_function in functions, public_function))
-
-
-def _status(name: str, is_recorded: bool, function: Any) -> str:
-    if is_recorded:
-        return RECORDED
-    if function in ANSWERED_BY_NUMPY:
-        return ANSWERS
-    of_others = name.startswith(("_", *_OTHER_MODULES)) or name in _OTHER_NAMES
-    return OTHER if of_others else REFUSED
+    name = function.__name__ if is_ufunc else name_of(function)
+    function = function if is_ufunc else public(function)
+    if function in (ufuncs if is_ufunc else functions):
+        status = RECORDED
+    elif function in ANSWERED_BY_NUMPY:
+        status = ANSWERS
+    else:
+        of_others = name.startswith(("_", *_OTHER_MODULES)) or name in _OTHER_NAMES
+        status = OTHER if of_others else REFUSED
+    return CoverageRow(name, is_ufunc, status)
 
 
 def counts(table: Sequence[CoverageRow]) -> dict[str, int]:

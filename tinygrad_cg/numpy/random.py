@@ -37,12 +37,8 @@ from .._ops import sampling as _sampling
 from .._ops.namespaces.namespace import export_functions
 from .._ops.sampling import set_seed
 
-_OF_NUMPY = (  # public here as they are: arrays, which need no gradient
-    "Generator RandomState beta binomial choice default_rng dirichlet exponential gamma laplace "
-    "multinomial multivariate_normal permutation poisson rand randint randn random shuffle "
-    "standard_normal"
-)
-__all__ = _OF_NUMPY.split()
+# NumPy's are public here as they are: arrays, which need no gradient.
+__all__ = [name for name in np.random.__all__ if name in globals()]
 
 
 def _sizes(size: Any, *parameters: Any) -> Any:
