@@ -8,7 +8,7 @@ from __future__ import annotations
 import builtins
 import re
 from collections.abc import Callable
-from functools import partial, update_wrapper
+from functools import update_wrapper
 from typing import Any, Never
 
 import numpy as np
@@ -270,16 +270,6 @@ def _over_axes(operation: Callable[..., Tensor], read: Any = None, name: str = "
     return reduction
 
 
-def _positions(name: str, find: Callable[..., Tensor], doc: str):
-    """Return a function that returns the positions that `find` finds along an axis."""
-
-    def positions(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-        return _shape.cast(find(x, axis, keepdims), int32)
-
-    positions.__doc__ = doc
-    return spelled(positions, name)
-
-
 def _quantiles(operation: Callable[..., Tensor], doc: str):
     def quantiles(
         x: TensorLike, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False
@@ -316,14 +306,6 @@ def _filled(name: str, fill: Callable[..., Tensor], doc: str):
 
     filled.__doc__ = doc
     return spelled(filled, name)
-
-
-def _accumulated(name: str, scan: Callable[..., Tensor], doc: str):
-    def accumulated(x: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> Tensor:
-        return scan(_shape.cast(x, dtype) if dtype else _widen(x), axis)
-
-    accumulated.__doc__ = doc
-    return spelled(accumulated, name)
 
 
 all = _over_axes(reduce_all)
@@ -391,30 +373,28 @@ def arctan2(x1: TensorLike, x2: TensorLike) -> Tensor:
     return _trigonometry.arctan2(*_reals(x1, x2))
 
 
-argmax = _positions(
-    "argmax",
-    partial(arg_extremum, _reductions.argmax),
-    "Return positions (int32) of the largest elements along `axis`, by default in the flattened "
-    "tensor; the first if several tie.",
-)
-argmin = _positions(
-    "argmin",
-    partial(arg_extremum, _reductions.argmin),
-    "Return positions (int32) of the smallest elements along `axis`, by default in the flattened "
-    "tensor; the first if several tie.",
-)
-nanargmax = _positions(
-    "nanargmax",
-    partial(_position, _reductions.argmax, -np.inf),
-    "Return positions (int32) of the largest elements along `axis` that are not NaN; by default in "
-    "the flattened tensor.",
-)
-nanargmin = _positions(
-    "nanargmin",
-    partial(_position, _reductions.argmin, np.inf),
-    "Return positions (int32) of the smallest elements along `axis` that are not NaN; by default "
-    "in the flattened tensor.",
-)
+def argmax(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Return positions (int32) of the largest elements along `axis`, by default in the flattened
+    tensor; the first if several tie."""
+    return _shape.cast(arg_extremum(_reductions.argmax, x, axis, keepdims), int32)
+
+
+def argmin(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Return positions (int32) of the smallest elements along `axis`, by default in the flattened
+    tensor; the first if several tie."""
+    return _shape.cast(arg_extremum(_reductions.argmin, x, axis, keepdims), int32)
+
+
+def nanargmax(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Return positions (int32) of the largest elements along `axis` that are not NaN; by default in
+    the flattened tensor."""
+    return _position(_reductions.argmax, -np.inf, x, axis, keepdims)
+
+
+def nanargmin(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Return positions (int32) of the smallest elements along `axis` that are not NaN; by default
+    in the flattened tensor."""
+    return _position(_reductions.argmin, np.inf, x, axis, keepdims)
 
 
 def argsort(x: TensorLike, axis: Axes = -1) -> Tensor:
@@ -606,17 +586,16 @@ def ctc_loss(
     )
 
 
-cumprod = _accumulated(
-    "cumprod",
-    _scans.cumprod,
-    "Return the products of all elements up to each along `axis`, by default of the flattened "
-    "tensor.",
-)
-cumsum = _accumulated(
-    "cumsum",
-    _scans.cumsum,
-    "Return the sums of all elements up to each along `axis`, by default of the flattened tensor.",
-)
+def cumprod(x: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> Tensor:
+    """Return the products of all elements up to each along `axis`, by default of the flattened
+    tensor."""
+    return _scans.cumprod(_shape.cast(x, dtype) if dtype else _widen(x), axis)
+
+
+def cumsum(x: TensorLike, axis: Axes = None, dtype: DTypeLike | None = None) -> Tensor:
+    """Return the sums of all elements up to each along `axis`, by default of the flattened
+    tensor."""
+    return _scans.cumsum(_shape.cast(x, dtype) if dtype else _widen(x), axis)
 
 
 def divide_no_nan(x1: TensorLike, x2: TensorLike) -> Tensor:
