@@ -664,8 +664,7 @@ def check_checkpoint(name: str, checkpoint: Any) -> None:
 
 
 def result_leaves(result: Any) -> list:
-    leaves = [] if result is None else nest.flatten(result)
-    return [convert(leaf) for leaf in leaves if leaf is not None]
+    return [convert(leaf) for leaf in nest.flatten(result) if leaf is not None]
 
 
 def check_callable(name: str, **functions: Any) -> None:

@@ -23,7 +23,7 @@ from .._core.tensor import Tensor
 from .._ops.shape import identity
 from .._reverse.sweep import gradients_of_call
 from .._rules.definition import Definition
-from .._rules.rebinding import TransformedCall, rebind_outputs
+from .._rules.rebinding import TransformedCall, at_positions, rebind_outputs
 from ..errors import InvalidArgumentError
 from .batching import Batch, BatchTensor, vmap
 from .declared import detach, is_recorded_here
@@ -211,8 +211,7 @@ class _BatchedOperation:
                 return [None] * len(inputs)
             gradient = functools.partial(self._gradient, len(dys), asked)
             call = _BatchedOperation(self.definition, self.level, gradient)
-            gradients = dict(zip(asked, call.apply([*dys, *inputs]), strict=True))
-            return [gradients.get(i) for i in range(len(inputs))]
+            return at_positions(asked, call.apply([*dys, *inputs]), len(inputs))
 
         moved = [i for i, output in enumerate(outputs) if is_differentiable(output._data.dtype)]
 
@@ -222,8 +221,7 @@ class _BatchedOperation:
             call = _BatchedOperation(self.definition, self.level, run)
             with no_unit_vectors():  # as many as the batch has elements: one example has fewer
                 results = call.apply([*inputs, *[tangents[i] for i in moving]])
-            by_output = dict(zip(moved, results, strict=True))
-            return [by_output.get(i) for i in range(len(outputs))]
+            return at_positions(moved, results, len(outputs))
 
         call = TransformedCall(self.definition, vjp, None, jvp)
         return rebind_outputs(frame, call, inputs, outputs)

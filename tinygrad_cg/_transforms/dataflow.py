@@ -91,9 +91,7 @@ def find_cut(frame: FrameType, tape: Any, target: Any, source: Any) -> Status:
 
 def _names_of(frame: FrameType, value: Any) -> list[str]:
     """Return the names of a value in a frame, or of a container or object that holds it."""
-    spaces = [frame.f_locals] if frame.f_locals is frame.f_globals else []
-    spaces = spaces or [frame.f_locals, frame.f_globals]
-    for space in spaces:
+    for space in (frame.f_locals, frame.f_globals):
         own = [name for name, other in space.items() if other is value]
         held = [name for name, other in space.items() if _holds(other, value)]
         held += [path for name, other in list(space.items()) for path in _paths(name, other, value)]
@@ -323,14 +321,6 @@ class _Reader:
             return self.status(node.value)
         if isinstance(node, ast.Call):
             return self._call(node)
-        if isinstance(node, ast.Compare):
-            status = join(map(self.status, [node.left, *node.comparators]))
-            return self._lost("is a comparison, which has no derivative", node, status)
-        if isinstance(node, ast.BinOp):
-            status = join([self.status(node.left), self.status(node.right)])
-            if isinstance(node.op, ast.FloorDiv):
-                return self._lost("has no derivative", node, status)
-            return status
         if isinstance(node, ast.IfExp):
             return join([self.status(node.body), self.status(node.orelse)])
         if isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)):
@@ -344,7 +334,12 @@ class _Reader:
             return status
         if isinstance(node, (ast.Lambda, ast.Constant, ast.JoinedStr)):
             return None
-        return join(map(self.status, ast.iter_child_nodes(node)))
+        status, words = join(map(self.status, ast.iter_child_nodes(node))), ""
+        if isinstance(node, ast.Compare):
+            words = "is a comparison, which has no derivative"
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
+            words = "has no derivative"
+        return self._cut(words, node) if words and status == FLOWS else status
 
     def _call(self, node: ast.Call) -> Status:
         arguments = [*node.args, *[keyword.value for keyword in node.keywords]]
@@ -355,7 +350,7 @@ class _Reader:
         name = ast.unparse(node.func).rpartition(".")[2]
         bound = self._method(node.func) if self.source is not None else None
         if bound is not None and (status is None or status == FLOWS):
-            read = self._read_function(*bound[:1], node, *bound[1:])
+            read = self._read_function(bound[0], node, bound[1])
             return read if owner != FLOWS or read is not None else FLOWS
         if status is None and self._captures(function):
             return self._read_function(function, node)
@@ -370,9 +365,8 @@ class _Reader:
 
     def _words(self, function: Any, name: str, node: ast.Call, of_tensor: bool) -> str:
         """Return why a call of this function has no derivative, or "" if it has one."""
-        if of_tensor and name in _OUT:
-            return "takes the value out of the record"
-        if any(function is converter for converter in (float, int, bool, complex)):
+        converts = any(function is converter for converter in (float, int, bool, complex))
+        if converts or (of_tensor and name in _OUT):
             return "takes the value out of the record"
         package = _package(function)
         if isinstance(function, BuiltinFunctionType) and package == "math":
@@ -484,9 +478,6 @@ class _Reader:
         if code is None or is_ours(code.co_filename):
             return False
         return any(value is self.source for value in captures_of(function).values())
-
-    def _lost(self, words: str, node: Any, status: Status) -> Status:
-        return self._cut(words, node) if status == FLOWS else status
 
     def _cut(self, words: str, node: Any) -> DetachPoint:
         text = ast.unparse(node)

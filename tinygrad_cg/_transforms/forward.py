@@ -30,7 +30,7 @@ from .._reverse.arguments import UnconnectedGradients, wants_zeros
 from .._reverse.observer import run_tangents
 from .._rules.calls import AnyCall
 from .._rules.outside_runs import CODE, Code
-from .._rules.rebinding import TransformedCall, rebind_outputs
+from .._rules.rebinding import TransformedCall, at_positions, rebind_outputs
 from ..errors import TapeWarning, warn
 from .transposition import UnitVectorsNeeded, transpose_vjp
 
@@ -286,10 +286,7 @@ def _code_tangents(
     tangent = code.derivative("tangent", key, call, len(inputs))
     operands = (*inputs, *outs, *[tangent for tangent in tangents if tangent is not None])
     products = apply(CODE, operands, {"code": tangent})
-    results: list[Tensor | None] = [None] * len(outs)
-    for i, product in zip(wanted, products, strict=True):
-        results[i] = product
-    return results
+    return at_positions(wanted, products, len(outs))
 
 
 def _fill_tangent(tensor: Tensor, tangent: Tensor | None) -> Tensor:

@@ -134,7 +134,7 @@ class _ProductsCall:
             return _sum(parts)
 
         order, vjps = len(directions), self.products.vjps
-        direct = vjps[order] is not None and (order + 1 == len(vjps) or vjps[order + 1] is not None)
+        direct = None not in vjps[order : order + 2]
         inputs = [*dys, *chain(*directions), *self.context.inputs]
         return self.rebind(values, inputs, vjp, jvp if direct else None)
 
@@ -162,11 +162,8 @@ class _ProductsCall:
                 results.append(self.tangent([*directions, parts[-1]]))
             return _sum(results)
 
-        jvps = self.products.jvps
-        direct = len(directions) < len(jvps) and None not in (
-            jvps[len(directions) - 1],
-            jvps[len(directions)],
-        )
+        order, jvps = len(directions), self.products.jvps
+        direct = order < len(jvps) and None not in jvps[order - 1 : order + 1]
         inputs = [*chain(*directions), *self.context.inputs]
         return self.rebind(values, inputs, vjp, jvp if direct else None)
 

@@ -18,6 +18,7 @@ from .._ops.shape import optimization_barrier
 from .._reverse.variable import Variable
 from .._rules.custom_gradient import custom_gradient, flat_inputs
 from .._rules.definition import Definition
+from .._rules.rebinding import at_positions
 from .tape import GradientTape, UnconnectedGradients
 
 P = ParamSpec("P")
@@ -127,20 +128,18 @@ def _recomputed(f: Callable[..., Any]) -> Any:
 
 def _run_again(f: Any, definition: Definition, call: tuple, dys: tuple, variables: Any) -> Any:
     def fresh(leaf: Any) -> Any:
-        is_tensor_leaf = is_tensor(leaf) and not isinstance(leaf, Variable)
-        return (
-            optimization_barrier(leaf) if is_tensor_leaf and is_differentiable(leaf.dtype) else leaf
-        )
+        if not is_tensor(leaf) or isinstance(leaf, Variable):
+            return leaf
+        return optimization_barrier(leaf) if is_differentiable(leaf.dtype) else leaf
 
     args, kwargs = nest.map_structure(fresh, call)
     inputs, _ = flat_inputs(definition, args, kwargs)
-    asked = [is_tensor(leaf) and is_differentiable(leaf.dtype) for leaf in inputs]
-    sources = list(itertools.compress(inputs, asked))
+    asked = [k for k, x in enumerate(inputs) if is_tensor(x) and is_differentiable(x.dtype)]
+    sources = [inputs[k] for k in asked]
     with GradientTape() as tape:
         tape.watch(sources)
         targets = [leaf for leaf in nest.flatten(f(*args, **kwargs)) if leaf is not None]
     sought = sources, list(variables or ())
     gradients, others = tape.gradient(targets, sought, dys, UnconnectedGradients.ZERO)
-    remaining = iter(gradients)
-    flat = [next(remaining) if is_asked else None for is_asked in asked]
+    flat = at_positions(asked, gradients, len(inputs))
     return flat if variables is None else (flat, others)

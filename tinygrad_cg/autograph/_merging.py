@@ -6,6 +6,7 @@ number again afterwards, so it takes the dtype of the tensor it meets, as in Pyt
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -109,12 +110,8 @@ class Plan(NamedTuple):
                 )
         return tensors
 
-    @property
-    def count(self) -> int:
-        return sum(isinstance(kind, Carried) for kind in self.leaves)
-
-    def pack(self, tensors: list[Tensor]) -> Any:
-        """Return the value that tensors carry."""
+    def pack(self, tensors: Iterable[Tensor]) -> Any:
+        """Return the value that the next tensors carry."""
         supply, flat = iter(tensors), []
         for kind in self.leaves:
             value = next(supply) if isinstance(kind, Carried) else kind.value

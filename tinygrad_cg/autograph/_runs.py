@@ -189,14 +189,9 @@ class Packing(NamedTuple):
         return tensors
 
     def unpack(self, tensors: Sequence[Tensor]) -> Outcome:
-        remaining = list(tensors)
-        flow: Any = next(iter(self.ways))
-        if len(self.ways) > 1:
-            flow = Flow(remaining.pop(0), self.ways)
-        names = {}
-        for key, kind in self.plans.items():
-            names[key] = kind.pack(remaining[: kind.count])
-            del remaining[: kind.count]
+        supply = iter(tensors)
+        flow = Flow(next(supply), self.ways) if len(self.ways) > 1 else next(iter(self.ways))
+        names = {key: kind.pack(supply) for key, kind in self.plans.items()}
         return Outcome(flow, names.pop("@ret"), names)
 
 
@@ -283,12 +278,10 @@ class SiteRun(Watch):
                 continue
             shapes = [tuple(state.shape[1:]) for state in states if isinstance(state, Tensor)]
             if i not in self.dense:
-                written = {
-                    tuple(e is None for e in state) for state in states if isinstance(state, list)
-                }
+                lists = [state for state in states if isinstance(state, list)]
+                written = {tuple(e is None for e in state) for state in lists}
                 if not shapes and len(written) == 1:
                     continue  # lists of tensors, element by element
-                lists = [state for state in states if isinstance(state, list)]
                 shapes += [tuple(e.shape) for state in lists for e in state if e is not None]
                 self.dense[i] = shapes[0]
                 new.append(i)

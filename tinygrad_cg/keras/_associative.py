@@ -73,9 +73,7 @@ def associative_scan(
         return results
 
     def turned(some: list[Tensor]) -> list[Tensor]:
-        if not reverse:
-            return some
-        return _part(some, axes, None, None, -1)
+        return _part(some, axes, None, None, -1) if reverse else some
 
     return nest.pack_sequence_as(
         structure, turned(_partial_results(combine, turned(tensors), axes))

@@ -344,9 +344,8 @@ def cov(
     """
     x = _read_observations(m, rowvar)
     if y is not None:
-        x = concatenate(
-            [x, _read_observations(y, rowvar or _array(y).shape[:1] == (1,))]
-        )  # as NumPy does
+        is_row = rowvar or _array(y).shape[:1] == (1,)  # as NumPy does
+        x = concatenate([x, _read_observations(y, is_row)])
     taken = (0 if bias else 1) if ddof is None else ddof
     if fweights is None and aweights is None:
         centered = subtract(x, reduce_mean(x, 1, keepdims=True))

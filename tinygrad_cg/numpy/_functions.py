@@ -220,9 +220,7 @@ def clip(
 ) -> Tensor:
     """Return `a` limited to [a_min, a_max]; None means no limit. At a limit the gradient passes."""
     x, limits = _array(a), (min if a_min is None else a_min, max if a_max is None else a_max)
-    low, high = (
-        None if limit is None else _with_weak_dtype(_read(limit), x.dtype) for limit in limits
-    )
+    low, high = (_with_weak_dtype(_read(limit), x.dtype) for limit in limits)
     return _no_out("clip", out, _elementwise.clip(x, low, high))
 
 

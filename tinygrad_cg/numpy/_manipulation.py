@@ -399,9 +399,7 @@ class Concatenator:
         widest = np.result_type(*dtypes) if dtypes else None
         if not items:
             raise InvalidArgumentError("r_ and c_: there is nothing to join")
-        read = [
-            item if hasattr(item, "dtype") else _with_weak_dtype(item, widest) for item in items
-        ]
+        read = [_with_weak_dtype(item, widest) for item in items]
         tensors = [
             _array(item) if hasattr(item, "dtype") else convert(item, widest) for item in read
         ]
