@@ -110,8 +110,7 @@ def _of_extremes(name: str, reduce: Callable[..., Tensor], larger: Any, doc: str
             nothing = broadcast_to(cast(_array(initial), a.dtype), shape)
             return _no_out(name, out, nothing)
         end = _limit(a.dtype, reduce is reduce_min)
-        is_plain = not is_complex(a.dtype)
-        find = reduce if is_plain else partial(_complex_extremum, reduce, end)
+        find = partial(_complex_extremum, reduce, end) if is_complex(a.dtype) else reduce
         return _total(name, find, larger, end, a, axis, out, keepdims, initial, where)
 
     extreme.__doc__ = f"""{doc}
