@@ -75,9 +75,8 @@ def associative_scan(
     def turned(some: list[Tensor]) -> list[Tensor]:
         return _part(some, axes, None, None, -1) if reverse else some
 
-    return nest.pack_sequence_as(
-        structure, turned(_partial_results(combine, turned(tensors), axes))
-    )
+    results = turned(_partial_results(combine, turned(tensors), axes))
+    return nest.pack_sequence_as(structure, results)
 
 
 def _partial_results(

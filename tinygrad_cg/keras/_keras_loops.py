@@ -74,11 +74,8 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[int, Any], Any], init_
         )
         return value
     rounds = range(as_int("fori_loop", "lower", lower), as_int("fori_loop", "upper", upper))
-    slices = control_flow.Slices(
-        0,
-        [convert(np.arange(rounds.start, max(rounds.stop, rounds.start), dtype=INT32))],
-        len(rounds),
-    )
+    numbers = convert(np.arange(rounds.start, rounds.stop, dtype=INT32))
+    slices = control_flow.Slices(0, [numbers], len(rounds))
     if slices.is_long:
         try:
             return control_flow.loop(

@@ -212,9 +212,8 @@ def _mean_of(title: str, function: Callable[..., Tensor], name: str = "") -> typ
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     defaults = {"name": name, "dtype": None}.items()
     own = [inspect.Parameter(name, kind, default=default) for name, default in defaults]
-    signature = inspect.Signature(
-        sorted([*own, *options], key=lambda parameter: parameter.name != "k")
-    )
+    parameters = sorted([*own, *options], key=lambda parameter: parameter.name != "k")
+    signature = inspect.Signature(parameters)
     members = {"_of": staticmethod(function), "__signature__": signature, "__module__": __name__}
     return type(title, (_MeanOf,), members | {"__doc__": f"The mean over rows of the {name}."})
 

@@ -172,10 +172,8 @@ def _widen(x: Any) -> Tensor:
 
 def _true_coordinates(condition: Any) -> list[Tensor]:
     """Return the coordinates of the true elements, one tensor for each axis."""
-    return [
-        cast(searching.tensor_of(indices), int32)
-        for indices in searching.coordinates(searching.values_of(convert(condition)))
-    ]
+    values = searching.values_of(convert(condition))
+    return [cast(searching.tensor_of(along), int32) for along in searching.coordinates(values)]
 
 
 def _complex(x: Any) -> Tensor:
@@ -200,12 +198,11 @@ def _parts(x: Tensor) -> tuple[Tensor, Tensor]:
 def _part(x: Any, starts: Any, sizes: Any) -> tuple[Any, ...]:
     starts, sizes = as_shape("slice", starts), as_shape("slice", sizes)
     shape = tuple(convert(x).shape)
-    if not len(starts) == len(sizes) == len(shape) or not builtins.all(
-        0 <= start <= start + size <= whole
-        for start, size, whole in zip(starts, sizes, shape, strict=True)
-    ):
+    ends = [start + size for start, size in zip(starts, sizes, strict=False)]
+    bounds = zip(starts, ends, shape, strict=False)
+    fits = builtins.all(0 <= start <= end <= whole for start, end, whole in bounds)
+    if not fits or not len(starts) == len(sizes) == len(shape):
         raise InvalidArgumentError(f"slice: start {starts} and size {sizes} exceed shape {shape}")
-    ends = [start + size for start, size in zip(starts, sizes, strict=True)]
     return tuple(builtins.map(builtins.slice, starts, ends))
 
 
@@ -535,9 +532,8 @@ def conv(
     Channels are cut into as many groups as fit. `padding` is "VALID", "SAME", or pairs of before
     and after. Raises InvalidArgumentError for shapes that do not fit, TypeError for bool.
     """
-    return _volumes.convolution(
-        inputs, kernel, strides, padding, _order(data_format), dilation_rate
-    )
+    layout = _order(data_format)
+    return _volumes.convolution(inputs, kernel, strides, padding, layout, dilation_rate)
 
 
 def depthwise_conv(
@@ -552,9 +548,8 @@ def depthwise_conv(
 
     Modelled on ``tf.nn.depthwise_conv2d``: the result has channels * multiplier channels.
     """
-    return _convolution.depthwise_conv(
-        inputs, kernel, strides, padding, _order(data_format), dilation_rate
-    )
+    layout = _order(data_format)
+    return _convolution.depthwise_conv(inputs, kernel, strides, padding, layout, dilation_rate)
 
 
 def conv_transpose(
@@ -1070,11 +1065,10 @@ def stft(
     `fft_length` elements start every `sequence_stride`, with a centred `window` ("hann", "hamming",
     a tensor or None for ones) of `sequence_length` elements. If `center`, `x` is mirrored at its
     ends, so that the frames are centred at multiples of the stride."""
-    return _parts(
-        _spectra.centred_stft(
-            _real(x), sequence_length, sequence_stride, fft_length, window, center
-        )
+    spectra = _spectra.centred_stft(
+        _real(x), sequence_length, sequence_stride, fft_length, window, center
     )
+    return _parts(spectra)
 
 
 def stop_gradient(variable: TensorLike) -> Tensor:
@@ -1198,9 +1192,7 @@ def multi_hot(
     x = convert(inputs)
     if num_classes is None:
         raise ValueError("multi_hot: num_classes must be given")
-    return reduce_max(
-        one_hot(x, num_classes, axis, dtype or settings.floatx), 1 if x.ndim > 1 else 0
-    )
+    return reduce_max(one_hot(x, num_classes, axis, dtype), 1 if x.ndim > 1 else 0)
 
 
 def polar(abs_: Any, angle: Any) -> Tensor:
@@ -1271,15 +1263,10 @@ def separable_conv(
     dilation_rate: Any = 1,
 ) -> Tensor:
     """Return `depthwise_conv` followed by a convolution with a `pointwise_kernel` of size 1."""
-    return _convolution.conv(
-        _convolution.depthwise_conv(
-            inputs, depthwise_kernel, strides, padding, _order(data_format), dilation_rate
-        ),
-        pointwise_kernel,
-        1,
-        "valid",
-        _order(data_format),
+    channels = depthwise_conv(
+        inputs, depthwise_kernel, strides, padding, data_format, dilation_rate
     )
+    return _convolution.conv(channels, pointwise_kernel, 1, "valid", _order(data_format))
 
 
 def view(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
@@ -1424,9 +1411,8 @@ def logspace(
     axis: Axes = 0,
 ) -> Tensor:
     """Return `base` to the powers of `num` evenly spaced numbers from `start` to `stop`."""
-    return _shape.cast(
-        numpy.logspace(start, stop, num, endpoint, base, None, axis), dtype or _of_ends(start, stop)
-    )
+    spaced = numpy.logspace(start, stop, num, endpoint, base, None, axis)
+    return cast(spaced, dtype or _of_ends(start, stop))
 
 
 def nonzero(x: TensorLike) -> list[Tensor]:
