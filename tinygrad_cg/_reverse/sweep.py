@@ -365,8 +365,12 @@ def _large_rule(node: Node, dy: Any) -> Any:
 
 
 def _add_up(node: Node, total: Tensor, gradient: Tensor, owned: set[Node]) -> Tensor:
-    """Return the sum; in place if the total is in an array of the sweep's own (`owned`)."""
-    if node in owned and total._data.nbytes >= MIN_IN_PLACE_BYTES:
+    """Return the sum; in place if the total is in an array of the sweep's own (`owned`).
+
+    Repeated elements are added to a new array: kernels write in place where operands are alike.
+    """
+    alike = gradient._data.flags.c_contiguous
+    if node in owned and alike and total._data.nbytes >= MIN_IN_PLACE_BYTES:
         add.primitive.run(total._data, gradient._data, out=total._data)
         return total
     owned.add(node)
