@@ -89,7 +89,7 @@ def test_a_function_does_not_need_its_file(tmp_path, monkeypatch):
     path.write_text("def double(x):\n    return 2 * x\n\n\ntriple = lambda x: 3 * x\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     module = importlib.import_module("of_its_lines")
-    monkeypatch.setattr(source, "_definitions", lambda code, lines: pytest.fail("it was read"))
+    monkeypatch.setattr(source, "_parsed", lambda name, lines: pytest.fail("it was read"))
     assert source.find_definition(module.double).name == "double"
     with pytest.raises(pytest.fail.Exception, match="it was read"):
         source.find_definition(module.triple)

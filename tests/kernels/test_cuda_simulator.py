@@ -50,8 +50,14 @@ def over(f, *operands):
         if i < out.size:
             out[i] = f(x[i], y[i], z[i])
 
+    @cuda.jit
+    def of_four(x, y, z, w, out):
+        i = cuda.grid(1)
+        if i < out.size:
+            out[i] = f(x[i], y[i], z[i], w[i])
+
     out = np.empty_like(operands[0])
-    (of_one, of_two, of_three)[len(operands) - 1][1, 4](*operands, out)
+    (of_one, of_two, of_three, of_four)[len(operands) - 1][1, 4](*operands, out)
     return out
 
 
@@ -67,14 +73,14 @@ ORDERS = ("polygamma", "bessel_i", "bessel_ie")
 
 
 def operands(name):
-    """Three values of each operand, where the function is defined."""
+    """Three values of each operand, at most four, where the function is defined."""
     kind, inputs, *_ = TABLE[name]
     if kind == "logical":
         return [[True, False, True], [True, True, False]][:inputs], "bool"
     if "d" not in TABLE[name].codes:
         return [[4, -7, 12], [2, 1, 3]][:inputs], "int64"
     x = [0.25, 0.5, 0.75] if name not in (*ORDERS, "arccosh", "zeta") else [1.0, 2.0, 3.0]
-    return [x, [0.5, 1.5, 0.75], [2.0, 0.125, 0.5]][:inputs], "float64"
+    return [x, [0.5, 1.5, 0.75], [2.0, 0.125, 0.5], [1.0, 3.0, -0.5]][:inputs], "float64"
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="Numba has no CUDA there")

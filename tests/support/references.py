@@ -41,6 +41,13 @@ def _with_row(x: Any, value: Any, index: Any, batch_dims: int) -> np.ndarray:
     return result
 
 
+def _normalized(*operands: Any) -> Any:
+    x, mean, factor, offset = (np.asarray(value) for value in operands)
+    dtype = np.result_type(x, mean, factor, offset)
+    wide = np.result_type(dtype, np.float32)  # float16 is rounded once
+    return ((x.astype(wide) - mean) * factor + offset).astype(dtype)
+
+
 # Special functions ---------------------------------------------------------------------------
 
 
@@ -807,7 +814,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
         (upstream == 0) & ~np.isfinite(slope), 0, gradient
     ),
     "one_minus_square": lambda x: (1 - x) * (1 + x),
-    "normalized": lambda x, mean, factor, offset: (x - mean) * factor + offset,
+    "normalized": _normalized,
     "direction": _direction,
     "sigmoid_slope": each(lambda x: float(_exact_sigmoid_slope(x)) if x == x else x),
     "tanh_slope": each(
