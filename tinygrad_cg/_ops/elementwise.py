@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -272,7 +273,7 @@ def _run_scalar_power(x: np.ndarray, exponent: float) -> np.ndarray:
     return ops.power(x, ops.number(exponent, x))
 
 
-_POWER_RULES = {
+_POWER_RULES: dict[float, Callable[..., Tensor]] = {
     2: in_one_pass("square", lambda dy, x: multiply_upstream(dy, multiply(x, 2))),
     3: in_one_pass("cube", lambda dy, x: multiply_upstream(dy, multiply(square(x), 3))),
 }
