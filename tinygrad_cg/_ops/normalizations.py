@@ -41,6 +41,7 @@ from .elementwise import (
 )
 from .indexing import gather
 from .reductions import (
+    distance_and_variance,
     euclidean_length,
     global_length,
     reduce_mean,
@@ -159,11 +160,7 @@ def _along(argument: str, x: Tensor, values: Any, axes: tuple[int, ...]) -> Tens
 
 def _parts(ops: Operations, x: Any, axis: int, epsilon: float) -> tuple[Any, Any]:
     """Return `x` less its mean, and 1 over the root of its variance plus epsilon."""
-    count = ops.count(x.shape[axis], x)
-    mean = ops.divide(ops.sum(x, axis=(axis,), keepdims=True), count)
-    distance = ops.subtract(x, mean)
-    total = ops.sum(ops.square(distance), axis=(axis,), keepdims=True)
-    variance = ops.divide(total, count)
+    distance, variance = distance_and_variance(ops, x, (axis,), True)
     return distance, ops.rsqrt(ops.add(variance, ops.number(epsilon, x)))
 
 

@@ -274,13 +274,20 @@ def _variance_rule(dy: Tensor, x: Tensor, shape: Any, axis: tuple, keepdims: boo
     return _times_distance(divide(scaled, count), x, reduce_mean(x, axis, True))
 
 
+def distance_and_variance(
+    ops: Operations, x: Any, axis: tuple[int, ...], keepdims: bool
+) -> tuple[Any, Any]:
+    """Return the distances from the mean over axes, and the mean of their squares."""
+    count = ops.count(_count(x.shape, axis), x)
+    distance = ops.subtract(x, ops.divide(ops.sum(x, axis=axis, keepdims=True), count))
+    total = ops.sum(ops.square(distance), axis=axis, keepdims=keepdims)
+    return distance, ops.divide(total, count)
+
+
 def _variance_by_sums(ops: Operations, x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
     if not is_native_float(x.dtype):
         return None
-    count = ops.count(_count(x.shape, axis), x)
-    mean = ops.divide(ops.sum(x, axis=axis, keepdims=True), count)
-    squares = ops.square(ops.subtract(x, mean))
-    return ops.divide(ops.sum(squares, axis=axis, keepdims=keepdims), count)
+    return distance_and_variance(ops, x, axis, keepdims)[1]
 
 
 _variance = reduction(
