@@ -10,10 +10,9 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import llvmlite.binding as llvm
 from llvmlite.binding import ffi
@@ -27,22 +26,22 @@ try:
 except ImportError:  # Windows
     resource = None
 
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
-def _new_target(level: int = OPTIMIZED) -> Any:
+
+def _new_target(level: int, **processor: str) -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=_features(),
-        opt=3 if level == OPTIMIZED else level,
-        codemodel="jitdefault",
-        jit=True,
+        **processor, opt=level, codemodel="jitdefault", jit=True
     )
 
 
 @cache
-def _features() -> str:
-    return llvm.get_host_cpu_features().flatten()
+def _host() -> dict[str, str]:
+    features = llvm.get_host_cpu_features().flatten()
+    return {"cpu": llvm.get_host_cpu_name(), "features": features}
 
 
 _own = threading.local()
@@ -52,7 +51,7 @@ def _target(level: int = OPTIMIZED) -> Any:
     """Return this thread's target machine for a level. It emits one module at a time."""
     name = f"of_level_{level}"
     if not hasattr(_own, name):
-        setattr(_own, name, _new_target(level))
+        setattr(_own, name, _new_target(3 if level == OPTIMIZED else level, **_host()))
     return getattr(_own, name)
 
 
@@ -206,6 +205,8 @@ class Job(Generic[Made]):
 
 @cache
 def _pool(count: int) -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor  # code from the disk needs none
+
     return ThreadPoolExecutor(count, "tinygrad_cg compiler")
 
 
@@ -235,7 +236,8 @@ class MachineCode:
     """The optimized code that replaces this code (see `tiers`)."""
 
     def __init__(self, data: bytes):
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _new_target())
+        # the engine compiles its empty module: quickly without optimisation
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _new_target(0))
         for object_file in _objects(data):
             self._engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(object_file))
         self._engine.finalize_object()
