@@ -305,6 +305,28 @@ def test_the_momentum_of_nadam_goes_on_in_compiled_steps():
     np.testing.assert_allclose(other.variables[2], product, rtol=1e-12)
 
 
+def test_a_compiled_step_is_traced_once_although_it_makes_slots():
+    """Also in a function that has been traced, as in Keras; other Variables are refused there."""
+    v, x, traces = tf.Variable([1.0, 2.0]), tf.constant([3.0, 4.0]), []
+    optimizers = [tf.optimizers.Adam(0.1), tf.optimizers.SGD(0.1, momentum=0.9)]
+
+    @tf.function
+    def step(x):
+        traces.append(x.shape)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(x * v * v)
+        optimizers[len(x) % 2].apply_gradients([(tape.gradient(loss, v), v)])
+        return loss
+
+    short = tf.constant([1.0])
+    compiled = [*map(float, (step(x), step(x), step(short))), *v.numpy()]
+    assert [tuple(shape) for shape in traces] == [(2,), (1,)]
+    v.assign([1.0, 2.0])
+    optimizers[:] = tf.optimizers.Adam(0.1), tf.optimizers.SGD(0.1, momentum=0.9)
+    eager = [float(step.python_function(part)) for part in (x, x, short)]
+    np.testing.assert_allclose(compiled, [*eager, *v.numpy()], rtol=1e-6)
+
+
 def test_a_refused_step_changes_nothing():
     v, w = tf.Variable(1.0), tf.Variable([1.0, 2.0])
     optimizer = Nadam()

@@ -17,6 +17,7 @@ import numpy as np
 from . import schedules
 from ._core import devices
 from ._core.conversion import IndexedSlices, convert, is_tensor
+from ._core.levels import before_traces
 from ._core.suggestions import OPTIMIZERS, absent_attributes, refuse_arguments
 from ._core.tensor import ArrayLike, Tensor
 from ._ops.elementwise import (
@@ -156,7 +157,7 @@ class Optimizer(ABC):
     def _slots(self, variable: Variable) -> list[Variable]:
         key = variable.ref()
         if key not in self._kept:
-            with devices.on(variable.device):
+            with devices.on(variable.device), before_traces():
                 self._kept[key] = [
                     Variable(
                         np.full(variable.shape, self._start(slot), variable.dtype),

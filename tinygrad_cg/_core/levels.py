@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -349,6 +349,24 @@ class Listener:
 
     def variable_created(self, variable: Any) -> None:
         """Take note that a Variable has been made."""
+
+
+@contextmanager
+def before_traces() -> Iterator[None]:
+    """Create Variables inside as if before the functions that are being traced.
+
+    A function that creates some in its first call is traced twice.
+    """
+    listeners = state.listeners
+    state.listeners = [
+        listener
+        for listener in listeners
+        if not (isinstance(listener, Level) and listener.is_abstract)
+    ]
+    try:
+        yield
+    finally:
+        state.listeners = listeners
 
 
 def remove_listener(listener: Any) -> None:
