@@ -10,9 +10,10 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import llvmlite.binding as llvm
 from llvmlite.binding import ffi
@@ -25,9 +26,6 @@ try:
     import resource
 except ImportError:  # Windows
     resource = None
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
 
 
 def _new_target(level: int, **processor: str) -> Any:
@@ -205,8 +203,6 @@ class Job(Generic[Made]):
 
 @cache
 def _pool(count: int) -> ThreadPoolExecutor:
-    from concurrent.futures import ThreadPoolExecutor  # code from the disk needs none
-
     return ThreadPoolExecutor(count, "tinygrad_cg compiler")
 
 
