@@ -28,18 +28,17 @@ except ImportError:  # Windows
     resource = None
 
 
-def _new_target(level: int, **processor: str) -> Any:
+def _new_target(level: int, cpu: str = "", features: str = "") -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm.Target.from_default_triple().create_target_machine(
-        **processor, opt=level, codemodel="jitdefault", jit=True
+        cpu=cpu, features=features, opt=level, codemodel="jitdefault", jit=True
     )
 
 
 @cache
-def _host() -> dict[str, str]:
-    features = llvm.get_host_cpu_features().flatten()
-    return {"cpu": llvm.get_host_cpu_name(), "features": features}
+def _host() -> tuple[str, str]:
+    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
 
 
 _own = threading.local()
@@ -49,7 +48,7 @@ def _target(level: int = OPTIMIZED) -> Any:
     """Return this thread's target machine for a level. It emits one module at a time."""
     name = f"of_level_{level}"
     if not hasattr(_own, name):
-        setattr(_own, name, _new_target(3 if level == OPTIMIZED else level, **_host()))
+        setattr(_own, name, _new_target(3 if level == OPTIMIZED else level, *_host()))
     return getattr(_own, name)
 
 
