@@ -327,6 +327,31 @@ def test_a_compiled_step_is_traced_once_although_it_makes_slots():
     np.testing.assert_allclose(compiled, [*eager, *v.numpy()], rtol=1e-6)
 
 
+def test_slots_are_made_in_compiled_branches_and_loops():
+    def results(compile):
+        v, w, adam, sgd = tf.Variable([1.0, 2.0]), tf.Variable(3.0), Adam(0.1), SGD(0.1, 0.9)
+
+        def train(x, flag):
+            def round_of_loop(i):
+                adam.apply_gradients([(w * x * tf.cast(i, tf.float32), w)])
+                return i + 1
+
+            tf.cond(
+                flag,
+                lambda: adam.apply_gradients([(v * x, v)]),
+                lambda: sgd.apply_gradients([(w * x, w)]),
+            )
+            tf.while_loop(lambda i: i < 3, round_of_loop, [tf.constant(0)])
+            return w * 1.0
+
+        run = compile(train)
+        outputs = [float(run(tf.constant(0.5), tf.constant(flag))) for flag in (True, False, True)]
+        slots = [np.sum(variable) for variable in [*adam.variables, *sgd.variables]]
+        return [*outputs, *v.numpy(), *slots]
+
+    np.testing.assert_allclose(results(tf.function), results(lambda f: f), rtol=1e-6)
+
+
 def test_a_refused_step_changes_nothing():
     v, w = tf.Variable(1.0), tf.Variable([1.0, 2.0])
     optimizer = Nadam()

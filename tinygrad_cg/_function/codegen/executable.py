@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from tinygrad_cg_kernels.runtime import memory
-from tinygrad_cg_kernels.runtime.locks import no_collection
 from tinygrad_cg_kernels.runtime.texts import define
 
 from ..fusion.fuse import Fusion, Kernel
@@ -31,7 +30,6 @@ MAX_CONSTANT_SIZE = 2**20
 """Operations on constants are run beforehand if the result has at most this many elements."""
 
 
-@no_collection()  # it would find nothing, and walk all objects of the process
 def build(graph: FuncGraph) -> Executable:
     """Return an executable for arrays of the shapes and dtypes of the graph's inputs."""
     return Executable(Fusion(Lowering(graph)), len(graph.inputs), Target())

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tinygrad_cg_kernels.runtime.locks import no_collection
+
 from ..._core.devices import CPU
 from ..graph.interpret import device_of, move_constant
 from ..graph.values import FuncGraph, Value
@@ -43,7 +45,8 @@ class Outputs:
         """Return the function from input arrays to output arrays, compiled at first use."""
         run = self._run
         if run is None:
-            self.program = self._build(self.graph)
+            with no_collection():  # it would find nothing, and walk all objects of the process
+                self.program = self._build(self.graph)
             call: Any = getattr(self.program, "call", self.program)  # without one in between
             run = self._run = call if self.in_order else self._arrange(call)
         return run
