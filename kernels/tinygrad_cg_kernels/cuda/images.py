@@ -6,7 +6,7 @@ product at the positions of the taps, one tap after another, as do sums over win
 gives the same bits.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial, reduce
 from math import prod
 from typing import Any
@@ -106,9 +106,20 @@ def _conv_filter(images: Any, upstream: Any, geometry: Geometry, window: Pair) -
     return library.ascontiguousarray(total.transpose(1, 0, 2))
 
 
-conv = partial(of_host.conv, run=_conv)
-conv_input = partial(of_host.conv_input, run=_conv_input)
-conv_filter = partial(of_host.conv_filter, run=_conv_filter)
+def _planned(function: Callable, result: str) -> of_host.Plan:
+    """Return a plan of a function that takes the geometry, and rows and columns of its result."""
+
+    def plan(dtype: np.dtype, sizes: of_host.Sizes) -> Callable:
+        shape = getattr(sizes, result)
+        size = shape[:2] if result == "filters" else shape[1:3]
+        return lambda x, y: function(x, y, sizes.geometry, size).reshape(shape)
+
+    return plan
+
+
+conv = partial(of_host.conv, plan=_planned(_conv, "windows"))
+conv_input = partial(of_host.conv_input, plan=_planned(_conv_input, "images"))
+conv_filter = partial(of_host.conv_filter, plan=_planned(_conv_filter, "filters"))
 
 
 # Pooling ---------------------------------------------------------------------------------------

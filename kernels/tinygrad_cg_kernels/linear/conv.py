@@ -7,17 +7,31 @@ position. Channels that are filtered one by one are repeated, once for each of t
 """
 
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import product
 from math import gcd, prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinygrad_cg_kernels.linear.windows import Grid, Pair, correlate, slack_of, sum_windows
+from tinygrad_cg_kernels.linear.windows import (
+    Grid,
+    Pair,
+    Part,
+    Shape,
+    filter_sums,
+    slack_of,
+    window_sums,
+)
 from tinygrad_cg_kernels.runtime import promotion
 from tinygrad_cg_kernels.runtime.errstate import cast, quiet
-from tinygrad_cg_kernels.runtime.promotion import is_bool, is_complex, loop_dtype, native, promote
+from tinygrad_cg_kernels.runtime.promotion import (
+    is_bool,
+    is_complex,
+    loop_dtype,
+    native,
+    promote,
+)
 
 
 class Geometry(NamedTuple):
@@ -48,34 +62,17 @@ class Geometry(NamedTuple):
         return size[0] + sum(self.padding[0]), size[1] + sum(self.padding[1])
 
 
-@lru_cache(1024)
-def _cut(size: Pair, padding: tuple[Pair, Pair]) -> tuple[Pair, tuple, tuple]:
-    """Return the size of padded images, and the same positions on images and on padded ones."""
-    room, source, target = Geometry(padding=padding).padded_size(size), [], []
-    for count, extent, (before, _) in zip(room, size, padding, strict=True):
-        first = max(-before, 0)
-        stop = max(min(extent, count - before), first)
-        source.append(slice(first, stop))
-        target.append(slice(first + before, stop + before))
-    return room, (slice(None), *source), (slice(None), *target)
+class Sizes(NamedTuple):
+    """The shapes of the arrays of a convolution, and its geometry."""
 
+    images: Shape
+    filters: Shape
+    windows: Shape
+    geometry: Geometry
 
-_NO_PADDING = ((0, 0), (0, 0))
-
-
-def _pad(images: np.ndarray, padding: tuple[Pair, Pair], slack: int = 0) -> np.ndarray:
-    """Return images with zeros around them, contiguous. If a width is negative, they are cut.
-
-    `slack` elements of memory follow them.
-    """
-    if padding == _NO_PADDING and not slack:
-        return np.ascontiguousarray(images)
-    n, height, width, channels = images.shape
-    room, source, target = _cut((height, width), padding)
-    shape = n, *room, channels
-    out = np.zeros(prod(shape) + slack, images.dtype)[: prod(shape)].reshape(shape)
-    out[target] = images[source]
-    return out
+    def is_depthwise(self, dtype: np.dtype) -> bool:
+        """Return whether channels are filtered one by one. (Complex ones are pairs of channels.)"""
+        return self.geometry.groups > 1 and self.filters[2] == 1 and not is_complex(dtype)
 
 
 def inside(padded: Any, size: Pair, padding: tuple[Pair, Pair]) -> Any:
@@ -86,115 +83,155 @@ def inside(padded: Any, size: Pair, padding: tuple[Pair, Pair]) -> Any:
 
 # The three maps ------------------------------------------------------------------------------
 
-
-@cache
-def _dtypes(name: str, *dtypes: np.dtype) -> tuple[np.dtype, np.dtype]:
-    """Return the dtype of the result, and that of the computation."""
-    dtype = promote(*[native(name, dtype) for dtype in dtypes])
-    if is_bool(dtype):
-        raise TypeError(f"{name}: does not support bool: cast to a numeric dtype first")
-    return dtype, loop_dtype(dtype)
-
-
-def promote_operands(name: str, *operands: np.ndarray) -> tuple[np.dtype, list[np.ndarray]]:
-    """Return the dtype of the result, and the operands in the dtype of the computation."""
-    dtype, loop = _dtypes(name, *[operand.dtype for operand in operands])
-    return dtype, [cast(operand, loop) for operand in operands]
+Plan = Callable[[np.dtype, Sizes], Callable[[Any, Any], Any]]
+"""Returns a function of two arrays that fit together, of the dtype of the computation."""
 
 
 @lru_cache(1024)
-def fit(name: str, images: Any, filters: Any, windows: Any, geometry: Geometry) -> None:
-    """Raise ValueError unless the three shapes fit together. Kernels do not check them."""
-    size, window = images[1:3], filters[:2]
-    out = images[0], *geometry.output_size(size, window), filters[3]
-    channels = filters[2] * geometry.groups
-    if channels != images[3] or out != tuple(windows) or filters[3] % geometry.groups:
+def _planned(
+    name: str,
+    plan: Plan,
+    dtypes: tuple[np.dtype, np.dtype],
+    x: Shape,
+    y: Shape,
+    geometry: Geometry,
+    size: Pair,
+) -> Callable[[Any, Any], Any]:
+    """Return a map for arrays of these dtypes and shapes; ValueError unless they fit together.
+
+    Kernels do not check shapes. `size` is that of the result's images or filters, if it has any.
+    """
+    dtype = promote(*[native(name, operand) for operand in dtypes])
+    if is_bool(dtype):
+        raise TypeError(f"{name}: does not support bool: cast to a numeric dtype first")
+    loop, lead, groups = loop_dtype(dtype), x[:-3], geometry.groups
+    first = prod(lead), *x[-3:]
+    if name == "conv":
+        images, filters = first, y
+        result = windows = first[0], *geometry.output_size(first[1:3], y[:2]), y[3]
+    elif name == "conv_input":
+        windows, filters = first, y
+        result = images = first[0], *size, y[2] * groups
+    else:
+        images, windows = first, y
+        result = filters = *size, first[3] // groups, y[3]
+    expected = images[0], *geometry.output_size(images[1:3], filters[:2]), filters[3]
+    if filters[2] * groups != images[3] or expected != windows or filters[3] % groups:
         raise ValueError(
-            f"{name}: images {tuple(images)}, filters {tuple(filters)} and windows "
-            f"{tuple(windows)} do not fit together with {geometry}"
+            f"{name}: images {images}, filters {filters} and windows {windows} do not fit together "
+            f"with {geometry}"
         )
+    run = plan(loop, Sizes(images, filters, windows, geometry))
+    if (*dtypes, dtype) == (loop,) * 3 and len(lead) == 1:
+        return run
+    shape = result if name == "conv_filter" else (*lead, *result[1:])
+    return lambda x, y: cast(run(cast(x, loop).reshape(first), cast(y, loop)), dtype).reshape(shape)
 
 
-def each(function: Any, x: np.ndarray, y: np.ndarray, *rest: Any) -> np.ndarray:
-    """Apply a function over all axes before the operands' last four, which are broadcast."""
+def _run(name: str, plan: Plan, x: Any, y: Any, geometry: Geometry, size: Pair = (0, 0)) -> Any:
+    """Run a map. Axes before the last four, of one operand, or of both, are broadcast."""
+    if y.ndim == 4 and (x.ndim == 4 or name != "conv_filter"):
+        return _planned(name, plan, (x.dtype, y.dtype), x.shape, y.shape, geometry, size)(x, y)
     lead = promotion.broadcast_shapes(x.shape[:-4], y.shape[:-4])
     x, y = (np.broadcast_to(array, lead + array.shape[-4:]) for array in (x, y))
-    parts = [function(x[index], y[index], *rest) for index in np.ndindex(lead)]
+    parts = [_run(name, plan, x[k], y[k], geometry, size) for k in np.ndindex(lead)]
     if not parts:
-        raise ValueError(f"{function.__name__}: the batch of images is empty")
+        raise ValueError(f"{name}: the batch of images is empty")
     return np.stack(parts).reshape(lead + parts[0].shape)
 
 
-def _by_group(array: np.ndarray, groups: int) -> np.ndarray:
-    """Return filters, or images, as a view whose last axes are groups and outputs of a group."""
-    return array.reshape(*array.shape[:3], groups, array.shape[3] // groups)
-
-
-def _is_depthwise(images: np.ndarray, channels: int, groups: int) -> bool:
-    """Return whether channels are filtered one by one. (Complex ones are pairs of channels.)"""
-    return groups > 1 and channels == 1 and not is_complex(images.dtype)
-
-
-def _pad_channels(images: np.ndarray, padding: tuple[Pair, Pair], depthwise: bool) -> np.ndarray:
-    """Return padded images, with the slack of channels if these are filtered one by one."""
-    return _pad(images, padding, slack_of(images.dtype) if depthwise else 0)
+def _taps_by_group(filters: Shape, groups: int) -> Shape:
+    """Return the shape (taps, channels of a group, groups, outputs of a group)."""
+    return prod(filters[:2]), filters[2], groups, filters[3] // groups
 
 
 def _repeated(images: np.ndarray, outputs: int) -> np.ndarray:
     """Return images with a copy of each channel for each of its outputs."""
     multiple = outputs // images.shape[3]
-    return images if multiple == 1 else np.repeat(images, multiple, axis=3)
+    return images if multiple == 1 else images.repeat(multiple, 3)
 
 
-def _sum_products(
-    images: Any, filters: Any, grid: Grid, out: Any, positions: Grid, depthwise: bool
-) -> None:
-    """Do the work of `sum_windows`. The parts of a complex number are two channels."""
-    if is_complex(images.dtype):
-        *window, channels, groups, outputs = filters.shape
+def _pad(
+    dtype: np.dtype, images: Shape, padding: tuple[Pair, Pair], slack: int = 0
+) -> tuple[Shape, Callable[[np.ndarray], np.ndarray]]:
+    """Return the shape of padded images, and a function that puts zeros around images.
+
+    Its results are contiguous; `slack` elements of memory follow them. If a width is negative,
+    images are cut.
+    """
+    n, *size, channels = images
+    source, target = [slice(None)], [slice(None)]
+    for extent, (before, after) in zip(size, padding, strict=True):
+        first = max(-before, 0)
+        stop = max(min(extent, extent + after), first)
+        source.append(slice(first, stop))
+        target.append(slice(first + before, stop + before))
+    shape = n, *Geometry(padding=padding).padded_size((size[0], size[1])), channels
+    inner, outer, count = tuple(source), tuple(target), prod(shape)
+    if padding == ((0, 0), (0, 0)) and not slack:
+        return shape, np.ascontiguousarray
+
+    def pad(images: np.ndarray) -> np.ndarray:
+        out = np.zeros(count + slack, dtype)[:count].reshape(shape)
+        out[outer] = images[inner]
+        return out
+
+    return shape, pad
+
+
+def _sums(
+    dtype: np.dtype, images: Shape, filters: Shape, out: Shape, parts: list[Part], depthwise: bool
+) -> Callable[[Any, Any, Any], object]:
+    """Return the function of `window_sums`. The parts of a complex number are two channels."""
+    if not is_complex(dtype):
+        return window_sums(dtype, images, filters, out, parts, depthwise)
+    part = np.dtype(dtype.char.lower())
+    taps, channels, groups, outputs = filters
+    both = taps, 2 * channels, groups, 2 * outputs
+    images, out = ((*shape[:3], 2 * shape[3]) for shape in (images, out))
+    run = window_sums(part, images, both, out, parts)
+
+    def of_parts(images: np.ndarray, filters: Any, out: np.ndarray) -> None:
         real, imag = filters.real, filters.imag
-        parts = np.empty((*window, channels, 2, groups, outputs, 2), real.dtype)
-        parts[..., 0, :, :, 0], parts[..., 1, :, :, 1] = real, real
-        parts[..., 0, :, :, 1], parts[..., 1, :, :, 0] = imag, -imag
-        filters = parts.reshape(*window, 2 * channels, groups, 2 * outputs)
-        images, out = images.view(real.dtype), out.view(real.dtype)
-    sum_windows(images, filters, grid, out, positions, depthwise)
+        pairs = np.empty((taps, channels, 2, groups, outputs, 2), part)
+        pairs[..., 0, :, :, 0], pairs[..., 1, :, :, 1] = real, real
+        pairs[..., 0, :, :, 1], pairs[..., 1, :, :, 0] = imag, -imag
+        run(images.view(part), pairs.reshape(both), out.view(part))
+
+    return of_parts
 
 
-@lru_cache(1024)
-def _grids(size: Pair, geometry: Geometry) -> tuple[Grid, Grid]:
-    """Return the windows of a convolution, and the positions of their results."""
-    return Grid(size, geometry.strides, geometry.dilations), Grid(size, (1, 1), (1, 1))
-
-
-def _conv(images: np.ndarray, filters: np.ndarray, geometry: Geometry, size: Pair) -> np.ndarray:
-    depthwise = _is_depthwise(images, filters.shape[2], geometry.groups)
+def _conv(dtype: np.dtype, sizes: Sizes) -> Callable[[Any, Any], Any]:
+    images, filters, windows, geometry = sizes
+    depthwise, outputs = sizes.is_depthwise(dtype), windows[3]
     if depthwise:
-        images = _repeated(images, filters.shape[3])
-    grid, positions = _grids(size, geometry)
-    out = np.empty((images.shape[0], *size, filters.shape[3]), images.dtype)
-    weights = _by_group(filters, 1 if depthwise else geometry.groups)
-    padded = _pad_channels(images, geometry.padding, depthwise)
-    _sum_products(padded, weights, grid, out, positions, depthwise)
-    return out
+        images = *images[:3], outputs
+    slack = slack_of(dtype, outputs, True) if depthwise else 0
+    padded, pad = _pad(dtype, images, geometry.padding, slack)
+    weights = _taps_by_group(filters, 1 if depthwise else geometry.groups)
+    size, window = (windows[1], windows[2]), (filters[0], filters[1])
+    grid = Grid(size, geometry.strides, geometry.dilations)
+    part = Part(grid, Grid(size, (1, 1), (1, 1)), window)
+    add = _sums(dtype, padded, weights, windows, [part], depthwise)
+
+    def run(images: np.ndarray, filters: np.ndarray) -> np.ndarray:
+        out = np.empty(windows, dtype)
+        if depthwise:
+            images = _repeated(images, outputs)
+        add(pad(images), filters.reshape(weights), out)
+        return out
+
+    return run
 
 
-def conv(images: Any, filters: Any, geometry: Geometry, run: Callable = _conv) -> Any:
+def conv(images: Any, filters: Any, geometry: Geometry, plan: Plan = _conv) -> Any:
     """Return the sum over a window of images times filters, at each position: no flipping.
 
     Images (n, height, width, channels) with filters (height, width, channels / groups, out)
     give (n, rows, columns, out). Leading axes of either broadcast. float16 is computed in
-    float32; bool is a TypeError. `run` computes it for operands that fit together, here and in
-    the transposes.
+    float32; bool is a TypeError. `plan` gives what computes it, here and in the transposes.
     """
-    if filters.ndim > 4:
-        return each(conv, images, filters, geometry, run)
-    dtype, (images, filters) = promote_operands("conv", images, filters)
-    lead, images = images.shape[:-3], images.reshape(-1, *images.shape[-3:])
-    size = geometry.output_size(images.shape[1:3], filters.shape[:2])
-    shape = *size, filters.shape[3]
-    fit("conv", images.shape, filters.shape, (images.shape[0], *shape), geometry)
-    return cast(run(images, filters, geometry, size), dtype).reshape(*lead, *shape)
+    return _run("conv", plan, images, filters, geometry)
 
 
 class _Remainder(NamedTuple):
@@ -231,104 +268,108 @@ def _remainders(
     return parts
 
 
-@lru_cache(1024)
-def _turned_windows(
-    size: Pair, out: Pair, window: Pair, geometry: Geometry
-) -> tuple[tuple[Pair, Pair], list[tuple[tuple[slice, slice], Grid, Grid]], bool]:
+def _turned_windows(sizes: Sizes) -> tuple[tuple[Pair, Pair], list[Part], list[int]]:
     """Return how `conv_input` is computed by convolutions with filters that are turned around.
 
-    The results are the padding of the upstream gradient; for each pair of remainders the taps, the
-    windows on the padded gradient, and the positions of their results; and whether these are all
-    positions.
+    The results are the padding of the upstream gradient; a part for each pair of remainders, with
+    windows on the padded gradient; and the taps of all parts.
     """
-    strides, padding = geometry.strides, geometry.padding
+    images, window, out, (strides, pads, dilations, _) = sizes
     rows, columns = (
-        _remainders(size[k], out[k], window[k], strides[k], geometry.dilations[k], padding[k][0])
+        _remainders(images[k + 1], out[k + 1], window[k], strides[k], dilations[k], pads[k][0])
         for k in range(2)
     )
     top, left = (max((part.lead for part in axis), default=0) for axis in (rows, columns))
     bottom, right = (max((part.trail for part in axis), default=0) for axis in (rows, columns))
-    parts = []
+    parts, order = [], []
     for row, column in product(rows, columns):
         count, start = (row.count, column.count), (top - row.lead, left - column.lead)
         grid = Grid(count, (1, 1), (row.dilation, column.dilation), start)
         positions = Grid(count, strides, (1, 1), (row.start, column.start))
-        parts.append(((row.taps, column.taps), grid, positions))
-    covers = len(parts) == prod(map(min, strides, size))
-    return ((top, bottom), (left, right)), parts, covers
+        taps = range(window[0])[row.taps][::-1], range(window[1])[column.taps][::-1]
+        parts.append(Part(grid, positions, (len(taps[0]), len(taps[1]))))
+        order += [i * window[1] + j for i, j in product(*taps)]
+    return ((top, bottom), (left, right)), parts, order
 
 
-def _conv_input(
-    upstream: np.ndarray, filters: np.ndarray, geometry: Geometry, size: Pair
-) -> np.ndarray:
-    groups, outputs = geometry.groups, filters.shape[3]
-    depthwise = _is_depthwise(upstream, filters.shape[2], groups)
-    key = size, upstream.shape[1:3], filters.shape[:2], geometry
-    padding, parts, covers = _turned_windows(*key)
-    shape = upstream.shape[0], *size, outputs if depthwise else filters.shape[2] * groups
-    out = (np.empty if covers else np.zeros)(shape, upstream.dtype)
-    upstream = _pad_channels(upstream, padding, depthwise)
-    weights = _by_group(filters, 1 if depthwise else groups)
-    if not depthwise:
-        weights = weights.transpose(0, 1, 4, 3, 2)
-    for taps, grid, positions in parts:
-        turned = weights[taps][::-1, ::-1]
-        _sum_products(upstream, turned, grid, out, positions, depthwise)
-    if depthwise and outputs != groups:
-        return quiet.run(np.add.reduce, _by_group(out, groups), 4)
-    return out
+def _conv_input(dtype: np.dtype, sizes: Sizes) -> Callable[[Any, Any], Any]:
+    images, filters, windows, geometry = sizes
+    depthwise, outputs = sizes.is_depthwise(dtype), windows[3]
+    padding, parts, order = _turned_windows(sizes)
+    slack = slack_of(dtype, outputs, True) if depthwise else 0
+    padded, pad = _pad(dtype, windows, padding, slack)
+    shape = *images[:3], outputs if depthwise else images[3]
+    new = np.empty if len(parts) == prod(map(min, geometry.strides, images[1:3])) else np.zeros
+    taps = len(order), *_taps_by_group(filters, 1 if depthwise else geometry.groups)[1:]
+    weights = taps if depthwise else (taps[0], taps[3], taps[2], taps[1])
+    add, lines = _sums(dtype, padded, weights, shape, parts, depthwise), prod(filters[:2])
+    is_ordered = order == [*range(lines)]
+    each = *images, shape[3] // max(images[3], 1)
+
+    def run(upstream: np.ndarray, filters: np.ndarray) -> np.ndarray:
+        out = new(shape, dtype)
+        turned = (
+            filters if is_ordered else filters.reshape(lines, *filters.shape[2:]).take(order, 0)
+        )
+        turned = turned.reshape(taps)
+        add(pad(upstream), turned if depthwise else turned.transpose(0, 3, 2, 1), out)
+        if shape[3] != images[3]:
+            return quiet.run(np.add.reduce, out.reshape(each), 4, dtype)
+        return out
+
+    return run
 
 
 def conv_input(
-    upstream: Any, filters: Any, geometry: Geometry, size: Pair, run: Callable = _conv_input
+    upstream: Any, filters: Any, geometry: Geometry, size: Pair, plan: Plan = _conv_input
 ) -> Any:
     """Return the transpose of `conv` by its images, which are of `size`: the transposed
     convolution.
 
     Upstream (n, rows, columns, out) gives (n, height, width, channels); the rest as in `conv`.
     """
-    if filters.ndim > 4:
-        return each(conv_input, upstream, filters, geometry, size, run)
-    dtype, (upstream, filters) = promote_operands("conv_input", upstream, filters)
-    lead, upstream = upstream.shape[:-3], upstream.reshape(-1, *upstream.shape[-3:])
-    shape = *size, filters.shape[2] * geometry.groups
-    fit("conv_input", (upstream.shape[0], *shape), filters.shape, upstream.shape, geometry)
-    return cast(run(upstream, filters, geometry, size), dtype).reshape(*lead, *shape)
+    return _run("conv_input", plan, upstream, filters, geometry, size)
 
 
-def _conv_filter(images: Any, upstream: Any, geometry: Geometry, window: Pair) -> Any:
-    depthwise = _is_depthwise(images, images.shape[3] // geometry.groups, geometry.groups)
+def _conv_filter(dtype: np.dtype, sizes: Sizes) -> Callable[[Any, Any], Any]:
+    images, filters, windows, geometry = sizes
+    depthwise, outputs = sizes.is_depthwise(dtype), windows[3]
     if depthwise:
-        images = _repeated(images, upstream.shape[3])
-    images = _pad_channels(images, geometry.padding, depthwise)
-    groups = 1 if depthwise else geometry.groups
-    dtype, part = images.dtype, images.real.dtype
-    outputs = upstream.shape[3] * dtype.itemsize // part.itemsize // groups
-    upstream = _pad(upstream, _NO_PADDING, slack_of(part, 1 if depthwise else outputs))
-    grid, _ = _grids(upstream.shape[1:3], geometry)
-    upstream = _by_group(upstream.view(part), groups)
-    total = correlate(images.view(part), upstream, window, grid, depthwise)
-    if is_complex(dtype):
-        *shape, channels, groups, outputs = total.shape
-        parts = total.reshape(*shape, channels // 2, 2, groups, outputs // 2, 2)
-        result: Any = np.empty((*shape, channels // 2, groups, outputs // 2), dtype)
+        images = *images[:3], outputs
+    groups, pair = 1 if depthwise else geometry.groups, 1 + is_complex(dtype)
+    part = np.dtype(dtype.char.lower()) if pair == 2 else dtype
+    slack = slack_of(part, outputs * pair // groups, depthwise)
+    padded, pad = _pad(dtype, images, geometry.padding, slack if depthwise else 0)
+    _, follow = _pad(dtype, windows, ((0, 0), (0, 0)), slack)
+    padded = *padded[:3], padded[3] * pair
+    upstream = *windows[:3], groups, outputs * pair // groups
+    grid = Grid((windows[1], windows[2]), geometry.strides, geometry.dilations)
+    window = filters[0], filters[1]
+    add = filter_sums(part, padded, upstream, window, grid, depthwise)
+
+    def run(images: np.ndarray, windows: np.ndarray) -> np.ndarray:
+        if depthwise:
+            images = _repeated(images, outputs)
+        return add(pad(images).view(part), follow(windows).view(part).reshape(upstream))
+
+    def of_parts(images: np.ndarray, windows: np.ndarray) -> np.ndarray:
+        total = run(images, windows)
+        shape = *filters[:3], groups, outputs // groups
+        parts = total.reshape(*filters[:3], 2, *shape[3:], 2)
+        result: Any = np.empty(shape, dtype)
         quiet.run(np.subtract, parts[..., 0, :, :, 0], parts[..., 1, :, :, 1], result.real)
         quiet.run(np.add, parts[..., 0, :, :, 1], parts[..., 1, :, :, 0], result.imag)
-        return result
-    return total
+        return result.reshape(filters)
+
+    return of_parts if pair == 2 else lambda x, y: run(x, y).reshape(filters)
 
 
 def conv_filter(
-    images: Any, upstream: Any, geometry: Geometry, window: Pair, run: Callable = _conv_filter
+    images: Any, upstream: Any, geometry: Geometry, window: Pair, plan: Plan = _conv_filter
 ) -> Any:
     """Return the transpose of `conv` by its filters, which are of `window`.
 
     Images (n, height, width, channels) and upstream (n, rows, columns, out) give
     (height, width, channels / groups, out); the rest as in `conv`.
     """
-    if max(images.ndim, upstream.ndim) > 4:
-        return each(conv_filter, images, upstream, geometry, window, run)
-    dtype, (images, upstream) = promote_operands("conv_filter", images, upstream)
-    shape = *window, images.shape[3] // geometry.groups, upstream.shape[3]
-    fit("conv_filter", images.shape, shape, upstream.shape, geometry)
-    return cast(run(images, upstream, geometry, window), dtype).reshape(shape)
+    return _run("conv_filter", plan, images, upstream, geometry, window)

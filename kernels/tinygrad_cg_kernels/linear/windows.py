@@ -10,8 +10,8 @@ If channels are filtered one by one (`depthwise`), outputs are channels, and a t
 vectors; otherwise, each of its rows has one factor for all outputs.
 """
 
-from collections.abc import Callable
-from functools import cache, lru_cache
+from collections.abc import Callable, Sequence
+from functools import cache
 from math import prod
 from typing import NamedTuple
 
@@ -55,6 +55,17 @@ class Grid(NamedTuple):
     """The position of the first window."""
 
 
+class Part(NamedTuple):
+    """Some of the results of a convolution, with windows of their own."""
+
+    grid: Grid
+    """The windows."""
+    positions: Grid
+    """The start and the steps of rows and columns in the result."""
+    window: Pair
+    """Rows and columns of taps."""
+
+
 class _Tile(NamedTuple):
     """The shape of a tile: windows or taps, and outputs."""
 
@@ -81,12 +92,15 @@ def _tile(dtype: np.dtype, outputs: int) -> _Tile:
     return min(tiles, key=cost)
 
 
-def slack_of(dtype: np.dtype, outputs: int = 1) -> int:
+def slack_of(dtype: np.dtype, outputs: int, depthwise: bool) -> int:
     """Return how many elements of memory have to follow an array that is read by outputs.
 
-    The last vector of a row also reads the next row; results of these numbers are not used.
+    The last vector of a row also reads the next row; results of these numbers are not used. If
+    `depthwise`, a row may be a line of windows.
     """
-    lanes = 2 * machine.vector_bits() // 8 // dtype.itemsize
+    if depthwise:
+        return 2 * machine.vector_bits() // 8 // dtype.itemsize
+    lanes = _tile(dtype, outputs).lanes
     return lanes if outputs % lanes else 0
 
 
@@ -97,75 +111,88 @@ def _merges(channels: int, dtype: np.dtype, *grids: Grid) -> bool:
     return few and short and all(grid.strides[1] == 1 for grid in grids)
 
 
-# The kernels. `sizes` has the numbers of `_plan`, then others.
+def _of_lines(grid: Grid) -> Grid:
+    """Return a grid with one window for each row, all of a line."""
+    return grid._replace(size=(grid.size[0], 1))
+
+
+# The kernels. `sizes` has numbers for all units, then those of `_plan` for each part.
 
 
 @jitable
-def _read(sizes):
-    """Return the numbers of `_plan`: of positions, of taps, the groups and their channels."""
-    positions = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]
-    taps = sizes[5], sizes[6], sizes[7], sizes[8], sizes[9]
-    return positions, taps, sizes[10], sizes[11]
+def _read(sizes, at):
+    """Return the numbers of `_plan` that begin at a place: of positions, and of taps."""
+    positions = sizes[at], sizes[at + 1], sizes[at + 2], sizes[at + 3], sizes[at + 4]
+    at += 5
+    return positions, (sizes[at], sizes[at + 1], sizes[at + 2], sizes[at + 3], sizes[at + 4])
 
 
 @cache
 def _sum_core(depthwise: bool, rows: int, lanes: int) -> Callable:
-    """Return the core of a convolution; a unit is a tile of windows, with all outputs."""
+    """Return the core of a convolution; a unit is a tile of windows of a part, with all outputs."""
     size, step = rows * lanes, int(depthwise)
 
-    def sum_windows(unused, none, first, count, sizes, images, filters, out):
+    def sum_windows(unused, none, begin, units, sizes, images, filters, out):
         wide_vectors()
-        positions, steps, groups, channels = _read(sizes)
-        width, height, across, down, image = positions
-        tall, row_step, broad, column_step, run = steps
-        outputs, blocks, windows = sizes[12], sizes[13], sizes[14]
-        start, out_start = sizes[15], sizes[16]
-        out_across, out_down, out_image = sizes[17], sizes[18], sizes[19]
+        parts, groups, channels, outputs = sizes[0], sizes[1], sizes[2], sizes[3]
+        blocks, length, out_image, part = sizes[4], sizes[5], sizes[6], 7
         tile, spare = stack_array(size, images.dtype), stack_array(size, images.dtype)
         starts, places = stack_array(rows, INT64), stack_array(rows, INT64)
-        for block in range(groups * blocks):
-            group, output = block // blocks, block % blocks * lanes
-            kept, window = min(lanes, outputs - output), first * rows
-            column, line = window % width, window // width
-            row, n = line % height, line // height
-            origin = start + n * image + row * down + column * across
-            origin += group * channels + step * output
-            place = out_start + n * out_image + row * out_down + column * out_across
-            place += group * outputs + output
-            for _ in range(count):
-                for p in range(rows):  # the last tile may repeat the last window
-                    starts[p], places[p] = origin, place
-                    if window + 1 < windows:
-                        window += 1
-                        column += 1
-                        origin += across
-                        place += out_across
-                        if column == width:
-                            column = 0
-                            row += 1
-                            origin += down - width * across
-                            place += out_down - width * out_across
-                            if row == height:
-                                row = 0
-                                origin += image - height * down
-                                place += out_image - height * out_down
-                clear_tile(tile, rows, lanes)
-                at = block * tall * broad * run * lanes
-                for i in range(tall):
-                    for j in range(broad):
-                        tap = i * row_step + j * column_step
-                        for k in range(tap, tap + run):
-                            add_products(tile, rows, lanes, images, starts, k, step, filters, at)
-                            at += lanes
-                if kept == lanes:
-                    store_tile(tile, rows, lanes, out, places)
-                    continue
-                for p in range(rows):
-                    starts[p] = p * lanes
-                store_tile(tile, rows, lanes, spare, starts)
-                for p in range(rows):
-                    for c in range(kept):
-                        out[places[p] + c] = spare[p * lanes + c]
+        for _ in range(parts):
+            positions, steps = _read(sizes, part)
+            width, height, across, down, image = positions
+            tall, row_step, broad, column_step, run = steps
+            windows, start, filter_start = sizes[part + 10], sizes[part + 11], sizes[part + 12]
+            out_start, out_across, out_down = sizes[part + 13], sizes[part + 14], sizes[part + 15]
+            part += PART_SIZES
+            first, tiles = max(begin, 0), (windows + rows - 1) // rows
+            count = min(begin + units, tiles) - first
+            begin -= tiles
+            for block in range(groups * blocks if count > 0 else 0):
+                group, output = block // blocks, block % blocks * lanes
+                kept, window = min(lanes, outputs - output), first * rows
+                column, line = window % width, window // width
+                row, n = line % height, line // height
+                origin = start + n * image + row * down + column * across
+                origin += group * channels + step * output
+                place = out_start + n * out_image + row * out_down + column * out_across
+                place += group * outputs + output
+                for _ in range(count):
+                    for p in range(rows):  # the last tile may repeat the last window
+                        starts[p], places[p] = origin, place
+                        if window + 1 < windows:
+                            window += 1
+                            column += 1
+                            origin += across
+                            place += out_across
+                            if column == width:
+                                column = 0
+                                row += 1
+                                origin += down - width * across
+                                place += out_down - width * out_across
+                                if row == height:
+                                    row = 0
+                                    origin += image - height * down
+                                    place += out_image - height * out_down
+                    clear_tile(tile, rows, lanes)
+                    at = block * length + filter_start
+                    for i in range(tall):
+                        for j in range(broad):
+                            tap = i * row_step + j * column_step
+                            for k in range(tap, tap + run):
+                                add_products(
+                                    tile, rows, lanes, images, starts, k, step, filters, at
+                                )
+                                at += lanes
+                    if kept == lanes:
+                        store_tile(tile, rows, lanes, out, places)
+                        continue
+                    for p in range(rows):
+                        starts[p] = p * lanes
+                    store_tile(tile, rows, lanes, spare, starts)
+                    for p in range(rows):
+                        for c in range(kept):
+                            out[places[p] + c] = spare[p * lanes + c]
 
     return jitable(sum_windows)
 
@@ -177,11 +204,11 @@ def _correlate_core(depthwise: bool, rows: int, lanes: int) -> Callable:
 
     def correlate(unused, none, first, count, sizes, images, upstream, out):
         wide_vectors()
-        positions, steps, groups, channels = _read(sizes)
+        groups, channels, outputs, pitch = sizes[0], sizes[1], sizes[2], sizes[3]
+        tiles, lines, chunk = sizes[4], sizes[5], sizes[6]
+        positions, steps = _read(sizes, 7)
         width, height, across, down, image = positions
         tall, row_step, broad, column_step, run = steps
-        outputs, pitch, tiles = sizes[12], sizes[13], sizes[14]
-        lines, chunk = sizes[15], sizes[16]
         tile = stack_array(size, images.dtype)
         starts, places = stack_array(rows, INT64), stack_array(rows, INT64)
         taps = tall * broad * run
@@ -194,7 +221,7 @@ def _correlate_core(depthwise: bool, rows: int, lanes: int) -> Callable:
                     starts[p] = i * row_step + j * column_step + tap % run + group * channels
                 for block in range(0, pitch, lanes):
                     for p in range(rows):
-                        places[p] = ((unit * groups + group) * rows + p) * pitch + block
+                        places[p] = ((unit * rows + p) * groups + group) * pitch + block
                     clear_tile(tile, rows, lanes)
                     at = (top * width * groups + group) * outputs + block
                     for line in range(top, stop):
@@ -211,7 +238,7 @@ def _correlate_core(depthwise: bool, rows: int, lanes: int) -> Callable:
 def _plan(
     shape: Shape, window: Pair, groups: int, grid: Grid, depthwise: bool = False
 ) -> tuple[int, ...]:
-    """Return the numbers that describe windows: positions, then taps, then groups."""
+    """Return the numbers that describe windows: those of positions, then those of taps."""
     _, height, width, channels = shape
     line, run, (rows, columns) = width * channels, channels // groups, window
     (down, across), (row, column) = grid.strides, grid.dilations
@@ -220,8 +247,11 @@ def _plan(
     elif column == 1 and groups == 1:  # a row of the window is in one piece
         columns, run = 1, columns * run
     positions = (grid.size[1], grid.size[0], across * channels, down * line, height * line)
-    taps = (rows, row * line, columns, column * channels, run)
-    return (*positions, *taps, groups, channels // groups)
+    return (*positions, rows, row * line, columns, column * channels, run)
+
+
+PART_SIZES = 16
+"""The numbers of a part, those of `_plan` among them."""
 
 
 def _filter_rows(filters: np.ndarray, lanes: int) -> np.ndarray:
@@ -234,8 +264,15 @@ def _filter_rows(filters: np.ndarray, lanes: int) -> np.ndarray:
     rows = new((groups, blocks, *taps, lanes), filters.dtype)
     for block in range(blocks):
         part = filters[..., block * lanes : (block + 1) * lanes]
-        rows[:, block, ..., : part.shape[-1]] = part.transpose(3, 0, 1, 2, 4)
+        rows[:, block, ..., : part.shape[-1]] = part.transpose(2, 0, 1, 3)
     return rows
+
+
+@cache
+def _kernel(core: Callable, depthwise: bool, tile: _Tile) -> Ranged:
+    function = core(depthwise, *tile)
+    name = f"{'depthwise_' * depthwise}{function.__name__}_{tile.rows}_{tile.lanes}"
+    return Ranged(name, function, 7 + PART_SIZES, ())
 
 
 def _bound(
@@ -244,110 +281,98 @@ def _bound(
     """Return a function of images, rows of vectors, and results. `work` are units and elements."""
     if not work[0]:
         return lambda *arrays: None
-    return _kernel(core, depthwise, tile, len(sizes)).bound((dtype,) * 3, sizes, *work)
+    return _kernel(core, depthwise, tile).bound((dtype,) * 3, sizes, *work)
 
 
-@cache
-def _kernel(core: Callable, depthwise: bool, tile: _Tile, sizes: int) -> Ranged:
-    function = core(depthwise, *tile)
-    name = f"{'depthwise_' * depthwise}{function.__name__}_{tile.rows}_{tile.lanes}"
-    return Ranged(name, function, sizes, ())
-
-
-@lru_cache(1024)
-def _sum_launch(
+def window_sums(
     dtype: np.dtype,
     images: Shape,
     filters: Shape,
-    grid: Grid,
     out: Shape,
-    positions: Grid,
-    depthwise: bool,
-) -> tuple[int, Callable[..., object]]:
-    """Return the lanes of a tile, and what runs the kernel."""
-    *window, _, groups, outputs = filters
-    tile = _tile(dtype, outputs)
-    starts = (
-        (at.start[0] * shape[2] + at.start[1]) * shape[3]
-        for at, shape in ((grid, images), (positions, out))
-    )
-    count = images[0] * prod(grid.size)
-    plan = _plan(images, (window[0], window[1]), groups, grid, depthwise)
-    sizes = *plan, outputs, -(-outputs // tile.lanes), count, *starts
-    sizes += _plan(out, (1, 1), 1, positions)[2:5]
-    units, work = -(-count // tile.rows), count * prod(filters) // PRODUCTS_PER_ELEMENT
-    return tile.lanes, _bound(_sum_core, depthwise, tile, dtype, sizes, units, work)
-
-
-def sum_windows(
-    images: np.ndarray,
-    filters: np.ndarray,
-    grid: Grid,
-    out: np.ndarray,
-    positions: Grid,
+    parts: Sequence[Part],
     depthwise: bool = False,
-) -> None:
-    """Write the sums over windows of images times filters to `out` (n, rows, columns, outputs).
+) -> Callable[[np.ndarray, np.ndarray, np.ndarray], object]:
+    """Return a function of images, filters and `out`, arrays of these shapes and dtype.
 
-    Filters are (height, width, channels of a group, groups, outputs of a group), with any strides;
-    if `depthwise`, (height, width, 1, 1, channels), and images have the slack of `slack_of`.
-    `positions` has the start and the steps of rows and columns in `out`.
+    It writes to `out` (n, rows, columns, outputs) the sums over windows of images times filters.
+    Filters are (taps, channels of a group, groups, outputs of a group), with any strides: the taps
+    of one part follow those of another. If `depthwise`, they are (taps, 1, 1, channels), and images
+    have the slack of `slack_of`.
     """
-    if depthwise and _merges(images.shape[3], images.dtype, grid, positions):
-        *taps, channels = filters.shape
-        rows, width = grid.size
-        repeated = np.empty((*taps, width, channels), filters.dtype)
-        repeated[...] = filters[..., None, :]
-        filters = repeated.reshape(*taps, width * channels)
-        grid, positions = (g._replace(size=(rows, 1)) for g in (grid, positions))
-    key = images.dtype, images.shape, filters.shape, grid, out.shape, positions, depthwise
-    lanes, run = _sum_launch(*key)
-    rows = _filter_rows(filters, lanes)
-    run(images, rows, out)
+    taps, channels, groups, outputs = filters
+    repeats = 1
+    if depthwise and parts and _merges(images[3], dtype, *parts[0][:2]):
+        repeats = parts[0].grid.size[1]
+        outputs *= repeats
+        parts = [
+            Part(_of_lines(grid), _of_lines(positions), window) for grid, positions, window in parts
+        ]
+    tile = _tile(dtype, outputs)
+    blocks, count, tap, sizes, units = -(-outputs // tile.lanes), 0, 0, [], 0
+    for grid, positions, window in parts:
+        start, target = (
+            (at.start[0] * shape[2] + at.start[1]) * shape[3]
+            for at, shape in ((grid, images), (positions, out))
+        )
+        windows = images[0] * prod(grid.size)
+        steps = _plan(out, (1, 1), 1, positions)[2:4]
+        plan = _plan(images, window, groups, grid, depthwise)
+        sizes += [*plan, windows, start, tap * channels * tile.lanes, target, *steps]
+        tap += prod(window)
+        count += windows * prod(window)
+        units += -(-windows // tile.rows)
+    length = taps * channels * tile.lanes
+    head = len(parts), groups, channels, outputs, blocks, length, prod(out[1:])
+    work = count * channels * groups * outputs // PRODUCTS_PER_ELEMENT
+    bound = _bound(_sum_core, depthwise, tile, dtype, (*head, *sizes), units, work)
+
+    def run(images: np.ndarray, filters: np.ndarray, out: np.ndarray) -> None:
+        if repeats > 1:
+            filters = filters[..., None, :].repeat(repeats, -2).reshape(taps, 1, 1, outputs)
+        bound(images, _filter_rows(filters, tile.lanes), out)
+
+    return run
 
 
-@lru_cache(1024)
-def _correlate_launch(
-    dtype: np.dtype, images: Shape, upstream: Shape, window: Pair, grid: Grid, depthwise: bool
-) -> tuple[Shape, Callable[..., object]]:
-    """Return the shape of the sums, and what runs the kernel."""
-    groups, outputs = upstream[3:]
-    plan = _plan(images, window, groups, grid, depthwise)
-    tile, taps = _tile(dtype, outputs), plan[5] * plan[7] * plan[9]
-    pitch, tiles = -(-outputs // tile.lanes) * tile.lanes, -(-taps // tile.rows)
-    size = max(tiles * tile.rows * groups * pitch * dtype.itemsize, 1)
-    lines, chunks = images[0] * grid.size[0], max(MAX_CHUNK_BYTES // size, 1)
-    chunk = max(-(-CHUNK // grid.size[1]), -(-lines // chunks))
-    sizes = *plan, outputs, pitch, tiles, lines, chunk
-    work = prod(upstream[:4]) * pitch * taps // PRODUCTS_PER_ELEMENT
-    shape = -(-lines // chunk), tiles, groups, tile.rows, pitch
-    units = prod(shape[:2])
-    return shape, _bound(_correlate_core, depthwise, tile, dtype, sizes, units, work)
-
-
-def correlate(
-    images: np.ndarray, upstream: np.ndarray, window: Pair, grid: Grid, depthwise: bool = False
-) -> np.ndarray:
-    """Return the transpose of `sum_windows` by its filters: (*window, channels of a group, groups,
-    outputs).
+def filter_sums(
+    dtype: np.dtype,
+    images: Shape,
+    upstream: Shape,
+    window: Pair,
+    grid: Grid,
+    depthwise: bool = False,
+) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """Return the transpose of `window_sums` by its filters, a function of images and upstream.
 
     Upstream is (n, rows, columns, groups, outputs of a group), with the slack of `slack_of`; if
-    `depthwise`, images have it, too.
+    `depthwise`, images have it, too. The result is (*window, channels of a group, groups, outputs).
     """
-    columns = outputs = upstream.shape[4]
-    if depthwise and _merges(outputs, images.dtype, grid):
-        n, rows, width, *_ = upstream.shape
-        columns = width * outputs
-        upstream, grid = upstream.reshape(n, rows, 1, 1, columns), grid._replace(size=(rows, 1))
-    key = images.dtype, images.shape, upstream.shape, window, grid, depthwise
-    shape, run = _correlate_launch(*key)
-    groups = upstream.shape[3]
-    channels = 1 if depthwise else images.shape[3] // groups
-    sums = np.empty(shape, images.dtype)
-    run(images, upstream, sums)
-    total = sums[0] if len(sums) == 1 else quiet.run(np.add.reduce, sums, 0)
-    total = total.transpose(0, 2, 1, 3).reshape(shape[1] * shape[3], groups, shape[4])
-    total = np.ascontiguousarray(total[: prod(window) * channels, :, :columns])
-    if columns != outputs:
-        total = quiet.run(np.add.reduce, total.reshape(len(total), 1, -1, outputs), 2)
-    return total.reshape(*window, channels, groups, outputs)
+    groups, outputs = upstream[3:]
+    width = grid.size[1] if depthwise and _merges(outputs, dtype, grid) else 1
+    if width > 1:
+        outputs, grid = width * outputs, _of_lines(grid)
+    channels = 1 if depthwise else images[3] // groups
+    shape = *window, channels, groups, outputs // width
+    plan = _plan(images, window, groups, grid, depthwise)
+    tile, taps = _tile(dtype, outputs), prod(window) * channels
+    pitch, tiles = -(-outputs // tile.lanes) * tile.lanes, -(-taps // tile.rows)
+    size = max(tiles * tile.rows * groups * pitch * dtype.itemsize, 1)
+    count, limit = images[0] * grid.size[0], max(MAX_CHUNK_BYTES // size, 1)
+    chunk = max(-(-CHUNK // grid.size[1]), -(-count // limit))
+    sizes = groups, images[3] // groups, outputs, pitch, tiles, count, chunk, *plan
+    work = prod(upstream[:4]) * pitch * taps // PRODUCTS_PER_ELEMENT
+    chunks = -(-count // chunk)
+    units = chunks * tiles
+    bound = _bound(_correlate_core, depthwise, tile, dtype, sizes, units, work)
+
+    def correlate(images: np.ndarray, upstream: np.ndarray) -> np.ndarray:
+        sums = np.empty((chunks, tiles * tile.rows, groups, pitch), dtype)
+        bound(images, upstream, sums)
+        total = sums[0] if chunks == 1 else quiet.run(np.add.reduce, sums, 0, dtype)
+        total = np.ascontiguousarray(total[:taps, :, :outputs])
+        if width > 1:
+            total = total.reshape(taps, width, outputs // width)
+            total = quiet.run(np.add.reduce, total, 1, dtype)
+        return total.reshape(shape)
+
+    return correlate

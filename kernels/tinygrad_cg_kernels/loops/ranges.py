@@ -28,7 +28,7 @@ class Ranged:
     ----------
     name : the name in errors, tracebacks and cache files.
     core : the function of units (see above), which must be importable.
-    sizes : the number of entries of `sizes`.
+    sizes : the number of entries of `sizes`; the least, if the first ones say how many there are.
     functions : the functions for `f` and `g`.
     block : the number of elements in a block, which one thread does at a time.
     """
