@@ -13,6 +13,14 @@ from tinygrad_cg._reverse import sweep
 
 SIZE = 2**18  # of which float32 takes 1 MiB
 VALUES = np.random.default_rng(0).uniform(0.1, 0.9, SIZE)
+
+
+def of_columns(x):
+    x = tf.reshape(x, (1024, 256))
+    mean, variance = tf.nn.moments(x, [0])
+    return tf.nn.batch_normalization(x, mean, variance, x[0], x[1], 1e-3)
+
+
 CHAINS = {
     "sin, tanh, exp, cos": lambda x: tf.cos(tf.exp(tf.tanh(tf.sin(x)))),
     "sigmoid, log, sqrt": lambda x: tf.sqrt(tf.math.log(tf.sigmoid(x) + 1.0)),
@@ -27,6 +35,9 @@ CHAINS = {
     "broadcast": lambda x: tf.exp(tf.reduce_mean(tf.exp(x)) * tf.sin(x)),
     "masks": lambda x: tf.exp(tf.where(x > 0.5, tf.exp(x), tf.nn.relu(tf.sin(x)))),
     "casts": lambda x: tf.exp(tf.cast(tf.exp(tf.cast(tf.sin(x), "float64")), x.dtype)),
+    "normalized": lambda x: of_columns(tf.exp(x)) ** 3,
+    "unlike shapes": lambda x: tf.reshape(x, (512, 512)) * x[:512] / tf.exp(x[:512]) + x[0],
+    "parts of numbers": lambda x: tf.math.conj(tf.exp(x)) * tf.math.real(x) + tf.identity(x) * x,
     "products": lambda x: tf.exp(tf.reshape(tf.exp(x), (512, 512)) @ tf.eye(512, dtype=x.dtype)),
 }
 
@@ -78,6 +89,26 @@ def test_a_chain_is_overwritten(overwritten):
     x = tf.constant(VALUES)
     gradient(CHAINS["sin, tanh, exp, cos"], x)
     assert overwritten == [False, True, True, True]  # the first one is the sum's
+
+
+@pytest.mark.parametrize("function", [lambda x, y: x * y, lambda x, y: x * y[0] + x * y[1]])
+def test_others_are_added_to_the_first_of_several_gradients(function, monkeypatch):
+    added, run = [], sweep._add_up
+
+    def add_up(node, total, gradient, owned):
+        result = run(node, total, gradient, owned)
+        added.append(result._data is total._data)
+        return result
+
+    monkeypatch.setattr(sweep, "_add_up", add_up)
+    x, y = tf.constant(VALUES), tf.constant(VALUES[:8])
+    with tf.GradientTape() as tape:
+        tape.watch([x, y])
+        z = tf.reshape(tf.sin(x), (-1, 8))
+        total = tf.reduce_sum(tf.exp(z) + function(z, y))
+    tape.gradient(total, [x, y])
+    assert added
+    assert all(added)
 
 
 def test_second_order(monkeypatch):

@@ -506,6 +506,7 @@ def rule(n, dy):
 
 def large(n, dy, mine):
     s = n.saved
+    {others}
     {output}
     return {results_in_place},
 
@@ -536,8 +537,8 @@ def compile_rule(primitive: Any, mask: int, conjugate: Callable) -> Rule:
     """Generate the rule for one set of watched operands, which keeps what these need and no more.
 
     For multiply with both operands watched ``save`` returns ``x, y``, and ``rule`` is
-    ``s = n.saved; return f0(dy, s[1]), f1(dy, s[0]),``. A rule with one gradient has in its
-    attribute `large` what runs it on large arrays, where there is that.
+    ``s = n.saved; return f0(dy, s[1]), f1(dy, s[0]),``. Its attribute `large` runs it on large
+    arrays, where there is that: the first gradient alone may be in an array of the sweep's.
     """
     names = primitive.inputs
     conjugated = primitive.analytic and mask >> len(names) & 1
@@ -559,7 +560,7 @@ def compile_rule(primitive: Any, mask: int, conjugate: Callable) -> Rule:
         vjp = primitive.vjp[i]
         if primitive.kind == "elementwise" and {*parameters} <= {"dy", "out", *names}:
             vjp = fuse_rule(primitive.name, vjp, parameters)
-            if len(wanted) == 1:
+            if i == min(wanted):
                 in_place = functions["g"] = run_in_place(primitive.vjp[i], vjp, parameters)
         functions[f"f{i}"] = vjp
     residuals = _residuals(names, wanted)
@@ -603,8 +604,14 @@ def compile_rule(primitive: Any, mask: int, conjugate: Callable) -> Rule:
             f"f{i}({give_all(i)})" if i in wanted else "None" for i in range(len(names))
         ),
         results_in_place=", ".join(
-            f"g(mine, {give_all(i)})" if i in wanted else "None" for i in range(len(names))
+            "None"
+            if i not in wanted
+            else f"g(mine, {give_all(i)})"
+            if i == min(wanted)
+            else f"f{i}({give_all(i)})"
+            for i in range(len(names))
         ),
+        others="mine.clear()" if len(wanted) > 1 else "",  # other gradients read dy
     )
 
     def other(group: Any, *arguments: Any) -> None:

@@ -90,7 +90,14 @@ def normalize_axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
         axis = np.asarray(axis).tolist()
     if not isinstance(axis, (list, tuple)):
         return (normalize_axis(name, axis, ndim),)
-    axes = tuple(sorted(normalize_axis(name, dim, ndim) for dim in axis))
+    axes = tuple(
+        sorted(
+            [
+                dim if type(dim) is int and 0 <= dim < ndim else normalize_axis(name, dim, ndim)
+                for dim in axis
+            ]
+        )
+    )
     if len(set(axes)) != len(axes):
         raise InvalidArgumentError(f"{name}: axis {axis} names an axis twice")
     return axes

@@ -5,6 +5,7 @@ rows that are so long that threads share them, take two passes over memory.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -93,26 +94,40 @@ class Moment(Compound):
 
     def __call__(self, x: np.ndarray, axes: tuple[int, ...], keepdims: bool = False) -> np.ndarray:
         """Reduce `x` over `axes`."""
-        result = self.result_dtype(x.dtype)
-        shape = reduced_shape(x.shape, axes, keepdims)
-        if not x.size:
-            return np.full(shape, self.identity, result)
-        first = min(axes, default=0)
-        if sorted(axes) != list(range(first, first + len(axes))):
-            kept = [axis for axis in range(x.ndim) if axis not in axes]
-            x, first = x.transpose(*kept, *axes), len(kept)
-            axes = tuple(range(first, x.ndim))
-        before, after = prod(x.shape[:first]), prod(x.shape[first + len(axes) :])
-        x = np.require(x, loop_dtype(result), ("C", "A")).reshape(before, -1, after)
-        length = x.shape[1]
+        return self._planned(x.shape, axes, keepdims, x.dtype)(x)
+
+    @lru_cache(4096)  # noqa: B019  # there is one object for each function
+    def _planned(
+        self, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool, dtype: np.dtype
+    ) -> Callable[[np.ndarray], np.ndarray]:
+        """Return a function of arrays of this shape and dtype."""
+        result, reduced = self.result_dtype(dtype), reduced_shape(shape, axes, keepdims)
+        if not prod(shape):
+            return lambda x: np.full(reduced, self.identity, result)
+        first, order = min(axes, default=0), [*range(len(shape))]
+        if sorted(axes) != order[first : first + len(axes)]:
+            kept = [axis for axis in order if axis not in axes]
+            order, first = [*kept, *axes], len(kept)
+        sizes = [shape[axis] for axis in order]
+        before, after = prod(sizes[:first]), prod(sizes[first + len(axes) :])
+        length, loop = prod(shape) // (before * after), loop_dtype(result)
         if after == 1 and length < SPLIT:
-            out = np.empty(before, x.dtype)
-            sizes = (length, length * x.itemsize, 1, length, x.itemsize)
-            self.kernels["row"]((x, out), sizes, before, x.size)
+            rows = length, length * loop.itemsize, 1, length, loop.itemsize
+            run = self.kernels["row"].bound((loop, loop), rows, before, prod(shape))
+
+            def compute(x: np.ndarray) -> np.ndarray:
+                out = np.empty(before, loop)
+                run(x, out)
+                return out
         else:  # for means and blocks of long rows, kernels of sums are needed, too
-            _squares.compile("rows" if after == 1 else "columns", x.dtype)
-            out = self._function(x)
-        return cast(out.reshape(shape), result)
+            _squares.compile("rows" if after == 1 else "columns", loop)
+            compute = self._function
+
+        def reduce(x: np.ndarray) -> np.ndarray:
+            x = in_order(x.transpose(order), loop).reshape(before, length, after)
+            return cast(compute(x).reshape(reduced), result)
+
+        return reduce
 
 
 variance = Moment("variance", _variance_of_row, _variance, np.nan)

@@ -5,6 +5,7 @@ How an array is reduced, and in which order, is planned in `axes`; the loops are
 
 from collections.abc import Callable
 from functools import partial
+from math import prod as product
 from typing import Any
 
 import numpy as np
@@ -127,16 +128,21 @@ class Reduction(Compound):
         shape = layout.shape
         if layout.form == "none":
             return lambda x: x.reshape(shape).copy()
-        if layout.partial is not None:
+        if layout.view or layout.back or (layout.partial and self.kind == "logical"):
             return lambda x: self._reduce(x, layout, dtype)
         run = self.kernels[layout.form].bound((dtype, dtype), layout.sizes, layout.units, size)
+        first = layout.partial or shape
 
         def reduce(x: np.ndarray) -> np.ndarray:
-            out = empty(shape, dtype)
+            out = empty(first, dtype)
             run(x, out)
             return out
 
-        return reduce
+        if layout.partial is None:
+            return reduce
+        then = plan(layout.partial, layout.rest, False, dtype.itemsize)
+        finish = self._make_ready(then, product(layout.partial), dtype)
+        return lambda x: finish(reduce(x)).reshape(shape)
 
     def _reduce(self, x: np.ndarray, layout: ReductionPlan, dtype: np.dtype) -> np.ndarray:
         """Run a plan, and reduce what remains after its first stage."""

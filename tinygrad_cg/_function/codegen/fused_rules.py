@@ -214,8 +214,7 @@ class InPlaceRule:
         arrays: list[Any] = [operand._data for operand in operands]
         dtype, shape = arrays[0].dtype, arrays[0].shape
         if state.frame is not None or not all(
-            type(array) is np.ndarray and array.dtype is dtype and array.shape == shape
-            for array in arrays
+            type(array) is np.ndarray and array.dtype is dtype for array in arrays
         ):
             return self.plain(*operands)
         if dtype not in self.programs:
@@ -223,6 +222,11 @@ class InPlaceRule:
         steps = self.programs[dtype]
         if steps is None:
             return self.plain(*operands)
+        if not all(array.shape == shape for array in arrays):
+            result = self.plain(*operands)
+            if all(array is not result._data for array in arrays):
+                mine.append(result._data)
+            return result
         for run, numbers, overwrites in steps:
             arguments = [arrays[number] if type(number) is int else number for number in numbers]
             if overwrites and (owned or numbers[0] != 0):
