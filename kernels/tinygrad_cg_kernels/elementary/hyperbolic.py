@@ -206,12 +206,18 @@ def _tanh32(x):
     return float_copysign(float_fma(b, c, a), x)
 
 
-def _tanh_slope_of32(x, value):
+@jitable
+def _tanh_slope_by_parts(value, b, c, small):
     """Return 1 - tanh(x)**2, with 1 - |tanh(x)| = -b c where |x| is not small."""
     inlined()
-    _, b, c, small = _tanh_parts32(x, F(53.0), F(2.0**-64), F(63.0))
     far = (-c * (F(1.0) + float_absolute(value))) * b
     return float_fma(-value, value, F(1.0)) if small else far
+
+
+def _tanh_slope_of32(x, value):
+    inlined()
+    _, b, c, small = _tanh_parts32(x, F(53.0), F(2.0**-64), F(63.0))
+    return _tanh_slope_by_parts(value, b, c, small)
 
 
 tanh = of_numpy(__name__, "tanh", float64=_tanh64, float32=_tanh32, complex=tanh_complex)
@@ -238,12 +244,18 @@ def tanh_slope_of(x, value):
 BY_VALUE[tanh_slope_of] = _unsaturated, _tanh_slope_unsaturated
 
 
-def _tanh_slope_real(x):
+def _tanh_slope64(x):
     inlined()
     return tanh_slope_of(x, tanh(x))
 
 
-@by_type(float=_tanh_slope_real)
+def _tanh_slope32(x):
+    inlined()
+    a, b, c, small = _tanh_parts32(x, F(53.0), F(2.0**-64), F(63.0))
+    return _tanh_slope_by_parts(float_fma(b, c, a), b, c, small)
+
+
+@by_type(float64=_tanh_slope64, float32=_tanh_slope32)
 def tanh_slope(x):
     """Return 1 - tanh(x)**2, the derivative of tanh, without cancellation."""
     return 1 / np.cosh(x) ** 2
